@@ -91,9 +91,9 @@ class Cluster:
         (self.data / "cerebro_db.conf").write_text(text)
         (self.data / "pg_hba.conf").write_text(HBA)
 
-    def start(self, environment: Mapping[str, str]) -> None:
+    def start(self, socket: Path, environment: Mapping[str, str]) -> None:
         """Starts the server and waits until it answers; what it logged is in the error if it does not."""
-        self._remove_stale_pid_file()
+        self._remove_stale_files(socket)
         logged = self.log.stat().st_size if self.log.exists() else 0
         command = [self.bindir / "pg_ctl", "start", "--wait", f"--timeout={START_SECONDS}", "--silent"]
         done = subprocess.run(
@@ -133,11 +133,12 @@ class Cluster:
             if _gone(deleted, GONE_SECONDS):
                 return
 
-    def _remove_stale_pid_file(self) -> None:
-        # The number in it may meanwhile be another process's, and PostgreSQL would refuse to start. Processes of the
-        # old server are given time to notice that it ended; while one lives the file must stay.
+    def _remove_stale_files(self, socket: Path) -> None:
+        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse to start. Processes
+        # of the old server are given time to notice that it ended; while one lives the files must stay.
         if _gone(self.data, GONE_SECONDS):
-            (self.data / "postmaster.pid").unlink(missing_ok=True)
+            for path in (self.data / "postmaster.pid", *socket.glob(".s.PGSQL.*")):
+                path.unlink(missing_ok=True)
 
 
 def processes_in(folder: Path) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cerebro_db.deployment import interpreter
@@ -25,8 +25,11 @@ def give(data: Path) -> None:
         os.chown(data, user.pw_uid, user.pw_gid)
 
 
-def run(data: Path, arguments: Sequence[str]) -> str:
-    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it; gives what it printed."""
+def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str:
+    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it; gives what it printed.
+
+    What it said about itself is passed on, or raised if it failed.
+    """
     user = _user_of(data)
     try:
         done = subprocess.run(
@@ -36,7 +39,7 @@ def run(data: Path, arguments: Sequence[str]) -> str:
             extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
             cwd="/",
             env={**os.environ, "HOME": user.pw_dir, "USER": user.pw_name},
-            stdout=subprocess.PIPE,
+            capture_output=True,
             text=True,
         )
     except PermissionError as error:
@@ -45,10 +48,9 @@ def run(data: Path, arguments: Sequence[str]) -> str:
             hint="Make the virtual environment with `make`, which puts it where that user can read it.",
         ) from error
     if done.returncode:
-        raise ObjectNotReady(
-            f"the command failed for the system user {user.pw_name}; the reason stands above",
-            hint="That user must be able to reach the folder of the server and the virtual environment.",
-        )
+        raise ObjectNotReady(done.stderr.strip().removeprefix("ERROR:").strip())
+    for line in done.stderr.splitlines():
+        say(line)
     return done.stdout
 
 

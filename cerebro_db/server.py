@@ -27,7 +27,7 @@ from psycopg2.extensions import make_dsn
 
 from cerebro_db import deployment, installation, owner, provision
 from cerebro_db.cluster import Cluster, Running
-from cerebro_db.errors import InsufficientPrivilege, ObjectNotReady
+from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNotReady
 
 PORT = 5432  # only names the socket
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
@@ -51,6 +51,12 @@ class EmbeddedServer:
 
     def __init__(self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print) -> None:
         self.data = (data or default_data()).resolve()
+        if forbidden := sorted(set('"$`\\\n') & set(str(self.data))):
+            raise InvalidParameter(
+                f"a server cannot lie in a folder with {forbidden[0]!r} in its path: {self.data}",
+                detail="PostgreSQL's own programs hand their path to a shell.",
+                hint="Choose another folder with --data.",
+            )
         self.port = port
         self.say = say
         self.log = self.data / "postgresql.log"
@@ -59,8 +65,8 @@ class EmbeddedServer:
         """Makes what is missing, starts the server unless it runs, and gives the URL of its database."""
         if os.geteuid() == 0:
             owner.give(self.data)
-            told = owner.run(self.data, ["server", "start", "--data", str(self.data), "--port", str(self.port)])
-            return told.splitlines()[-1]
+            arguments = ["server", "start", "--data", str(self.data), "--port", str(self.port)]
+            return owner.run(self.data, arguments, self.say).splitlines()[-1]
         with self._locked():
             deployment.build()
             running = self._cluster().running()
@@ -76,7 +82,7 @@ class EmbeddedServer:
         if self.status().pid is None:
             return False
         if os.geteuid() == 0:
-            owner.run(self.data, ["server", "stop", "--data", str(self.data)])
+            owner.run(self.data, ["server", "stop", "--data", str(self.data)], self.say)
             return True
         with self._locked():
             return self._cluster().stop()
@@ -99,11 +105,12 @@ class EmbeddedServer:
         if not made_by.exists():
             self.say(f"making a PostgreSQL {found.major} cluster in {self.data}")
             cluster.initialise()
-        cluster.configure(self._socket_folder(), self.port)
+        socket = self._socket_folder()
+        cluster.configure(socket, self.port)
         shutil.rmtree(self.data / "python", ignore_errors=True)
         # Relative to the cluster, where all processes of the server have their working directory: an absolute path
         # would be cut at a colon.
-        cluster.start({"PYTHONPATH": "../python"})
+        cluster.start(socket, {"PYTHONPATH": "../python"})
         running = cluster.running()
         if running is None:
             raise ObjectNotReady("the server ended as soon as it had started", hint=f"See {self.log}.")
