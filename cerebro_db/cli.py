@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.errors import CerebroError
+from cerebro_db.errors import CerebroError, ObjectNotReady
 from cerebro_db.server import PORT, EmbeddedServer
 
 app = typer.Typer(
@@ -31,8 +31,13 @@ def _say(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def _embedded(url: str | None) -> str:
-    return url or EmbeddedServer(say=_say).start()
+def _running(url: str | None) -> str:
+    found = url or EmbeddedServer().status().url
+    if found is None:
+        raise ObjectNotReady(
+            "the embedded server does not run", hint="`cerebro-db server start` starts it; or give a URL."
+        )
+    return found
 
 
 @server.command()
@@ -64,7 +69,7 @@ def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] 
     """Check a server step by step, and say what to do about each failure."""
     from cerebro_db.check import main
 
-    raise typer.Exit(main(_embedded(url)))
+    raise typer.Exit(main(_running(url)))
 
 
 @app.command()
@@ -72,7 +77,7 @@ def demo(url: Url = None) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
     from cerebro_db.demo import main
 
-    raise typer.Exit(main(_embedded(url)))
+    raise typer.Exit(main(url or EmbeddedServer(say=_say).start()))
 
 
 @app.command()
@@ -80,7 +85,7 @@ def watch(run: int, url: Url = None) -> None:
     """Show a run while it goes on."""
     from cerebro_db.watch import watch
 
-    raise typer.Exit(watch(_embedded(url), run))
+    raise typer.Exit(watch(_running(url), run))
 
 
 def main() -> None:
