@@ -1,0 +1,192 @@
+"""What a server can refuse, one class per SQLSTATE: the backend's classes under the same names.
+
+The client never imports the backend's package; a test compares the two lists.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+class CerebroError(Exception):
+    """Base of all errors of the client; itself used for a SQLSTATE that has no class of its own."""
+
+    sqlstate = "XX000"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, detail: str | None = None, sqlstate: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.detail = detail
+        self.sqlstate = sqlstate or type(self).sqlstate
+
+    def __str__(self) -> str:
+        parts = (self.message, self.detail and f"DETAIL: {self.detail}", self.hint and f"HINT: {self.hint}")
+        return "\n".join(part for part in parts if part)
+
+
+class InvalidParameter(CerebroError):
+    """An argument has a value outside what is allowed."""
+
+    sqlstate = "22023"
+
+
+class NullNotAllowed(CerebroError):
+    """A value that must be there is NULL."""
+
+    sqlstate = "22004"
+
+
+class NumericOutOfRange(CerebroError):
+    """A number left its range, such as a loss that became NaN."""
+
+    sqlstate = "22003"
+
+
+class InvalidText(CerebroError):
+    """A text does not follow the syntax expected of it."""
+
+    sqlstate = "22P02"
+
+
+class InvalidName(CerebroError):
+    """A table or column name is not a legal name."""
+
+    sqlstate = "42602"
+
+
+class UndefinedTable(CerebroError):
+    """A table that is named does not exist."""
+
+    sqlstate = "42P01"
+
+
+class UndefinedColumn(CerebroError):
+    """A column that is named does not exist."""
+
+    sqlstate = "42703"
+
+
+class UndefinedObject(CerebroError):
+    """A model, configuration or run that is named does not exist."""
+
+    sqlstate = "42704"
+
+
+class DuplicateTable(CerebroError):
+    """An output table exists already."""
+
+    sqlstate = "42P07"
+
+
+class WrongObjectType(CerebroError):
+    """A relation exists but is not of the kind expected, such as a table that was not packed."""
+
+    sqlstate = "42809"
+
+
+class DatatypeMismatch(CerebroError):
+    """A column has a type that cannot be used here, or shapes do not fit."""
+
+    sqlstate = "42804"
+
+
+class FeatureNotSupported(CerebroError):
+    """The request is understood but not available."""
+
+    sqlstate = "0A000"
+
+
+class InsufficientPrivilege(CerebroError):
+    """The caller may not do this."""
+
+    sqlstate = "42501"
+
+
+class ActiveTransaction(CerebroError):
+    """The caller's transaction does not allow this, for its isolation level or its locks."""
+
+    sqlstate = "25001"
+
+
+class ReadOnlyTransaction(CerebroError):
+    """The caller's transaction is read only."""
+
+    sqlstate = "25006"
+
+
+class ObjectNotReady(CerebroError):
+    """Something is not in the state that this step needs."""
+
+    sqlstate = "55000"
+
+
+class ConnectionFailure(CerebroError):
+    """A worker session could not be opened or was lost."""
+
+    sqlstate = "08006"
+
+
+class OutOfMemory(CerebroError):
+    """A trainer needed more memory than it may have."""
+
+    sqlstate = "53200"
+
+
+class ConfigurationLimit(CerebroError):
+    """A limit set by the administrator was reached."""
+
+    sqlstate = "53400"
+
+
+class TrainerFailure(CerebroError):
+    """A trainer could not be started, ended early, or answered nonsense."""
+
+    sqlstate = "58000"
+
+
+class ConfigFailure(CerebroError):
+    """One configuration cannot be trained; the others of its run can."""
+
+    sqlstate = "22000"
+
+
+# PL/Python puts the class of the exception before the message of an error that Python code raised.
+_RAISED_BY = re.compile(r"^(?:plpy\.\w+|cerebro_plpy(?:\.\w+)+): ")
+
+
+def plain_message(message: str) -> str:
+    """The message as its author wrote it.
+
+    >>> plain_message("plpy.Error: Output table 'flowers' already exists.")
+    "Output table 'flowers' already exists."
+    """
+    return _RAISED_BY.sub("", message)
+
+
+def from_driver(error: BaseException) -> CerebroError:
+    """The error of this module for one of psycopg2; without a SQLSTATE the connection was not there."""
+    sqlstate: str | None = getattr(error, "pgcode", None)
+    if sqlstate is None:
+        return ConnectionFailure(str(error).strip() or type(error).__name__)
+    diagnostics: Any = getattr(error, "diag", None)
+    message = getattr(diagnostics, "message_primary", None) or str(error).strip()
+    cls = by_sqlstate(sqlstate)
+    return cls(
+        plain_message(message),
+        hint=getattr(diagnostics, "message_hint", None),
+        detail=getattr(diagnostics, "message_detail", None),
+        sqlstate=sqlstate,
+    )
+
+
+def by_sqlstate(sqlstate: str) -> type[CerebroError]:
+    """The class of a SQLSTATE; CerebroError where there is none of its own.
+
+    >>> by_sqlstate("42P01").__name__
+    'UndefinedTable'
+    """
+    return next((cls for cls in CerebroError.__subclasses__() if cls.sqlstate == sqlstate), CerebroError)

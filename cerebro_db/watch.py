@@ -1,0 +1,92 @@
+"""Shows a run while it goes on, from a session of its own: it only reads, and ends without a trace."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from cerebro_db.boards import leaderboard_table, progress_line
+from cerebro_db.driver import engine_for
+from cerebro_db.runs import RunReader
+from cerebro_db.tables import Progress, Span
+
+POLL_SECONDS = 0.5
+
+
+def watch(url: str, run_id: int) -> int:
+    """Shows run `run_id` until it ends; 0 when it has completed, or when Ctrl-C ended the watching."""
+    engine = engine_for(url)
+    console = Console()
+    try:
+        return 0 if follow(RunReader(engine), run_id, console) == "completed" else 1
+    except KeyboardInterrupt:
+        console.print(f"Run {run_id} goes on.")
+        return 0
+    finally:
+        engine.dispose()
+
+
+def follow(reader: RunReader, run_id: int, console: Console) -> str:
+    """Shows a run until it ends and returns its status: live on a terminal, line by line elsewhere."""
+    if console.is_terminal:
+        return _live(reader, run_id, console)
+    return _lines(reader, run_id, console)
+
+
+def _live(reader: RunReader, run_id: int, console: Console) -> str:
+    progress = reader.progress(run_id)
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            live.update(_frame(reader, progress), refresh=True)
+            if progress.status != "running":
+                return progress.status
+            time.sleep(POLL_SECONDS)
+            progress = reader.progress(run_id)
+
+
+def _lines(reader: RunReader, run_id: int, console: Console) -> str:
+    shown: tuple[object, ...] = ()
+    while True:
+        progress = reader.progress(run_id)
+        if (now := landmark(progress)) != shown:
+            console.print(progress_line(progress), soft_wrap=True, highlight=False)
+            shown = now
+        if progress.status != "running":
+            return progress.status
+        time.sleep(POLL_SECONDS)
+
+
+def landmark(progress: Progress) -> tuple[object, ...]:
+    """What must change for another line: status, epoch, failures or a twentieth of the visits."""
+    twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
+    return (progress.status, progress.epoch, progress.configs_failed, twentieth)
+
+
+def _frame(reader: RunReader, progress: Progress) -> RenderableType:
+    run_id = progress.run_id
+    bar = ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done)
+    board = leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id))
+    parts: list[RenderableType] = [progress_line(progress), bar, board]
+    if progress.status == "running":
+        parts.append(occupation([span for span in reader.timeline(run_id) if span.status == "running"]))
+    return Group(*parts)
+
+
+def occupation(running: list[Span]) -> Table:
+    """What each segment does now, one line per segment that does anything."""
+    table = Table.grid(padding=(0, 2))
+    spans = sorted(running, key=lambda span: (span.segment_id, span.mst_key))
+    for segment, group in groupby(spans, key=lambda span: span.segment_id):
+        doing = ", ".join(f"{verb(span.kind)} config {span.mst_key}, epoch {span.epoch}" for span in group)
+        table.add_row(f"segment {segment}", doing)
+    return table
+
+
+def verb(kind: str) -> str:
+    """What a segment does to a config, as a word."""
+    return "trains" if kind == "train" else "evaluates"
