@@ -47,11 +47,11 @@ def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str
             f"the system user {user.pw_name} cannot run {interpreter()}",
             hint="Make the virtual environment with `make`, which puts it where that user can read it.",
         ) from error
-    told, _, error = done.stderr.partition("ERROR:")
+    told, _, failure = done.stderr.partition("ERROR:")
     for line in told.splitlines():
         say(line)
     if done.returncode:
-        raise ObjectNotReady(error.strip() or f"the command failed with exit status {done.returncode}")
+        raise ObjectNotReady(failure.strip() or f"the command failed with exit status {done.returncode}")
     return done.stdout
 
 
