@@ -1,4 +1,4 @@
-"""Brings the database of the embedded server to what the client expects: role, extension, settings. In SQL only.
+"""Brings the database of the embedded server to what the client expects: role, extension, settings.
 
 Every step can be repeated, so that a start which was interrupted is completed by the next one.
 """
@@ -36,6 +36,12 @@ $$
 def url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> str:
     """The address of a database behind a socket, in the form that libpq, psycopg2 and SQLAlchemy read."""
     return f"postgresql://{role}@/{database}?host={quote(str(socket), safe='')}&port={port}"
+
+
+def conninfo(socket: Path, port: int) -> str:
+    """The same server in libpq's other form, without role and database: a worker session adds its own."""
+    quoted = str(socket).replace("\\", "\\\\").replace("'", "\\'")
+    return f"host='{quoted}' port={port}"
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class Database:
             result = self._plpy.execute(plan, list(values))
         else:
             result = self._plpy.execute(statement)
-        return list(result) if result.nrows() and result.colnames() else []
+        return list(result)
 
     def row(self, statement: str, *values: object) -> Row:
         """The first row of a statement that returns at least one."""
