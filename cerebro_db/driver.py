@@ -11,8 +11,8 @@ import csv
 import io
 import select
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, cast
 from urllib.parse import unquote
 
 import psycopg2
@@ -71,7 +71,8 @@ def copy_rows(
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
         sql.Identifier(*table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    with translated(), connection.connection.cursor() as cursor:
+    session = cast(extensions.connection, connection.connection.driver_connection)
+    with translated(), session.cursor() as cursor:
         cursor.copy_expert(statement, lines)
 
 
@@ -142,9 +143,9 @@ class Caller:
     def _connected(self) -> extensions.connection:
         if self._session is None or self._session.closed:
             with self._engine.connect() as model:
-                info = model.connection.driver_connection.info  # type: ignore[union-attr]
-                parameters = {**info.dsn_parameters, "password": info.password}
-            self._session = psycopg2.connect(**parameters, async_=True)
+                info = cast(extensions.connection, model.connection.driver_connection).info
+                address = extensions.make_dsn(**{**info.dsn_parameters, "password": info.password})
+            self._session = psycopg2.connect(address, async_=True)
             _wait(self._session)
         return self._session
 
@@ -154,10 +155,8 @@ class Caller:
             _wait(session)
         except KeyboardInterrupt:
             session.cancel()
-            try:
+            with suppress(extensions.QueryCanceledError):
                 _wait(session)
-            except extensions.QueryCanceledError:
-                pass
             raise
 
 

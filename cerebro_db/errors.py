@@ -155,7 +155,7 @@ class ConfigFailure(CerebroError):
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.
-_RAISED_BY = re.compile(r"^(?:plpy\.\w+|cerebro_plpy(?:\.\w+)+): ")
+_RAISED_BY = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
 
 
 def plain_message(message: str) -> str:
