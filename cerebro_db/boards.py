@@ -7,9 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from cerebro_db.tables import Point, Progress, Standing
+
+WIDTH = 120
 
 
 def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -75,6 +78,12 @@ def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point]) ->
         loss = number(losses.get(standing.mst_key))
         table.add_row(str(standing.rank), str(standing.mst_key), text, value, loss, seconds)
     return table
+
+
+def print_leaderboard(console: Console, standings: Sequence[Standing], points: Iterable[Point]) -> None:
+    """The leaderboard as wide as the terminal, or as it needs to be where the output is none."""
+    width = console.width if console.is_terminal else WIDTH
+    console.print(leaderboard_table(standings, points), width=width, crop=False)
 
 
 def number(value: float | None) -> str:

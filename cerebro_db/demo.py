@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cerebro_db import digits
-from cerebro_db.boards import leaderboard_table
+from cerebro_db.boards import print_leaderboard
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.session import Session, connect
@@ -147,8 +147,7 @@ def _started(session: Session, fit: Future[int]) -> int | None:
 
 def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
     _say(console, "\nLeaderboard")
-    table = leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id))
-    console.print(table, width=max(console.width, 110), crop=False)
+    print_leaderboard(console, session.leaderboard(run_id), session.learning_curve(run_id))
 
 
 def _show_predictions(session: Session, run_id: int, console: Console) -> None:
