@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -80,10 +81,9 @@ def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point]) ->
     return table
 
 
-def print_leaderboard(console: Console, standings: Sequence[Standing], points: Iterable[Point]) -> None:
-    """The leaderboard as wide as the terminal, or as it needs to be where the output is none."""
-    width = console.width if console.is_terminal else WIDTH
-    console.print(leaderboard_table(standings, points), width=width, crop=False)
+def standard_output() -> Console:
+    """The standard output, as wide as its terminal; wide enough for a leaderboard where it is none."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def number(value: float | None) -> str:

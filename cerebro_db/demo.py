@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cerebro_db import digits
-from cerebro_db.boards import print_leaderboard
+from cerebro_db.boards import leaderboard_table, standard_output
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.session import Session, connect
@@ -55,7 +55,7 @@ class Plan:
 def main(url: str, plan: Plan | None = None) -> int:
     """Runs the demo in schema `demo` of the database at `url`; 0 when the run has completed."""
     plan = plan or Plan()
-    console = Console()
+    console = standard_output()
     with connect(url) as session:
         _load(session, plan, console)
         _prepare(session, plan, console)
@@ -147,7 +147,7 @@ def _started(session: Session, fit: Future[int]) -> int | None:
 
 def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
     _say(console, "\nLeaderboard")
-    print_leaderboard(console, session.leaderboard(run_id), session.learning_curve(run_id))
+    console.print(leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id)))
 
 
 def _show_predictions(session: Session, run_id: int, console: Console) -> None:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cerebro_db.boards import leaderboard_table, print_leaderboard, progress_line
+from cerebro_db.boards import leaderboard_table, progress_line, standard_output
 from cerebro_db.driver import engine_for
 from cerebro_db.runs import RunReader
 from cerebro_db.tables import Progress, Span
@@ -24,10 +24,10 @@ def watch(url: str, run_id: int) -> int:
     Returns 0 when the run has completed or Ctrl-C ended the watching, 1 when the run ended otherwise.
     """
     engine = engine_for(url)
-    reader, console = RunReader(engine), Console()
+    reader, console = RunReader(engine), standard_output()
     try:
         status = follow(reader, run_id, console)
-        print_leaderboard(console, reader.leaderboard(run_id), reader.learning_curve(run_id))
+        console.print(leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id)))
         return 0 if status == "completed" else 1
     except KeyboardInterrupt:
         console.print(f"Run {run_id} goes on.")
