@@ -1,0 +1,116 @@
+# Builds, installs, tests. The version stands once, in the control file.
+#
+# No PGXS: there is no C to compile, and PGXS would have to be installed (on Debian it is in a package of its own).
+
+EXTENSION := cerebro_db
+VERSION   := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(EXTENSION).control)
+PG_CONFIG ?= pg_config
+# The interpreter embedded in the server, which need not be the python3 on the PATH.
+PLPYTHON  ?= /usr/bin/python3
+# The interpreter of the virtual environment: Debian's, since PostgreSQL embeds the same one.
+PYTHON    ?= $(shell .ci/python)
+URL       ?= postgresql://
+
+SCRIPT     := build/$(EXTENSION)--$(VERSION).sql
+# migrations/A--B.sql holds what changes in tables between the released versions A and B.
+MIGRATIONS := $(shell ls migrations/*--*.sql 2>/dev/null | sort -V)
+UPGRADES   := $(foreach m,$(MIGRATIONS),build/$(EXTENSION)--$(firstword $(subst --, ,$(notdir $(m))))--$(VERSION).sql)
+BUILT      := $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control build/VERSION
+TABLES     := $(sort $(wildcard sql/[01]*.sql))
+FUNCTIONS  := $(sort $(wildcard sql/[2-9]*.sql))
+SOURCES    := $(shell find cerebro_db plpy -name __pycache__ -prune -o -print)
+# Changes when the clone is moved or its Python is another one; both make a virtual environment useless.
+MADE       := .venv/made-$(shell echo "$(CURDIR) $$($(PYTHON) -V)" | cksum | cut -d' ' -f1)
+
+PIP :=  .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help all install uninstall installcheck demo test lint clean bootstrap
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
+
+all: $(BUILT) ## build the extension script and the upgrade scripts into build/
+
+build:
+	mkdir -p build
+
+build/VERSION: $(EXTENSION).control | build
+	echo $(VERSION) > $@
+
+build/$(EXTENSION).control: $(EXTENSION).control | build
+	cp $< $@
+
+$(SCRIPT): $(TABLES) $(FUNCTIONS) $(EXTENSION).control | build
+	@rm -f build/$(EXTENSION)--*.sql
+	printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit' > $@
+	cat $(TABLES) $(FUNCTIONS) >> $@
+
+# From any older version straight to this one: the table changes since then in order, then every function again,
+# so that no function is ever created against the tables of a version in between.
+$(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $(SCRIPT)
+	printf '%s\n' '\echo Use "ALTER EXTENSION $(EXTENSION) UPDATE" to load this file. \quit' > $@
+	cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
+
+install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
+	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
+	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
+
+uninstall: ## remove what install put there
+	rm -f "$(DESTDIR)$(SHARE)"/$(EXTENSION)--*.sql "$(DESTDIR)$(SHARE)/$(EXTENSION).control"
+	rm -rf "$(DESTDIR)$(SITE)/cerebro_plpy"
+
+install uninstall: SHARE = $(shell $(PG_CONFIG) --sharedir)/extension
+install uninstall: SITE = $(shell $(PLPYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+# A second make for what follows, because the first has read this file before there was a Python.
+READY := $(MAKE) --no-print-directory
+
+installcheck: bootstrap ## check the server that URL or libpq's environment variables name
+	@$(READY) .venv/package
+	.venv/bin/cerebro-db check "$(URL)"
+
+demo: bootstrap ## from a bare machine to a leaderboard
+	@$(READY) .venv/package
+	.venv/bin/cerebro-db demo
+
+test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/pytest -rs
+
+lint: bootstrap ## ruff, and mypy in strict mode
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+clean: ## remove what make built; the embedded server and its data stay
+	rm -rf build $(EXTENSION).egg-info .mypy_cache .ruff_cache .hypothesis
+	if [ -d .venv ]; then rm -rf "$$(realpath .venv)" .venv; fi
+
+# The virtual environment. Each stamp file says which step is done, so that a second call costs nothing.
+
+bootstrap:
+	@.ci/bootstrap
+
+$(MADE):
+	.ci/venv $(PYTHON)
+	touch $@
+
+.venv/runtime: pyproject.toml $(MADE) | $(BUILT)
+	rm -rf build/lib
+	$(PIP) install --no-build-isolation ".[tensorflow,demo]"
+	touch $@
+
+.venv/dev: .venv/runtime | $(BUILT)
+	rm -rf build/lib
+	$(PIP) install --no-build-isolation ".[tensorflow,demo,dev]"
+	touch $@
+
+# Not an editable install: a trainer runs with `python -I`, and the user `postgres` may be unable to read the clone.
+.venv/package: .venv/runtime $(BUILT) $(SOURCES)
+	rm -rf build/lib
+	$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	touch $@

@@ -1,0 +1,214 @@
+"""Checks a server step by step, from the outside in, and says what to do about each failure.
+
+The order is that of what can go wrong in an installation: each step needs only what the steps before it proved.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import sqlalchemy as sa
+from rich.console import Console
+from rich.text import Text
+
+from cerebro_db.driver import engine_for, translated
+from cerebro_db.errors import CerebroError
+
+OLDEST = 14
+STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a step found: `state` is OK, WARN or FAIL; `remedy` says what to do where it is not OK."""
+
+    told: str
+    state: str = "OK"
+    remedy: str = ""
+    step: str = ""
+
+
+def main(url: str) -> int:
+    """Prints the findings; 0 when no step failed, else 1."""
+    console = Console(highlight=False, soft_wrap=True)
+    failed = False
+    for finding in examine(url):
+        failed |= finding.state == "FAIL"
+        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}"))
+        for line in finding.remedy.splitlines():
+            console.print(Text(f"      {line}"))
+    return int(failed)
+
+
+def examine(url: str) -> Iterator[Finding]:
+    """The findings, in order; after a failure of a step that the others need there are no more."""
+    try:
+        with translated(), engine_for(url).connect() as connection:
+            for name, others_need_it, step in STEPS:
+                finding = _taken(step, connection)
+                if finding is not None:
+                    yield replace(finding, step=name)
+                    if others_need_it and finding.state == "FAIL":
+                        return
+    except CerebroError as error:
+        remedy = "Is it running, and is the URL right? `cerebro-db server start` starts the embedded one."
+        yield Finding(step="server", state="FAIL", told=error.message, remedy=error.hint or remedy)
+
+
+def _taken(step: Callable[[sa.Connection], Finding | None], connection: sa.Connection) -> Finding | None:
+    try:
+        with translated(), connection.begin():
+            return step(connection)
+    except CerebroError as error:
+        told = "; ".join(filter(None, (error.message, error.detail)))
+        return Finding(state="FAIL", told=told, remedy=error.hint or "The server's log may say more.")
+
+
+def _server(connection: sa.Connection) -> Finding:
+    number, name, user, database = _row(
+        connection,
+        "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
+        " session_user, current_database()",
+    )
+    told = f"PostgreSQL {name}, database {database}, as {user}"
+    if number < OLDEST * 10000:
+        return Finding(state="FAIL", told=told, remedy=f"PostgreSQL {OLDEST} or newer is needed.")
+    return Finding(told=told)
+
+
+def _extension(connection: sa.Connection) -> Finding:
+    ours = version("cerebro_db")
+    found = connection.exec_driver_sql(
+        "SELECT extversion, extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+    ).first()
+    if found is None:
+        remedy = "As a superuser of this database: CREATE EXTENSION cerebro_db CASCADE;"
+        return Finding(state="FAIL", told="not in this database", remedy=remedy)
+    told = f"version {found[0]} in schema {found[1]}"
+    if found[0] != ours:
+        return Finding(
+            state="FAIL",
+            told=f"{told}, but this client is version {ours}",
+            remedy=f"Install version {ours} on the server and run ALTER EXTENSION cerebro_db UPDATE as a superuser,\n"
+            f"or install version {found[0]} of this client.",
+        )
+    return Finding(told=told)
+
+
+def _plpython(connection: sa.Connection) -> Finding:
+    report = _report(connection, "python_version")
+    told = f"Python {report['python']}, cerebro_plpy {report['package']}, psycopg2 {report['psycopg2']}"
+    if report["package"] != report["extension"]:
+        return Finding(
+            state="FAIL",
+            told=f"{told}, but the extension is version {report['extension']}",
+            remedy="Install both from one version (`make install`), then connect anew: modules stay loaded in a session.",
+        )
+    if report["psycopg2"] is None:
+        return Finding(
+            state="FAIL",
+            told=told,
+            remedy=f"Install psycopg2 for the server's Python {report['python']} (on Debian: python3-psycopg2).",
+        )
+    return Finding(told=told)
+
+
+def _trainer(connection: sa.Connection) -> Finding:
+    report = _report(connection, "trainer_report")
+    return Finding(
+        told=f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']},"
+        f" Python {report['python_version']}, {report['threads']} threads, devices {', '.join(report['devices'])}"
+    )
+
+
+def _workers(connection: sa.Connection) -> Finding:
+    user, database = _row(connection, "SELECT current_user, current_database()")
+    try:
+        with connection.begin_nested():
+            report = _report(connection, "worker_report")
+    except sa.exc.DBAPIError as error:
+        told = str(error.orig).splitlines()[0]
+        return Finding(state="FAIL", told=told, remedy=_authentication(connection, user, database))
+    told = f"a session opens as {report['user']}"
+    if report["user"] != user or not report["same_server"]:
+        remedy = "cerebro.setting's row worker_conninfo must lead to this very server, past any pooler."
+        return Finding(state="FAIL", told=f"{told}, same server: {report['same_server']}", remedy=remedy)
+    return Finding(told=told)
+
+
+def _authentication(connection: sa.Connection, user: str, database: str) -> str:
+    """What lets the server's own system user, which here is taken to be `postgres`, connect as `user`."""
+    told = connection.exec_driver_sql(
+        "SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories' AND setting <> ''"
+    ).scalar()
+    socket = told.split(",")[0].strip() if told else "/var/run/postgresql"
+    port = connection.exec_driver_sql("SHOW port").scalar_one()
+    return (
+        "Worker sessions connect from the server to itself as the calling user. To let them in:\n"
+        "add to pg_ident.conf (`postgres` stands for the system user that runs the server; the second line keeps\n"
+        "letting system users in under their own names)\n"
+        f'    cerebro  postgres   "{user}"\n'
+        "    cerebro  /^(.*)$    \\1\n"
+        "add to pg_hba.conf, before its other lines\n"
+        f'    local  "{database}"  "{user}"  peer  map=cerebro\n'
+        "and then, as a superuser\n"
+        "    SELECT pg_reload_conf();\n"
+        f"    INSERT INTO cerebro.setting VALUES ('worker_conninfo', 'host={socket} port={port}')\n"
+        "      ON CONFLICT (name) DO UPDATE SET value = excluded.value;"
+    )
+
+
+def _out_of_memory(connection: sa.Connection) -> Finding | None:
+    """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server with it."""
+    is_superuser, is_local = _row(connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL")
+    if not is_superuser:
+        return None  # others may not read the server's files
+    group = _file(connection, "/proc/self/cgroup").strip().rpartition("::")[2]
+    if _file(connection, f"/sys/fs/cgroup{group}/memory.oom.group").strip() == "1":
+        return Finding(
+            state="WARN",
+            told="one process out of memory ends all of its control group, the server included",
+            remedy="Turn memory.oom.group off for the server (Kubernetes: singleProcessOOMKill),\n"
+            "and set trainer_memory_mb in cerebro.setting so that it does not come to that.",
+        )
+    unit = group.rpartition("/")[2]
+    if is_local and unit.endswith(".service") and shutil.which("systemctl"):
+        command = ["systemctl", "show", "--property=OOMPolicy", "--value", unit]
+        policy = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        if policy in ("stop", "kill"):
+            return Finding(
+                state="WARN",
+                told=f"systemd ends the whole service {unit} when one process of it runs out of memory",
+                remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue, and restart it.",
+            )
+    return Finding(told="nothing found that would end the server along with a trainer")
+
+
+def _file(connection: sa.Connection, path: str) -> str:
+    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')"
+    return str(connection.exec_driver_sql(query, (path,)).scalar_one())
+
+
+def _report(connection: sa.Connection, function: str) -> dict[str, Any]:
+    report: dict[str, Any] = connection.exec_driver_sql(f"SELECT cerebro.{function}()").scalar_one()
+    return report
+
+
+def _row(connection: sa.Connection, query: str) -> tuple[Any, ...]:
+    return tuple(connection.exec_driver_sql(query).one())
+
+
+# name, whether the steps after it need it, what it does
+STEPS: tuple[tuple[str, bool, Callable[[sa.Connection], Finding | None]], ...] = (
+    ("server", True, _server),
+    ("extension", True, _extension),
+    ("PL/Python", True, _plpython),
+    ("trainer", False, _trainer),
+    ("worker sessions", False, _workers),
+    ("out of memory", False, _out_of_memory),
+)

@@ -1,0 +1,97 @@
+"""The command line: each command is a few lines around the module that does the work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cerebro_db.errors import CerebroError, ObjectNotReady
+from cerebro_db.server import PORT, EmbeddedServer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Model selection for deep learning inside PostgreSQL.",
+)
+server = typer.Typer(no_args_is_help=True, help="The embedded server: a private PostgreSQL, ready to use.")
+app.add_typer(server, name="server")
+
+Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
+Port = Annotated[int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)]
+Url = Annotated[str | None, typer.Option(help="Database; else that of the embedded server.")]
+
+NOT_RUNNING = 3  # as in the exit codes of pg_ctl and of init scripts
+
+
+def _say(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+def _running(url: str | None) -> str:
+    found = url or EmbeddedServer().status().url
+    if found is None:
+        raise ObjectNotReady(
+            "the embedded server does not run", hint="`cerebro-db server start` starts it; or give a URL."
+        )
+    return found
+
+
+@server.command()
+def start(data: Data = None, port: Port = PORT) -> None:
+    """Make the server if there is none, start it, and print the URL of its database."""
+    typer.echo(EmbeddedServer(data, port, _say).start())
+
+
+@server.command()
+def status(data: Data = None) -> None:
+    """Say whether the server runs, and where its files are."""
+    found = EmbeddedServer(data).status()
+    typer.echo(f"server: {f'running, process {found.pid}' if found.pid else 'not running'}")
+    typer.echo(f"data:   {found.data}")
+    typer.echo(f"log:    {found.log}")
+    if found.url is None:
+        raise typer.Exit(NOT_RUNNING)
+    typer.echo(f"url:    {found.url}")
+
+
+@server.command()
+def stop(data: Data = None) -> None:
+    """Stop the server; its data stays."""
+    typer.echo("stopped" if EmbeddedServer(data, say=_say).stop() else "not running")
+
+
+@app.command()
+def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] = None) -> None:
+    """Check a server step by step, and say what to do about each failure."""
+    from cerebro_db.check import main
+
+    raise typer.Exit(main(_running(url)))
+
+
+@app.command()
+def demo(url: Url = None) -> None:
+    """Train sixteen configurations on real images, and show the leaderboard."""
+    from cerebro_db.demo import main
+
+    raise typer.Exit(main(url or EmbeddedServer(say=_say).start()))
+
+
+@app.command()
+def watch(run: int, url: Url = None) -> None:
+    """Show a run while it goes on."""
+    from cerebro_db.watch import watch
+
+    raise typer.Exit(watch(_running(url), run))
+
+
+def main() -> None:
+    """Run the command line; what is wrong is told in a line, with a hint, not by a traceback."""
+    try:
+        app()
+    except CerebroError as error:
+        _say(f"ERROR:  {error}")
+        sys.exit(1)

@@ -1,0 +1,66 @@
+"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are made again as another system user."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cerebro_db.deployment import interpreter
+from cerebro_db.errors import InsufficientPrivilege, ObjectNotReady
+
+USER = "postgres"
+
+
+def give(data: Path) -> None:
+    """Makes the folder for the server user, who may be unable to make it; one that is in use keeps its owner."""
+    missing = [path for path in (data, *data.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir()
+        path.chmod(0o700 if path == data else 0o755)
+    if data.stat().st_uid == 0 and not any(data.iterdir()):
+        user = _user_of(data)
+        os.chown(data, user.pw_uid, user.pw_gid)
+
+
+def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str:
+    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it; gives what it printed.
+
+    What it said about itself is passed on, or raised if it failed.
+    """
+    user = _user_of(data)
+    try:
+        done = subprocess.run(
+            [interpreter(), "-I", "-m", "cerebro_db", *arguments],
+            user=user.pw_uid,
+            group=user.pw_gid,
+            extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
+            cwd="/",
+            env={**os.environ, "HOME": user.pw_dir, "USER": user.pw_name},
+            capture_output=True,
+            text=True,
+        )
+    except PermissionError as error:
+        raise InsufficientPrivilege(
+            f"the system user {user.pw_name} cannot run {interpreter()}",
+            hint="Make the virtual environment with `make`, which puts it where that user can read it.",
+        ) from error
+    if done.returncode:
+        raise ObjectNotReady(done.stderr.strip().removeprefix("ERROR:").strip())
+    for line in done.stderr.splitlines():
+        say(line)
+    return done.stdout
+
+
+def _user_of(data: Path) -> pwd.struct_passwd:
+    if data.exists() and data.stat().st_uid != 0:
+        return pwd.getpwuid(data.stat().st_uid)
+    try:
+        return pwd.getpwnam(USER)
+    except KeyError as error:
+        raise ObjectNotReady(
+            f"PostgreSQL refuses to run as root, and there is no system user {USER} to run it",
+            hint="Install PostgreSQL from your system's packages, which make that user.",
+        ) from error

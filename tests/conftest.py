@@ -1,0 +1,144 @@
+"""One private server for the whole test run, one database per test.
+
+The server is an embedded server in a folder of its own, so no test can touch a server that somebody uses. Starting
+it is safe to repeat, so each process of pytest-xdist does, and the process that began the run stops it at the end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2.extensions import connection as Connection
+from sqlalchemy.engine import make_url
+
+from cerebro_db import provision
+
+FOLDER = "CEREBRO_DB_TEST_FOLDER"
+LOG_LINES = 60
+log_size = pytest.StashKey[int]()
+numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """The tests' server: the folder of its socket, its port, its log."""
+
+    socket: Path
+    port: int
+    log: Path
+
+    def url(self, database: str, role: str = provision.ROLE) -> str:
+        return provision.url(self.socket, self.port, role, database)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """A database of one test, with the extension; `url` is for the ordinary role, `superuser_url` for the other."""
+
+    name: str
+    url: str
+    superuser_url: str
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))
+        folder.chmod(0o755)  # the server may run as another user
+        os.environ[FOLDER] = str(folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        folder = Path(os.environ.pop(FOLDER))
+        if (folder / "server").exists():
+            cerebro_db("server", "stop", "--data", str(folder / "server"))
+        shutil.rmtree(folder)
+
+
+def cerebro_db(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the installed command line, as a person would."""
+    command = [sys.executable, "-I", "-m", "cerebro_db", *arguments]
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session")
+def server() -> Server:
+    data = Path(os.environ[FOLDER]) / "server"
+    started = cerebro_db("server", "start", "--data", str(data))
+    assert started.returncode == 0, started.stderr
+    query = make_url(started.stdout.splitlines()[-1]).query
+    found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])), log=data / "postgresql.log")
+    with provision.superuser(found.socket, found.port) as connection:
+        # A test's data need not survive a power failure.
+        for setting in ("fsync", "full_page_writes"):
+            connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = off")
+        connection.exec_driver_sql("SELECT pg_reload_conf()")
+    return found
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Database]:
+    name = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(numbers)}"
+    with provision.superuser(server.socket, server.port, "postgres") as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {provision.DATABASE}")
+    with provision.superuser(server.socket, server.port, name) as connection:
+        provision.open_database(connection, name)
+    yield Database(name=name, url=server.url(name), superuser_url=server.url(name, "postgres"))
+    with provision.superuser(server.socket, server.port, "postgres") as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def connection(database: Database) -> Iterator[Connection]:
+    """A session of the ordinary role in which every statement commits."""
+    yield from _session(database.url)
+
+
+@pytest.fixture
+def superuser(database: Database) -> Iterator[Connection]:
+    """A session of the superuser in which every statement commits."""
+    yield from _session(database.superuser_url)
+
+
+def _session(url: str) -> Iterator[Connection]:
+    opened = psycopg2.connect(url)
+    opened.autocommit = True
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A new folder that any system user can reach, for a server of the test's own; that server is stopped."""
+    made = Path(tempfile.mkdtemp(prefix="cerebro-db-test-", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    for data in made.iterdir():
+        cerebro_db("server", "stop", "--data", str(data))
+    shutil.rmtree(made)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
+    item.stash[log_size] = log.stat().st_size if log.exists() else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Adds to a failure what the server has logged since the test began."""
+    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
+    if report.failed and log.exists():
+        lines = log.read_bytes()[item.stash.get(log_size, 0) :].decode(errors="replace").splitlines()
+        report.sections.append(("the server's log", "\n".join(lines[-LOG_LINES:])))
+    return report  # type: ignore[return-value]

@@ -1,0 +1,225 @@
+"""The embedded server: made, started, found, stopped, whatever happened to it before and wherever it lies."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg2
+import pytest
+from sqlalchemy.engine import make_url
+
+from cerebro_db.cluster import processes_in
+from cerebro_db.driver import engine_for
+
+COMMAND = (sys.executable, "-I", "-m", "cerebro_db", "server")
+PATIENCE = 60.0
+
+
+def run(action: str, data: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, action, "--data", str(data)]
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def start(data: Path, **options: object) -> str:
+    done = run("start", data, **options)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout.splitlines()[-1])
+
+
+def ask(url: str, query: str) -> object:
+    connection = psycopg2.connect(url)
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            row = cursor.fetchone() if cursor.description else None
+            return row and row[0]
+    finally:
+        connection.close()
+
+
+def as_superuser(url: str) -> str:
+    return url.replace("//cerebro@", "//postgres@")
+
+
+def postmaster(data: Path) -> int:
+    return int((data / "cluster" / "postmaster.pid").read_text().splitlines()[0])
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_a_life(folder: Path) -> None:
+    data = folder / "server"
+    assert run("status", data).returncode == 3
+    assert not data.exists(), "asking makes nothing"
+
+    url = start(data)
+    ask(url, "CREATE TABLE kept AS SELECT 1")
+    pid = postmaster(data)
+    assert start(data) == url
+    assert postmaster(data) == pid, "a started server is left alone"
+    status = run("status", data)
+    assert status.returncode == 0
+    for told in (url, str(data), str(data / "postgresql.log"), str(pid)):
+        assert told in status.stdout
+
+    assert run("stop", data).returncode == 0
+    assert not processes_in(data / "cluster")
+    assert run("status", data).returncode == 3
+    assert run("stop", data).returncode == 0, "stopping a stopped server is no error"
+
+    assert start(data) == url
+    assert ask(url, "TABLE kept") == 1
+
+
+def test_what_the_role_finds(folder: Path) -> None:
+    data = folder / "server"
+    url = start(data)
+    assert make_url(url).username == make_url(url).database == "cerebro"
+    with engine_for(url).connect() as connection:
+        assert connection.exec_driver_sql("SHOW search_path").scalar() == '"$user", public, madlib'
+        schema = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+        assert connection.exec_driver_sql(schema).scalar() == "madlib"
+        assert not connection.exec_driver_sql("SELECT usesuper FROM pg_user WHERE usename = user").scalar()
+        connection.exec_driver_sql("CREATE SCHEMA own")
+        connection.exec_driver_sql("CREATE TABLE public.own ()")
+        activity = "SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'"
+        assert connection.exec_driver_sql(activity).scalar() == 0
+    connection.engine.dispose()
+
+
+def test_only_the_owner_reaches_it(folder: Path) -> None:
+    data = folder / "server"
+    url = start(data)
+    assert ask(as_superuser(url), "SHOW listen_addresses") == ""
+    rules = "SELECT string_agg(concat_ws(' ', type, database::text, user_name::text, auth_method), ';') FROM pg_hba_file_rules"
+    assert ask(as_superuser(url), rules) == "local {all} {all} trust"
+    socket = (data / "run").stat()
+    assert socket.st_mode & 0o777 == 0o700
+    owners = {Path(f"/proc/{pid}").stat().st_uid for pid in processes_in(data / "cluster")}
+    expected = pwd.getpwnam("postgres").pw_uid if os.geteuid() == 0 else os.geteuid()
+    assert owners == {socket.st_uid} == {expected}
+
+
+def test_settings_follow_the_environment(folder: Path) -> None:
+    data = folder / "server"
+    url = as_superuser(start(data))
+    setting = "SELECT value FROM cerebro.setting WHERE name = '{}'"
+    trainer = str(ask(url, setting.format("trainer_python")))
+    subprocess.run([trainer, "-I", "-c", "import cerebro_trainer"], check=True, cwd="/")
+    worker = str(ask(url, setting.format("worker_conninfo")))
+    assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT current_user") == "cerebro"
+
+    ask(url, "UPDATE cerebro.setting SET value = '/nowhere'")
+    start(data)
+    assert ask(url, setting.format("trainer_python")) == trainer
+    assert ask(url, setting.format("worker_conninfo")) == worker
+
+
+def test_another_build_replaces_the_extension(folder: Path) -> None:
+    data = folder / "server"
+    url = as_superuser(start(data))
+    made = "SELECT oid FROM pg_extension WHERE extname = 'cerebro_db'"
+    before = ask(url, made)
+    assert "anew" not in run("start", data).stderr
+    assert ask(url, made) == before, "the same build stays"
+    (data / "extension.sha256").write_text("of another build")
+    assert "anew" in run("start", data).stderr
+    assert ask(url, made) not in (None, before)
+
+
+def test_starts_at_once_make_one_server(folder: Path) -> None:
+    data = folder / "server"
+    with ThreadPoolExecutor(3) as pool:
+        urls = set(pool.map(start, [data] * 3))
+    assert len(urls) == 1
+    assert "ready to accept" in (data / "postgresql.log").read_text()
+    assert (data / "postgresql.log").read_text().count("ready to accept") == 1
+
+
+def test_a_start_can_be_interrupted(folder: Path) -> None:
+    data = folder / "server"
+    command = [*COMMAND, "start", "--data", str(data)]
+    first = subprocess.Popen(command, cwd="/", start_new_session=True, stderr=subprocess.DEVNULL)
+    wait_until(lambda: (data / "cluster.partial").exists())
+    os.killpg(first.pid, signal.SIGINT)
+    assert first.wait(PATIENCE) != 0
+    assert ask(start(data), "SELECT 1") == 1
+
+
+def test_a_crash_is_recovered_from(folder: Path) -> None:
+    data = folder / "server"
+    url = start(data)
+    ask(url, "CREATE TABLE kept AS SELECT 1")
+    os.kill(postmaster(data), signal.SIGKILL)
+    wait_until(lambda: run("status", data).returncode == 3)
+    # After a restart of the machine the number may be any other process's, such as ours.
+    pid_file = data / "cluster" / "postmaster.pid"
+    pid_file.write_text(pid_file.read_text().replace(pid_file.read_text().splitlines()[0], str(os.getpid()), 1))
+    assert run("status", data).returncode == 3
+    assert start(data) == url
+    assert ask(url, "TABLE kept") == 1
+
+
+def test_a_deleted_server_makes_room(folder: Path) -> None:
+    data = folder / "server"
+    url = start(data)
+    shutil.rmtree(data)
+    assert processes_in(Path(f"{data / 'cluster'} (deleted)"))
+    assert run("status", data).returncode == 3
+    assert start(data) == url
+    assert not processes_in(Path(f"{data / 'cluster'} (deleted)"))
+    assert ask(url, "SELECT count(*) FROM pg_extension WHERE extname = 'cerebro_db'") == 1
+
+
+@pytest.mark.parametrize("name", ["two words", "größer 'als' 100%", "a:b,c;d", "long" * 30])
+def test_odd_folders(folder: Path, name: str) -> None:
+    data = folder / name
+    url = start(data)
+    assert ask(url, "SELECT current_user") == "cerebro"
+    with engine_for(url).connect() as connection:
+        assert connection.exec_driver_sql("SELECT current_user").scalar() == "cerebro"
+    connection.engine.dispose()
+    worker = ask(as_superuser(url), "SELECT value FROM cerebro.setting WHERE name = 'worker_conninfo'")
+    assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT 1") == 1
+    ask(as_superuser(url), "DO LANGUAGE plpython3u 'import cerebro_plpy'")
+
+
+def test_a_folder_that_a_shell_would_misread_is_refused(folder: Path) -> None:
+    refused = run("start", folder / "$HOME")
+    assert refused.returncode == 1
+    assert "ERROR" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; all other tests ran as an ordinary one")
+def test_an_ordinary_user_needs_no_root(folder: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    data = folder / "server"
+    data.mkdir()
+    os.chown(data, nobody.pw_uid, nobody.pw_gid)
+    url = start(data, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    assert ask(url, "SELECT current_user") == "cerebro"
+    assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes_in(data / "cluster")} == {nobody.pw_uid}
+    assert run("stop", data, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[]).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands a server to another user")
+def test_a_folder_that_the_server_user_cannot_reach(folder: Path) -> None:
+    (folder / "closed").mkdir(mode=0o700)
+    refused = run("start", folder / "closed" / "server")
+    assert refused.returncode == 1
+    assert "postgres" in refused.stderr and "HINT" in refused.stderr and "Traceback" not in refused.stderr
