@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import product
 from typing import Any, Protocol, get_type_hints
 
 import psycopg2
@@ -22,6 +23,7 @@ from cerebro_db.watch import watch
 
 PATIENCE = 60.0
 LOCK = 4711
+COMPILE_GRID = {"loss": ["categorical_crossentropy"], "metrics": [["accuracy"]]}
 FUNCTIONS = {
     "training_preprocessor_dl": arguments.PackOptions,
     "validation_preprocessor_dl": arguments.PackValidationOptions,
@@ -48,7 +50,7 @@ def session(database: Database) -> Iterator[cerebro_db.Session]:
 
 @pytest.fixture
 def packed(session: cerebro_db.Session) -> cerebro_db.Session:
-    """A session with 60 packed images, as many of every digit, and two configurations of one small model."""
+    """A session with 60 packed images and two configurations of one small model."""
     with session.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE images (id integer, pixels real[], digit integer)")
         rows = [dict(zip(("id", "pixels", "digit"), row, strict=True)) for row in digits.rows()[:60]]
@@ -59,12 +61,7 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
         "models",
         "configs",
         [1],
-        {
-            "loss": ["categorical_crossentropy"],
-            "metrics": [["accuracy"]],
-            "optimizer": ["Adam"],
-            "lr": [0.01, 0.1],
-        },
+        {**COMPILE_GRID, "optimizer": ["Adam"], "lr": [0.01, 0.1]},
         {"batch_size": [8]},
     )
     return session
@@ -112,9 +109,9 @@ def test_the_functions_are_found_in_the_extension_s_schema(database: Database) -
 
 
 def test_a_database_without_the_extension_is_told_so(database: Database) -> None:
-    with cerebro_db.connect(sa.make_url(database.superuser_url).set(database="template1")) as session:
-        with pytest.raises(errors.ObjectNotReady) as caught:
-            session.load_model({}, "models")
+    elsewhere = sa.make_url(database.superuser_url).set(database="template1")
+    with cerebro_db.connect(elsewhere) as session, pytest.raises(errors.ObjectNotReady) as caught:
+        session.load_model({}, "models")
     assert "CREATE EXTENSION" in str(caught.value.hint)
 
 
@@ -143,24 +140,16 @@ def test_a_fit_and_its_run_agree(packed: cerebro_db.Session, capsys: pytest.Capt
     )
     assert any(str(run_id) in notice for notice in notices)
     assert packed.current_run() == run_id
-    assert [(run.run_id, run.name, run.status) for run in packed.runs()] == [
-        (run_id, "two epochs", "completed")
-    ]
+    (run,) = packed.runs()
+    assert (run.run_id, run.name, run.status, run.epochs) == (run_id, "two epochs", "completed", 2)
 
     progress = packed.progress(run_id)
-    assert (progress.status, progress.epoch, progress.visits_done, progress.visits_total) == (
-        "completed",
-        2,
-        8,
-        8,
-    )
+    assert (progress.status, progress.epoch) == ("completed", 2)
+    assert progress.visits_done == progress.visits_total == 8
 
     visits = Counter((visit.mst_key, visit.epoch, visit.segment_id) for visit in packed.visits(run_id))
     configs = [standing.mst_key for standing in packed.leaderboard(run_id)]
-    segments = packed.runs()[0].segments
-    assert visits == Counter(
-        (key, epoch, segment) for key in configs for epoch in (1, 2) for segment in segments
-    )
+    assert visits == Counter(product(configs, (1, 2), run.segments))
 
     newest = {
         point.mst_key: point.value

@@ -47,7 +47,8 @@ def test_the_demo_can_be_repeated(
         # Guessing would be right about once in ten.
         right = connection.execute(
             sa.text(
-                "SELECT avg((class_value = digit::text)::int) FROM demo.predictions JOIN demo.digits_held_out USING (id)"
+                "SELECT avg((class_value = digit::text)::int)"
+                " FROM demo.predictions JOIN demo.digits_held_out USING (id)"
             )
         ).scalar_one()
         runs = connection.execute(sa.text("SELECT count(*) FROM cerebro.run WHERE status = 'completed'"))

@@ -18,17 +18,9 @@ class Database(Protocol):
 
 def psql(url: str, script: str) -> str:
     """What the script prints; messages of the server, which tell times, are not part of it."""
-    command = [
-        "psql",
-        "--no-psqlrc",
-        "--quiet",
-        "--set",
-        "ON_ERROR_STOP=1",
-        "--file",
-        str(SCRIPTS / script),
-        url,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    command = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file"]
+    command += [str(SCRIPTS / script), url]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -55,7 +47,8 @@ def test_a_madlib_user_s_workflow_on_iris(
         same, metric = cursor.fetchone() or (None, 0.0)
         assert same
         cursor.execute(
-            "SELECT count(*), avg((class_value = species)::int) FROM iris_prediction JOIN iris_test USING (id)"
+            "SELECT count(*), avg((class_value = species)::int)"
+            " FROM iris_prediction JOIN iris_test USING (id)"
         )
         count, right = cursor.fetchone() or (0, 0)
     assert count == 30
