@@ -140,9 +140,13 @@ class TrainerFailure(CerebroError):
 
 
 class ConfigFailure(CerebroError):
-    """One configuration cannot be trained; the others of its run can."""
+    """One configuration cannot be trained; the others of its run can.
 
-    sqlstate = "22000"
+    A code of our own (class MS, outside the standard's range), because the orchestrator must tell this
+    from every error that ends the run.
+    """
+
+    sqlstate = "MS001"
 
 
 def by_sqlstate(sqlstate: str) -> type[CerebroError]:

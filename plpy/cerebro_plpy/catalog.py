@@ -1,0 +1,151 @@
+"""Finds the tables that a call names, in the caller's search path, and the columns they have.
+
+Names are resolved once, without a lock; afterwards every statement has them schema-qualified.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cerebro_plpy.db import Database, Row
+from cerebro_plpy.errors import (
+    DuplicateTable,
+    InsufficientPrivilege,
+    InvalidName,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedTable,
+    WrongObjectType,
+)
+from cerebro_plpy.names import quote
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Relation
+
+READABLE = "rvmpf"
+NAME_BYTES = 63
+SAFE_PATH = "pg_catalog, pg_temp"
+IDENTIFIER = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+")'
+
+
+class Catalog:
+    """The caller's names. `module` opens every message, as users of MADlib know it."""
+
+    def __init__(self, db: Database, module: str) -> None:
+        self.db = db
+        self.module = module
+        caller = db.row(sql("read.caller"))
+        self._path, self._schema = caller["path"], caller["schema"]
+
+    def relation(self, given: str | None, what: str = "input") -> Relation:
+        """The table or view of that name; what it is, is said in errors."""
+        if given is None or not given.strip():
+            raise NullNotAllowed(f"{self.module} error: NULL/empty {what} table name!", hint=f"Name the {what} table.")
+        found = self.find(given)
+        if found is None:
+            raise UndefinedTable(
+                f"{self.module} error: {what.capitalize()} table '{given}' does not exist.",
+                hint="Check the spelling and the search_path, or write schema.table.",
+            )
+        if found["kind"] not in READABLE:
+            raise WrongObjectType(f"{self.module} error: '{given}' is not a table or view.")
+        allowed = self.db.value(sql("read.may_select"), found["oid"], found["oid"])
+        if not allowed:
+            raise InsufficientPrivilege(
+                f"{self.module} error: permission denied for {what} table '{given}'.",
+                hint=f"Its owner can GRANT SELECT ON {given} to you.",
+            )
+        return self._made(given, found)
+
+    def companion(self, of: Relation, suffix: str) -> Relation | None:
+        """The table whose name is that of another and a suffix, in the same schema."""
+        name = quoted(of.schema, of.name + suffix)
+        found = self._lookup(name)
+        return self._made(name, found) if found else None
+
+    def output(self, given: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
+        """A table that does not exist yet, nor its companions, in a schema where the caller may create."""
+        if given is None or not given.strip():
+            raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
+        parts = self._parts(given, "output")
+        schema, name = parts if len(parts) == 2 else (self._schema, parts[0])
+        longest = name + max(suffixes, key=len, default="")
+        if len(longest.encode()) > NAME_BYTES:
+            raise InvalidName(
+                f"{self.module} error: Invalid output table name {given}: with its suffix it has"
+                f" {len(longest.encode())} bytes, expected at most {NAME_BYTES}.",
+                hint="Choose a shorter name.",
+            )
+        self._check_schema(given, schema)
+        for suffix in ("", *suffixes):
+            if self._lookup(quoted(schema, name + suffix)):
+                raise DuplicateTable(
+                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the function.",
+                    hint=f"DROP TABLE {quoted(schema, name + suffix)};",
+                )
+        return Relation(given=given, schema=schema, name=name, oid=0, quoted=quoted(schema, name))
+
+    def columns(self, of: Relation) -> dict[str, Row]:
+        """The columns of a table: name to type, category and element type."""
+        return {row["name"]: row for row in self.db.rows(sql("read.columns"), of.oid)}
+
+    def column(self, of: Relation, name: str) -> Row:
+        """One column, which must exist."""
+        columns = self.columns(of)
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{self.module} error: Column '{name}' does not exist in table '{of.given}'!",
+                hint=f"Its columns are: {', '.join(columns)}.",
+            )
+        return columns[name]
+
+    def find(self, given: str) -> Row | None:
+        """The catalog row of a name as the user wrote it, or None."""
+        return self._lookup(".".join(quote(part) for part in self._parts(given, "input")))
+
+    def _lookup(self, name: str) -> Row | None:
+        with self.db.search_path(self._path):
+            rows = self.db.rows(sql("read.relation"), name)
+        return rows[0] if rows else None
+
+    def _parts(self, given: str, what: str) -> list[str]:
+        parts: list[str] = []
+        if is_name(given):
+            parts = list(self.db.value(sql("read.parse_name"), given.strip()))
+        if not 1 <= len(parts) <= 2:
+            raise InvalidName(
+                f"{self.module} error: Invalid {what} table name {given}",
+                hint="Expected name or schema.name; put a name with capitals, spaces or dots in double quotes.",
+            )
+        return parts
+
+    def _check_schema(self, given: str, schema: str | None) -> None:
+        rows = self.db.rows(sql("read.schema"), schema) if schema else []
+        if not rows:
+            raise InvalidName(
+                f"{self.module} error: Invalid output table name {given}: there is no schema to create it in.",
+                hint="Create the schema, or put an existing one into the search_path.",
+            )
+        if not rows[0]["may_create"]:
+            raise InsufficientPrivilege(
+                f"{self.module} error: permission denied to create '{given}' in schema {schema}.",
+                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote(schema or '')} to you.",
+            )
+
+    def _made(self, given: str, found: Row) -> Relation:
+        return Relation(
+            given=given, schema=found["schema"], name=found["name"], oid=found["oid"],
+            quoted=quoted(found["schema"], found["name"]),
+        )  # fmt: skip
+
+
+def quoted(schema: str, name: str) -> str:
+    """A schema-qualified name.
+
+    >>> quoted("public", 'a"b')
+    '"public"."a""b"'
+    """
+    return f"{quote(schema)}.{quote(name)}"
+
+
+def is_name(given: str) -> bool:
+    return re.fullmatch(rf"\s*{IDENTIFIER}\s*(?:\.\s*{IDENTIFIER}\s*)?", given) is not None

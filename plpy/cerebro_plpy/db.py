@@ -1,0 +1,120 @@
+"""The only door to PL/Python's `plpy`, so that everything else is ordinary Python that tests can import.
+
+Values travel as typed parameters. Errors raised here keep the SQLSTATE that PostgreSQL gave them, and a
+cancel is never caught: it passes through as the exception that `plpy` raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from cerebro_plpy.errors import CerebroError
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+def parameter_type(value: object) -> str:
+    """The PostgreSQL type that a Python value is sent as; text where PostgreSQL is to convert it.
+
+    >>> parameter_type(3), parameter_type("a"), parameter_type([1.5]), parameter_type(None)
+    ('bigint', 'text', 'double precision[]', 'text')
+    """
+    if isinstance(value, (list, tuple)):
+        return parameter_type(next((v for v in value if v is not None), None)) + "[]"
+    for kind, name in ((bool, "boolean"), (int, "bigint"), (float, "double precision"), (bytes, "bytea")):
+        if isinstance(value, kind):
+            return name
+    return "text"
+
+
+def numbered(sql: str) -> str:
+    """The `%s` placeholders of a driver as the `$n` of a prepared statement.
+
+    >>> numbered("SELECT %s, %s::json")
+    'SELECT $1, $2::json'
+    """
+    parts = sql.split("%s")
+    return "".join(part + (f"${n}" if n < len(parts) else "") for n, part in enumerate(parts, 1))
+
+
+class Database:
+    """The caller's session and transaction, through SPI."""
+
+    def __init__(self, plpy: Any) -> None:
+        self._plpy = plpy
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
+        if values:
+            plan = self._plpy.prepare(numbered(sql), [parameter_type(v) for v in values])
+            result = self._plpy.execute(plan, list(values))
+        else:
+            result = self._plpy.execute(sql)
+        return list(result) if result.nrows() and result.colnames() else []
+
+    def row(self, sql: str, *values: object) -> Row:
+        """The first row of a statement that returns at least one."""
+        return self.rows(sql, *values)[0]
+
+    def value(self, sql: str, *values: object) -> Any:
+        """The first column of the first row; None where there is no row."""
+        rows = self.rows(sql, *values)
+        return next(iter(rows[0].values())) if rows else None
+
+    def stream(self, sql: str, *values: object) -> Iterator[Row]:
+        """Rows one after another, through a cursor, so that a large value is held one at a time."""
+        plan = self._plpy.prepare(numbered(sql), [parameter_type(v) for v in values])
+        cursor = self._plpy.cursor(plan, list(values))
+        while True:
+            batch = cursor.fetch(1)
+            if not batch:
+                return
+            yield from batch
+
+    def check_interrupts(self) -> None:
+        """Let a cancel, a timeout or a termination of this session take effect here."""
+        self._plpy.execute("SELECT 1")
+
+    def info(self, message: str) -> None:
+        """Tell the user something, whatever client_min_messages says."""
+        self._plpy.info(message)
+
+    def notice(self, message: str) -> None:
+        """Tell the user something that they may have switched off."""
+        self._plpy.notice(message)
+
+    def quote_ident(self, name: str) -> str:
+        """The name as it must stand in a statement."""
+        return str(self._plpy.quote_ident(name))
+
+    @contextmanager
+    def search_path(self, path: str) -> Iterator[None]:
+        """Work with another search_path; an error needs no restoring, for its rollback does that."""
+        before = self.value("SELECT pg_catalog.current_setting('search_path')")
+        self.value("SELECT pg_catalog.set_config('search_path', %s, true)", path)
+        yield
+        self.value("SELECT pg_catalog.set_config('search_path', %s, true)", before)
+
+
+def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
+    """Do the work; an error of ours becomes a PostgreSQL error with its code, detail and hint."""
+    try:
+        return work()
+    except CerebroError as error:
+        extras = {k: v for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
+        plpy.error(error.message, sqlstate=error.sqlstate, **extras)
+        raise
+
+
+def quote_qualified(db: Database, parts: Sequence[str]) -> str:
+    """A schema-qualified name, quoted.
+
+    >>> class Plain:
+    ...     def quote_ident(self, name): return '"' + name + '"'
+    >>> quote_qualified(Plain(), ["a", "b c"])
+    '"a"."b c"'
+    """
+    return ".".join(db.quote_ident(part) for part in parts)

@@ -1,0 +1,124 @@
+"""Drives several sessions at once: each works through a generator that yields statements.
+
+A generator (its *steps*) yields `Statement`s and is sent the rows of each; what it returns is the
+outcome. An error of a statement is raised inside the generator, which may handle it and go on.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from cerebro_plpy.errors import CerebroError
+
+Rows = list[tuple[Any, ...]]
+T = TypeVar("T")
+POLL_SECONDS = 0.1
+DONE, READ, WRITE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL to run as one transaction, with values for its `%s`."""
+
+    sql: str
+    values: Sequence[object] = ()
+
+
+Steps = Generator[Statement, Rows, T]
+
+
+class Session(Protocol):
+    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says DONE."""
+
+    def start(self, statement: str, values: Sequence[object] = ()) -> None: ...
+
+    def wants(self) -> int: ...
+
+    def result(self) -> Rows: ...
+
+    def fileno(self) -> int: ...
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> Rows: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What the steps of one worker came to: a value, or the error that ended them."""
+
+    worker: int
+    value: T | None
+    error: CerebroError | None
+
+
+class Dispatcher(Generic[T]):
+    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may raise."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
+        self._wanted: dict[int, int] = {}
+        self._ended: list[Outcome[T]] = []
+
+    def begin(self, worker: int, session: Session, steps: Steps[T]) -> None:
+        """Start steps on an idle worker."""
+        self._tasks[worker] = (session, steps)
+        self._advance(worker, lambda: next(steps))
+
+    def busy(self) -> bool:
+        """Whether any steps are under way, or ended without their outcome having been taken."""
+        return bool(self._tasks or self._ended)
+
+    def wait(self) -> list[Outcome[T]]:
+        """Outcomes of steps that ended, at least one when any are under way."""
+        while self._tasks and not self._ended:
+            for worker in list(self._tasks):
+                self._move(worker)
+            if not self._ended:
+                self._sleep()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _sleep(self) -> None:
+        def waiting(state: int) -> list[Session]:
+            return [session for worker, (session, _) in self._tasks.items() if self._wanted[worker] == state]
+
+        if not any(select.select(waiting(READ), waiting(WRITE), [], POLL_SECONDS)):
+            self._check()
+
+    def _move(self, worker: int) -> None:
+        session, steps = self._tasks[worker]
+        try:
+            self._wanted[worker] = session.wants()
+            if self._wanted[worker] != DONE:
+                return
+            rows = session.result()
+        except CerebroError as error:
+            return self._fail(worker, error)
+        self._advance(worker, lambda: steps.send(rows))
+
+    def _fail(self, worker: int, error: CerebroError) -> None:
+        _, steps = self._tasks[worker]
+        self._advance(worker, lambda: steps.throw(error))
+
+    def _advance(self, worker: int, step: Callable[[], Statement]) -> None:
+        session, _ = self._tasks[worker]
+        self._wanted[worker] = READ
+        try:
+            statement = step()
+        except StopIteration as stop:
+            return self._end(Outcome(worker, stop.value, None))
+        except CerebroError as error:
+            return self._end(Outcome(worker, None, error))
+        try:
+            session.start(statement.sql, statement.values)
+        except CerebroError as error:
+            self._fail(worker, error)
+
+    def _end(self, outcome: Outcome[T]) -> None:
+        del self._tasks[outcome.worker]
+        self._ended.append(outcome)

@@ -1,0 +1,98 @@
+"""What a visit asks of the trainer, and where its state comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from cerebro_plpy.names import quote
+from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, FitRequest
+from cerebro_plpy.schedule import Visit
+
+STATE_SCHEMA = "cerebro_state"
+
+
+def state_tables(run_id: int, mst_key: int) -> tuple[str, str]:
+    """The two tables that hold the state of a configuration in turn, quoted."""
+    return tuple(f"{STATE_SCHEMA}.{quote(f'r{run_id}_c{mst_key}_{letter}')}" for letter in "ab")  # type: ignore[return-value]
+
+
+def config_seed(seed: int, mst_key: int) -> int:
+    """The seed of a configuration's initial weights and generators: the same for the same run seed and key.
+
+    >>> config_seed(1, 2) == config_seed(1, 2), config_seed(1, 2) == config_seed(1, 3)
+    (True, False)
+    """
+    digest = hashlib.sha256(f"{seed}/{mst_key}".encode()).digest()
+    return int.from_bytes(digest[:4], "little") >> 1
+
+
+def program(request: FitRequest, config: Config) -> dict[str, Any]:
+    """The program that a configuration runs, as the trainer wants it described."""
+    return {
+        "architecture": json.loads(request.architectures[config.model_id].json),
+        "compile": config.compile.to_json(),
+        "targets": request.source.targets(),
+    }
+
+
+def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
+    """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
+    seed = config_seed(request.seed, config.mst_key)
+    key = state_key(run_id, config.mst_key, 0)
+    if config.mst_key in request.warm_states:
+        text = sql("visit.warm_source", state=request.warm_states[config.mst_key])
+        return StateSource("chunks", key, seed, text, (config.mst_key,))
+    if request.architectures[config.model_id].has_weights:
+        text = sql("visit.weights_source", table=request.architecture_table.quoted)
+        return StateSource("weights", key, seed, text, (config.model_id,))
+    return StateSource("new", key, seed)
+
+
+def later_state(run_id: int, mst_key: int, visit_no: int, table: str) -> StateSource:
+    """The state that a visit left."""
+    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, sql("visit.state_source", state=table))
+
+
+def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
+    """The name of a state: that after so many visits of a configuration."""
+    return f"{run_id}/{mst_key}/{visit_no}"
+
+
+def train_visit(
+    request: FitRequest, config: Config, run_id: int, visit: Visit, place: tuple[int, int], state: StateSource
+) -> TrainVisit:
+    """A training visit; `place` is its number within the configuration, and the attempt."""
+    visit_no, attempt = place
+    job = {
+        "job": "train",
+        "program": program(request, config),
+        "result_key": state_key(run_id, config.mst_key, visit_no),
+        "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
+        "order": {
+            "seed": request.seed,
+            "mst_key": config.mst_key,
+            "epoch": visit.epoch,
+            "segment_id": visit.segment_id,
+        },
+    }
+    return TrainVisit(
+        run_id=run_id, epoch=visit.epoch, mst_key=config.mst_key, visit_no=visit_no, attempt=attempt,
+        dataset=Dataset(request.source, visit.segment_id), state=state, job=job,
+        state_table=state_tables(run_id, config.mst_key)[visit_no % 2],
+    )  # fmt: skip
+
+
+def evaluate_visit(
+    request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
+) -> EvaluateVisit:
+    """An evaluation of the training partition of a segment, and of the validation partition beside it."""
+    tables = [request.source] + ([request.validation] if request.validation else [])
+    datasets = tuple(Dataset(table, visit.segment_id) for table in tables)
+    job = {"job": "evaluate", "program": program(request, config), "result_key": state.key}
+    return EvaluateVisit(
+        run_id=run_id, epoch=visit.epoch, mst_key=config.mst_key, attempt=attempt, datasets=datasets, state=state, job=job
+    )  # fmt: skip

@@ -1,0 +1,234 @@
+"""The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
+
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
+socket pair. `cerebro_trainer.wire` is the other end. The wait loop lets a cancel take effect and watches
+the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed
+backend would not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cerebro_plpy.errors import ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
+
+FRAME = struct.Struct("<4sIQ")
+MAGIC = b"CDB1"
+PROTOCOL = 1
+POLL_MS = 100
+PREFIX = "cerebro_trainer-"
+Header = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainerSpec:
+    """How a trainer is started; two equal specs can share one."""
+
+    python: str
+    framework: str = "tensorflow"
+    threads: int = 1
+    gpu: str = "-1"
+    idle_seconds: int = 60
+    memory_bytes: int = 0
+
+
+class Link:
+    """A running trainer. `check` is called while waiting and may raise to end the wait."""
+
+    def __init__(self, spec: TrainerSpec, check: Callable[[], None]) -> None:
+        if not os.access(spec.python, os.X_OK):
+            raise TrainerFailure(
+                f"the trainer's interpreter {spec.python!r} is not an executable file for the server's user",
+                hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+            )
+        self.spec = spec
+        self._check = check
+        self._broken = False
+        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)
+        self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        try:
+            self._process = self._spawn(theirs)
+        finally:
+            theirs.close()
+        self._memory_checked = time.monotonic()
+        try:
+            self.hello = self.answer()
+            if self.hello.get("protocol") != PROTOCOL:
+                raise TrainerFailure(
+                    f"the trainer speaks protocol {self.hello.get('protocol')}, this backend speaks {PROTOCOL}",
+                    hint=f"Install the same version of cerebro_db for {spec.python} and for the server, then reconnect.",
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        sweep()
+        spec, fd, home = self.spec, theirs.fileno(), self._home
+        command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
+        command += ["--framework", spec.framework, "--threads", str(spec.threads), "--idle-seconds", str(spec.idle_seconds)]
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
+            "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
+        }  # fmt: skip
+        return subprocess.Popen(
+            command, env=environment, cwd=home, pass_fds=(fd,), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
+        )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """The trainer's process id."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Whether the trainer can take another request."""
+        if self._broken or self._process.poll() is not None:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP)
+        return not poll.poll(0)
+
+    def send(self, header: Header, *payload: bytes) -> None:
+        """Send one frame; waits while the trainer's end is full."""
+        head = json.dumps(header, separators=(",", ":")).encode()
+        self._write(FRAME.pack(MAGIC, len(head), sum(map(len, payload))) + head)
+        for part in payload:
+            self._write(part)
+
+    def ask(self, header: Header, *payload: bytes) -> Header:
+        """Send a request and return what its answer holds under `ok`."""
+        self.send(header, *payload)
+        return self.answer()
+
+    def answer(self) -> Header:
+        """The next answer; an error in it is raised as the class of its SQLSTATE."""
+        header, _ = self.receive()
+        return self.accepted(header)
+
+    def chunks(self, header: Header) -> Iterator[bytes]:
+        """Send a request whose answer is a series of chunks, and give them one by one."""
+        self.send(header)
+        while True:
+            answer, payload = self.receive()
+            if not answer.get("more"):
+                self.accepted(answer)
+                return
+            yield payload
+
+    def receive(self) -> tuple[Header, bytes]:
+        """The next frame."""
+        magic, head, body = FRAME.unpack(self._read(FRAME.size))
+        if magic != MAGIC:
+            raise self._failure(f"the trainer sent {magic!r} where a frame was expected")
+        return json.loads(self._read(head)), self._read(body)
+
+    def close(self) -> None:
+        """End the trainer at once and remove what it had on disk."""
+        self._broken = True
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+        self._stderr.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def accepted(self, header: Header) -> Header:
+        """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
+        if "ok" in header:
+            result: Header = header["ok"]
+            return result
+        error = header.get("error", {})
+        kind = ConfigFailure if error.get("kind") == "config" else by_sqlstate(error.get("sqlstate", ""))
+        message = error.get("message", f"the trainer answered {header!r}")
+        raise kind(message, hint=error.get("hint"), detail=error.get("detail"))
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait(select.POLLOUT)
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._failure(f"the trainer (process {self.pid}) is gone") from error
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray(size)
+        view, done = memoryview(data), 0
+        while done < size:
+            self._wait(select.POLLIN)
+            try:
+                count = self._socket.recv_into(view[done:])
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                count = 0
+            if count == 0:
+                raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
+            done += count
+        return bytes(data)
+
+    def _wait(self, event: int) -> None:
+        poll = select.poll()
+        poll.register(self._socket, event)
+        try:
+            while not poll.poll(POLL_MS):
+                self._check()
+                self._watch_memory()
+        except BaseException:
+            # The conversation is cut in the middle: this trainer cannot be used again.
+            self.close()
+            raise
+
+    def _watch_memory(self) -> None:
+        now = time.monotonic()
+        if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
+            return
+        self._memory_checked = now
+        used = resident_bytes(self.pid)
+        if used > self.spec.memory_bytes:
+            raise OutOfMemory(
+                f"the trainer used {used >> 20} MB of memory and was ended; its limit is {self.spec.memory_bytes >> 20} MB",
+                hint="Use smaller batches or models, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
+            )
+
+    def _failure(self, message: str) -> TrainerFailure:
+        self._broken = True
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
+        tail = self._stderr.read().decode(errors="replace").strip()
+        self.close()
+        code = self._process.returncode
+        return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process in bytes; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
+
+def sweep() -> None:
+    """Remove the folders left by trainers whose backend, named in the folder, was killed while they started."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        owner = folder.name[len(PREFIX) :].partition("-")[0]
+        ours = owner.isdigit() and folder.stat().st_uid == os.getuid()
+        if ours and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,128 @@
+"""The only door between a user's parameter text and Python's parser: text becomes literals, never code.
+
+MADlib's parameter strings and grids are written in Python's own syntax. Python's parser reads them here, and
+every value must be a literal; nothing is looked up, called or evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+from cerebro_plpy.errors import InvalidParameter, InvalidText
+
+# Far above any real parameter text, and short enough that the parser stays within a backend's stack.
+MAX_LENGTH = 100_000
+
+
+def keywords(text: str) -> dict[str, object]:
+    """The literals of `key=value, …` in the order written.
+
+    >>> keywords("batch_size = 8,epochs=1")
+    {'batch_size': 8, 'epochs': 1}
+
+    Raises InvalidText for text of another form and InvalidParameter for a value that is no literal.
+    """
+    source = f"_({text}\n)"
+    node = _expression(source, text)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise InvalidText(f"{shown(text)} is not of the form key=value, key=value, ...")
+    return _arguments(node, source, text)
+
+
+def call(text: str) -> tuple[str, dict[str, object]]:
+    """The name and the arguments of `Name`, `Name()` or `Name(key=value, …)`; raises as `keywords` does.
+
+    >>> call("Adam(lr=0.1)")
+    ('Adam', {'lr': 0.1})
+    """
+    source = text.strip()
+    node = _expression(source, text)
+    if isinstance(node, ast.Name):
+        return node.id, {}
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise InvalidText(f"{shown(text)} is not of the form Name(key=value, ...)")
+    return node.func.id, _arguments(node, source, text)
+
+
+def dictionary(text: str) -> dict[str, object]:
+    """The dict that a dict literal with text keys stands for; raises InvalidText for anything else.
+
+    >>> dictionary("{'lr': [0.1, 0.01]}")
+    {'lr': [0.1, 0.01]}
+    """
+    node = _expression(text.strip(), text)
+    if not isinstance(node, ast.Dict):
+        raise InvalidText(f"{shown(text)} is not a dict", hint="Write {'key': [value, ...], ...}.")
+    pairs: dict[str, object] = {}
+    for key_node, value_node in zip(node.keys, node.values):
+        key = key_node and _literal(key_node)
+        if not isinstance(key, str):
+            raise InvalidText(f"{shown(text)} has a key that is not text", hint="Put each key in quotes.")
+        if key in pairs:
+            raise InvalidText(f"key {key!r} is given twice")
+        pairs[key] = _literal(value_node)
+    return pairs
+
+
+def shown(text: str) -> str:
+    """The text in quotes, shortened, for a message."""
+    return repr(_short(text))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def finite_number(value: object) -> int | float | None:
+    """The value if it is a number that a float can hold, else None; True and False are no numbers here."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) <= sys.float_info.max else None
+
+
+def _expression(source: str, text: str) -> ast.expr:
+    if len(source) > MAX_LENGTH:
+        raise InvalidText(f"parameter text is longer than {MAX_LENGTH} characters")
+    try:
+        return ast.parse(source, mode="eval").body
+    except SyntaxError as error:
+        raise InvalidText(f"invalid syntax in {shown(text)}", detail=error.msg) from error
+    except (ValueError, MemoryError, RecursionError) as error:
+        # A NUL character, or nesting beyond the parser's stack.
+        raise InvalidText(f"{shown(text)} cannot be read", detail=str(error) or None) from error
+
+
+def _arguments(node: ast.Call, source: str, text: str) -> dict[str, object]:
+    if node.args or any(item.arg is None for item in node.keywords):
+        raise InvalidText(
+            f"{shown(text)} holds a value without a key",
+            hint="Give every value as key=value, for example 'SGD(lr=0.01, nesterov=True)'.",
+        )
+    values: dict[str, object] = {}
+    for item in node.keywords:
+        key = str(item.arg)
+        if key in values:
+            raise InvalidText(f"{key} is given twice in {shown(text)}")
+        try:
+            values[key] = _literal(item.value)
+        except InvalidText as error:
+            written = ast.get_source_segment(source, item.value)
+            raise invalid_value(key, str(written), "a literal, with text in quotes") from error
+    return values
+
+
+def invalid_value(key: str, written: str, expected: str) -> InvalidParameter:
+    """MADlib's error for a value that a key does not take, with what it takes as the hint."""
+    return InvalidParameter(
+        f"invalid input value for parameter {key}={_short(written)}, please refer to the documentation",
+        hint=f"Expected {expected}.",
+    )
+
+
+def _literal(node: ast.expr) -> object:
+    try:
+        value: object = ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise InvalidText("a value is not a literal", detail=str(error) or None) from error
+    return value

@@ -1,0 +1,53 @@
+"""The caller's own session as a worker session: for tables that other sessions cannot see.
+
+A table that the caller's transaction made or changed, or a temporary one, is visible here only. The same
+statements then run through SPI, one after another, in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import DONE, Rows
+
+
+class LocalSession:
+    """See `dispatch.Session`; `start` does all the work."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._rows: Rows = []
+
+    def start(self, statement: str, values: Sequence[object] = ()) -> None:
+        """Run the statements; an error is raised here."""
+        self._rows = []
+        remaining = list(values)
+        for part in statement.split(";"):
+            count = part.count("%s")
+            rows = self._db.rows(part, *remaining[:count])
+            self._rows = [tuple(row.values()) for row in rows]
+            remaining = remaining[count:]
+
+    def wants(self) -> int:
+        """Nothing is ever under way."""
+        return DONE
+
+    def result(self) -> Rows:
+        """The rows of the last statement."""
+        return self._rows
+
+    def fileno(self) -> int:
+        """No socket to wait for."""
+        return -1
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        """Run the statements; the rows of the last one."""
+        self.start(statement, values)
+        return self.result()
+
+    def close(self) -> None:
+        """The caller's session stays."""
+
+

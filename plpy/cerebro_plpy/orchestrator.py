@@ -1,0 +1,222 @@
+"""The epoch loop: the schedule says which visit comes next, the platform does it, the log keeps it.
+
+There is no barrier: whenever a worker is free, it gets the next visit that the schedule allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from cerebro_plpy import jobs, schedule
+from cerebro_plpy.dispatch import Dispatcher, Outcome
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.platform import Platform, StateSource, Worker
+from cerebro_plpy.policies import Longest, rotation
+from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
+from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.schedule import ConfigProgress, Visit
+
+MAX_ATTEMPTS = 3
+# Errors after which the same visit may succeed with a new trainer or session.
+PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
+Announce = Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
+
+
+@dataclass
+class Standing:
+    """What is known of one configuration while it trains."""
+
+    config: Config
+    state: StateSource
+    visits: int = 0
+    attempts: dict[Visit, int] = field(default_factory=dict)
+    table: str = ""
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    seconds: dict[schedule.Kind, list[float]] = field(default_factory=dict)
+    parts: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def mean_loss(self) -> float:
+        """Mean training loss per row of the visits of the epoch that ended last."""
+        rows = sum(count for count, _ in self.losses)
+        return sum(count * loss for count, loss in self.losses) / max(1, rows)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The task of computing final metrics of a configuration after an epoch."""
+
+    epoch: int
+    mst_key: int
+
+
+Task = Union[Visit, Results]
+
+
+class Orchestrator:
+    """Trains the configurations of one request. `reopen` gives a worker a new session after it lost its own."""
+
+    def __init__(self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog) -> None:
+        self._platform, self._request, self._log = platform, request, log
+        self._workers = {worker.number: worker for worker in workers}
+        segments = request.source.segments
+        self._plan = schedule.Plan(
+            request.epochs,
+            segments,
+            {segment: index % len(workers) for index, segment in enumerate(segments)},
+            frozenset(request.evaluate_epochs),
+        )
+        self._standing = {
+            c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs
+        }
+        self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
+        self._tasks: dict[int, Task] = {}
+        self._began = self._epoch_began = time.monotonic()
+        self._announced = 0
+        self.evaluations: list[Evaluation] = []
+        self.failed: dict[int, str] = {}
+
+    @property
+    def states(self) -> dict[int, str]:
+        """The table that holds the newest state of each configuration that has one and did not fail."""
+        return {key: s.table for key, s in self._standing.items() if s.table and key not in self.failed}
+
+    def run(self, check: Callable[[], None], announce: Announce, reopen: Callable[[Worker], None]) -> None:
+        """Train until every configuration is done or has failed."""
+        dispatcher: Dispatcher[Any] = Dispatcher(check)
+        while not schedule.run_finished(self._progress) or dispatcher.busy():
+            check()
+            self._start_visits(dispatcher)
+            for outcome in dispatcher.wait():
+                task = self._tasks.pop(outcome.worker)
+                worker = self._workers[outcome.worker]
+                if outcome.error is None:
+                    self._succeed(dispatcher, worker, task, outcome)
+                else:
+                    self._fail(worker, task, outcome.error, reopen)
+            self._announce(announce)
+        if not self._progress:
+            reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
+            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
+
+    def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
+        idle = self._workers.keys() - self._tasks.keys()
+        for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy()):
+            standing = self._standing[visit.mst_key]
+            self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
+            attempt = standing.attempts[visit] = standing.attempts.get(visit, 0) + 1
+            if not standing.visits and attempt == 1 and visit.kind == "train":
+                self._log.config_running(visit.mst_key)
+            worker = self._workers[number]
+            self._tasks[number] = visit
+            dispatcher.begin(number, worker.session, self._steps(worker, visit, standing, attempt))
+
+    def _steps(self, worker: Worker, visit: Visit, standing: Standing, attempt: int) -> Any:
+        request, run_id = self._request, self._log.run_id
+        if visit.kind == "evaluate":
+            evaluate = jobs.evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
+            return self._platform.evaluate(worker, evaluate)
+        place = (standing.visits + 1, attempt)
+        return self._platform.train(
+            worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.state)
+        )
+
+    def _policy(self) -> schedule.Policy:
+        if self._request.schedule == "rotation":
+            return rotation(list(self._standing), self._plan.segments)
+        return Longest(
+            {
+                (key, kind): sum(times) / len(times)
+                for key, standing in self._standing.items()
+                for kind, times in standing.seconds.items()
+            }
+        )
+
+    def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, outcome: Outcome[Any]) -> None:
+        standing = self._standing[task.mst_key]
+        if isinstance(task, Results):
+            self._record(standing, task, outcome.value)
+            return
+        progress = self._progress.get(task.mst_key)
+        if progress is None:
+            return  # failed meanwhile, in another evaluation
+        self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
+        if task.kind == "train":
+            self._trained(standing, task, outcome.value)
+            return
+        parts = standing.parts.setdefault(task.epoch, [])
+        parts.append(outcome.value)
+        if len(parts) == len(self._plan.segments):
+            self._tasks[worker.number] = Results(task.epoch, task.mst_key)
+            steps = self._platform.results(worker, self._summed(standing, standing.parts.pop(task.epoch)))
+            dispatcher.begin(worker.number, worker.session, steps)
+
+    def _trained(self, standing: Standing, visit: Visit, result: VisitResult) -> None:
+        run_id, key = self._log.run_id, visit.mst_key
+        standing.visits += 1
+        standing.table = result.state_table
+        standing.state = jobs.later_state(run_id, key, standing.visits, result.state_table)
+        standing.seconds.setdefault("train", []).append(result.seconds)
+        if len(standing.losses) == len(self._plan.segments):
+            standing.losses.clear()
+        standing.losses.append((result.rows, result.loss))
+        if standing.visits % len(self._plan.segments) == 0:
+            self._log.config_epoch(key, visit.epoch, visit.epoch == self._request.epochs)
+
+    def _summed(self, standing: Standing, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        """Per data set (of the first segment's keys) the element-wise sums over segments."""
+        sums: dict[str, list[list[float]]] = {}
+        rows: dict[str, int] = {}
+        for part in parts:
+            for name, values in zip(("training", "validation"), part.values()):
+                rows[name] = rows.get(name, 0) + values["rows"]
+                before = sums.get(name, [[0.0] * len(v) for v in values["sums"]])
+                sums[name] = [[a + b for a, b in zip(x, y)] for x, y in zip(before, values["sums"])]
+        return {"program": jobs.program(self._request, standing.config), "sums": sums, "rows": rows}
+
+    def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
+        elapsed = time.monotonic() - self._began
+        made = [
+            Evaluation(task.mst_key, task.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
+            for dataset, value in found.items()
+        ]
+        self.evaluations += made
+        self._log.metrics(made, standing.config.compile.metrics)
+
+    def _fail(self, worker: Worker, task: Task, error: CerebroError, reopen: Callable[[Worker], None]) -> None:
+        if isinstance(error, PASSING):
+            worker.forget()
+            if isinstance(error, ConnectionFailure):
+                reopen(worker)
+        elif not isinstance(error, ConfigFailure):
+            raise error
+        if task.mst_key not in self._progress:
+            return
+        if isinstance(task, Visit):
+            attempts = self._standing[task.mst_key].attempts[task]
+            if isinstance(error, PASSING) and attempts < MAX_ATTEMPTS:
+                self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
+                return
+        self._give_up(task.mst_key, error.message)
+
+    def _give_up(self, mst_key: int, reason: str) -> None:
+        del self._progress[mst_key]
+        self.failed[mst_key] = reason
+        self._log.config_failed(mst_key, reason)
+
+    def _announce(self, announce: Announce) -> None:
+        """Tell about each epoch that every configuration has completed, results included."""
+        while self._announced < self._request.epochs and self._progress:
+            epoch = self._announced + 1
+            if not schedule.epoch_completed(self._progress, epoch):
+                return
+            if epoch in self._request.evaluate_epochs:
+                done = {e.mst_key for e in self.evaluations if e.epoch == epoch}
+                if not self._progress.keys() <= done:
+                    return
+            now = time.monotonic()
+            losses = {key: self._standing[key].mean_loss() for key in self._progress}
+            announce(epoch, now - self._epoch_began, self.evaluations, losses)
+            self._epoch_began, self._announced = now, epoch

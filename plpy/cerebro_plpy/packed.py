@@ -1,0 +1,179 @@
+"""Reads what a preprocessor made: a packed table and its summary, with the checks that training relies on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cerebro_plpy import resources
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.db import Row
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, UndefinedTable, WrongObjectType
+from cerebro_plpy.names import quote
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import PackedTable, Relation
+
+KEY = "__dist_key__"
+
+
+def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
+    """The packed table of that name."""
+    relation = catalog.relation(given, what)
+    summary = read_summary(catalog, reader, relation)
+    columns = catalog.columns(relation)
+    independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
+    _check_columns(catalog, relation, columns, independent + dependent)
+    if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
+        raise InvalidParameter(f"{catalog.module} error: Input table '{relation.given}' is empty!")
+    shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
+    segments, key = _segments(catalog, reader, relation, columns)
+    classes = [_class_values(catalog, reader, relation, name) for name in dependent]
+    count = len(independent)
+    return PackedTable(
+        relation=relation,
+        independent=independent,
+        dependent=dependent,
+        dependent_types=names(summary, "dependent_vartype"),
+        class_values=tuple(values for values, _ in classes),
+        class_types=tuple(kind for _, kind in classes),
+        num_classes=tuple(summary["num_classes"]) if isinstance(summary.get("num_classes"), list) else None,
+        normalizing_const=float(summary.get("normalizing_const") or 1.0),
+        buffer_size=int(summary.get("buffer_size") or 0),
+        input_shapes=shapes[:count],
+        target_shapes=shapes[count:],
+        float_targets=tuple(size == 4 for size in sizes[count:]),
+        segments=segments,
+        key=key,
+        rows=_total(reader, relation, independent[0]),
+    )
+
+
+def read_summary(catalog: Catalog, reader: Session, relation: Relation) -> dict[str, Any]:
+    """The row of the summary table of a packed table."""
+    companion = catalog.companion(relation, "_summary")
+    rows = reader.run(sql("read.packed_summary", table=companion.quoted)) if companion else []
+    summary = _json(rows[0][0]) if rows else {}
+    if "dependent_varname" not in summary or "independent_varname" not in summary:
+        raise WrongObjectType(
+            f"{catalog.module}: Missing summary of table '{relation.given}'. Please ensure that table"
+            f" '{relation.given}' has been preprocessed using training_preprocessor_dl().",
+            hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
+        )
+    return summary
+
+
+def names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
+    """A list of names in a summary; older summaries hold a single name.
+
+    >>> names({"a": "x"}, "a"), names({"a": ["x", "y"]}, "a"), names({}, "a")
+    (('x',), ('x', 'y'), ())
+    """
+    value = summary.get(field) or ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def summary_table(catalog: Catalog, relation: Relation) -> Relation:
+    """The summary table of a table that has been found to have one."""
+    companion = catalog.companion(relation, "_summary")
+    if companion is None:
+        raise UndefinedTable(f"{catalog.module} error: Input table '{relation.given}_summary' does not exist.")
+    return companion
+
+
+def _json(value: Any) -> dict[str, Any]:
+    return dict(json.loads(value)) if isinstance(value, str) else dict(value)
+
+
+def _check_columns(catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...]) -> None:
+    for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{catalog.module}: invalid column name ('{name}') for table ({relation.given})."
+                f" Please ensure that the input table ({relation.given}) has been preprocessed.",
+                hint="Pack it with training_preprocessor_dl() or validation_preprocessor_dl().",
+            )
+        if name in wanted and columns[name]["base"] != "bytea":
+            raise WrongObjectType(
+                f"{catalog.module}: column '{name}' of table '{relation.given}' is of type {columns[name]['type']},"
+                f" expected bytea. Please ensure that the input table ({relation.given}) has been preprocessed.",
+                hint="Input table may be the source table; name the packed table instead.",
+            )
+
+
+def _shapes(
+    catalog: Catalog, reader: Session, relation: Relation, wanted: tuple[str, ...]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The shape of one row, and the bytes of one element, of each packed column."""
+    text = sql(
+        "read.packed_rows",
+        table=relation.quoted,
+        shapes=", ".join(f"t.{quote(name + '_shape')}[2:]" for name in wanted),
+        sizes=", ".join(
+            f"pg_catalog.octet_length(t.{quote(name)}) / nullif(t.{quote(name + '_shape')}[1], 0)" for name in wanted
+        ),
+    )
+    found = reader.run(text)
+    if len(found) != 1 or None in json.loads(found[0][1]):
+        raise DatatypeMismatch(
+            f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected one.",
+            detail="; ".join(str(row[0]) for row in found[:5]),
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    shapes = tuple(tuple(shape) for shape in json.loads(found[0][0]))
+    sizes = tuple(size // max(1, _product(shape)) for size, shape in zip(json.loads(found[0][1]), shapes))
+    return shapes, sizes
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    result = 1
+    for length in shape:
+        result *= length
+    return result
+
+
+def _segments(
+    catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
+) -> tuple[tuple[int, ...], str]:
+    """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
+    if KEY in columns:
+        found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote(KEY)))
+        return tuple(row[0] for row in found), f"t.{quote(KEY)}"
+    total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
+    if total != distinct:
+        raise WrongObjectType(
+            f"{catalog.module}: table '{relation.given}' has {total} buffers but {distinct} buffer ids; expected them unique.",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    count = min(total, resources.parallel_trainers())
+    return tuple(range(count)), f"(t.buffer_id % {count})"
+
+
+def _class_values(
+    catalog: Catalog, reader: Session, relation: Relation, name: str
+) -> tuple[tuple[str | None, ...] | None, str]:
+    """The classes of a target in order, without the NULLs that only pad them, and the type of the array."""
+    companion = summary_table(catalog, relation)
+    column = f"{name}_class_values"
+    found = catalog.columns(companion).get(column)
+    if found is None:
+        return None, "text[]"
+    kind = found["type"] if found["category"] == "A" else "text[]"
+    values = reader.run(sql("read.class_values", table=companion.quoted, column=quote(column)))[0][0]
+    return (strip_padding(values) if values is not None else None), kind
+
+
+def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
+    """Class values without padding: NULL is a class only in first place.
+
+    >>> strip_padding([None, "a", "b", None, None])
+    (None, 'a', 'b')
+    """
+    kept = list(values)
+    while len(kept) > 1 and kept[-1] is None:
+        kept.pop()
+    return tuple(kept)
+
+
+def _total(reader: Session, relation: Relation, first: str) -> int:
+    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=quote(f"{first}_shape")))[0][0])

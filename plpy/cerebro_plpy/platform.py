@@ -1,0 +1,106 @@
+"""What a run needs of the database it lives in, and the laws that every platform keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cerebro_plpy.dispatch import Session, Steps
+from cerebro_plpy.records import PackedTable, VisitResult
+
+
+@dataclass
+class Worker:
+    """A session with its trainer, and what that trainer is known to hold."""
+
+    number: int
+    session: Session
+    started: bool = False
+    datasets: dict[str, bool] = field(default_factory=dict)
+    state: str = ""
+
+    def forget(self) -> None:
+        """The trainer is gone: nothing it held can be relied on."""
+        self.started, self.datasets, self.state = False, {}, ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The partition of one segment of a packed table; `key` names it in the trainer."""
+
+    table: PackedTable
+    segment_id: int
+
+    @property
+    def key(self) -> str:
+        """A name for this partition that no other partition of the same run has."""
+        return f"{self.table.relation.oid}/{self.segment_id}"
+
+
+@dataclass(frozen=True)
+class StateSource:
+    """Where a visit takes the state from: `new`, `weights` of an architecture, or `chunks` of a table.
+
+    `key` names the state; `sql` and `values` read its chunks in order, as a column named chunk.
+    """
+
+    source: str
+    key: str
+    seed: int
+    sql: str = ""
+    values: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrainVisit:
+    """One training visit, with all that its statements need."""
+
+    run_id: int
+    epoch: int
+    mst_key: int
+    visit_no: int
+    attempt: int
+    dataset: Dataset
+    state: StateSource
+    job: dict[str, Any]
+    state_table: str
+
+
+@dataclass(frozen=True)
+class EvaluateVisit:
+    """One evaluation of a configuration over the partitions of a segment: training, then validation."""
+
+    run_id: int
+    epoch: int
+    mst_key: int
+    attempt: int
+    datasets: tuple[Dataset, ...]
+    state: StateSource
+    job: dict[str, Any]
+
+
+class Platform(Protocol):
+    """The database as a run sees it. Steps are generators of statements for one worker's session.
+
+    Laws:
+    1. A train visit commits its new state and its log row together, or leaves both as they were.
+    2. The log row is committed as running before training starts, and never says completed without
+       the state that `state_table` names.
+    3. The state that a visit starts from is exactly the state that the visit before it committed.
+    4. An evaluate visit changes no state.
+    5. All rows of a segment reach the trainer, once, in the order of buffer_id.
+    6. Steps may be abandoned at any statement: what is not committed then leaves no trace but a log
+       row that says running.
+    """
+
+    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
+        """Train one visit."""
+        ...
+
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
+        """Evaluate one visit; per data set key its rows and sums."""
+        ...
+
+    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """Final metrics from sums over segments; per data set key its loss and metrics."""
+        ...

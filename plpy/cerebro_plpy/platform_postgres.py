@@ -1,0 +1,132 @@
+"""The platform protocol on plain PostgreSQL: any session reads any segment's rows by an index.
+
+Each training visit is three transactions: the log row and the read of the old state; the job in the
+trainer; the new state with the log row that says which table holds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+from cerebro_plpy.dispatch import Rows, Statement, Steps
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.link import TrainerSpec
+from cerebro_plpy.names import quote
+from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import VisitResult
+
+T = TypeVar("T")
+
+
+def job_result(rows: Rows) -> dict[str, Any]:
+    """The JSON that a statement's only row holds; the driver may have parsed it already."""
+    value = rows[0][0]
+    return dict(value) if isinstance(value, dict) else dict(json.loads(value))
+
+
+class PostgresPlatform:
+    """See `platform.Platform` for the laws."""
+
+    def __init__(self, spec: TrainerSpec, cache_bytes: int) -> None:
+        self._spec = spec
+        self._cache_bytes = cache_bytes
+
+    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
+        """Train one visit."""
+        yield from self._prepare(worker, (visit.dataset,))
+        run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
+        begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
+        yield from self._read_state(worker, visit.state, Statement(sql("visit.visit_begin"), begin))
+        try:
+            done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
+            worker.state = visit.job["result_key"]
+            yield Statement(
+                sql("visit.visit_end", state=visit.state_table),
+                (done["rows"], done["form"], done["threads"], done["loss"], visit.state_table, *run),
+            )
+        except CerebroError as error:
+            worker.state = ""
+            yield Statement(sql("visit.visit_failed"), (error.message, *run))
+            raise
+        return VisitResult(rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=visit.state_table)
+
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
+        """Evaluate one visit; per data set key its rows and sums."""
+        yield from self._prepare(worker, visit.datasets)
+        key = (visit.run_id, visit.epoch, visit.mst_key, visit.datasets[0].segment_id, visit.attempt)
+        yield from self._read_state(worker, visit.state, Statement(sql("visit.evaluation_begin"), key))
+        try:
+            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
+        except CerebroError as error:
+            worker.state = ""
+            yield Statement(sql("visit.evaluation_end"), ("failed", None, error.message, *key))
+            raise
+        worker.state = visit.state.key
+        rows = sum(part["rows"] for part in done["datasets"].values())
+        yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
+        return dict(done["datasets"])
+
+    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """Final metrics from sums over segments."""
+        return job_result((yield Statement(sql("visit.metric_results"), (json.dumps(request),))))
+
+    def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
+        """Start the trainer and load the partitions that it has not seen yet."""
+        if not worker.started:
+            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._spec)),))
+            worker.started = True
+        for dataset in datasets:
+            if dataset.key not in worker.datasets:
+                share = self._cache_bytes
+                loaded = job_result((yield load(dataset, share)))
+                worker.datasets[dataset.key] = loaded["cached"]
+
+    def _read_state(self, worker: Worker, state: StateSource, log: Statement) -> Generator[Statement, Rows, None]:
+        """Log the visit as running and, in the same transaction, read the state it starts from."""
+        if state.source == "new" or worker.state == state.key:
+            yield log
+            return
+        read = sql("visit.state_read", source=state.sql)
+        yield Statement(f"{log.sql}; {read}", (*log.values, *state.values))
+
+    def _job(
+        self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
+    ) -> Steps[dict[str, Any]]:
+        source = "kept" if worker.state == state.key and state.source != "new" else state.source
+        spec = {**job, "state": {"source": source, "key": state.key, "seed": state.seed}, "datasets": [d.key for d in datasets]}
+        parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
+        for dataset in datasets:
+            passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
+            parts += [stream(dataset, number) for number in range(passes)]
+        parts.append(Statement(sql("visit.job_finish")))
+        values = [value for part in parts for value in part.values]
+        return job_result((yield Statement("; ".join(part.sql for part in parts), values)))
+
+
+def load(dataset: Dataset, cache_bytes: int) -> Statement:
+    """Bring a partition into the trainer."""
+    text = sql("visit.dataset_load", **columns(dataset))
+    return Statement(text, (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key))
+
+
+def stream(dataset: Dataset, number: int) -> Statement:
+    """Pass a partition through an open job, for the pass of that number."""
+    return Statement(sql("visit.dataset_stream", **columns(dataset)), (dataset.key, number, dataset.segment_id))
+
+
+def columns(dataset: Dataset) -> dict[str, str]:
+    """The identifiers that reading a packed table takes."""
+    table = dataset.table
+    names = table.independent + table.dependent
+    return {
+        "table": table.relation.quoted,
+        "key": table.key,
+        "inputs": str(len(table.independent)),
+        "arrays": ", ".join(f"t.{quote(name)}" for name in names),
+        "shapes": ", ".join(f"t.{quote(name + '_shape')}" for name in names),
+    }
+
+

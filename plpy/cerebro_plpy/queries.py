@@ -1,0 +1,33 @@
+"""SQL statements by name, from the `.sql` files beside this module.
+
+A statement stands below a line `-- name: …`; `%s` takes a value, `{word}` an identifier that is quoted
+already. Keeping them in files lets a reader judge what a run does to a database without reading Python.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "queries"
+
+
+@lru_cache(maxsize=None)
+def load(file: str) -> dict[str, str]:
+    """All statements of one file: name to text, comments stripped."""
+    text = (FOLDER / f"{file}.sql").read_text(encoding="utf-8")
+    parts = re.split(r"^-- name: *(\S+) *$", text, flags=re.MULTILINE)
+    bodies = (re.sub(r"^--.*$", "", body, flags=re.MULTILINE) for body in parts[2::2])
+    return {name: " ".join(body.split()).rstrip(";") for name, body in zip(parts[1::2], bodies)}
+
+
+def sql(name: str, **identifiers: str) -> str:
+    """The statement `file.name` with its identifiers put in.
+
+    >>> sql("read.columns").startswith("SELECT")
+    True
+    """
+    file, _, statement = name.partition(".")
+    text = load(file)[statement]
+    return text.format(**identifiers) if identifiers else text

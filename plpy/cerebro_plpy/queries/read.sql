@@ -1,0 +1,70 @@
+-- name: settings
+SELECT s.name, s.value FROM cerebro.setting s WHERE s.value IS NOT NULL
+
+-- name: caller
+SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::text AS schema
+
+-- name: parse_name
+SELECT pg_catalog.parse_ident(%s) AS parts
+
+-- name: relation
+SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = pg_catalog.to_regclass(%s)
+
+-- name: schema
+SELECT n.oid::bigint AS oid, pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create
+FROM pg_catalog.pg_namespace n WHERE n.nspname = %s
+
+-- name: may_select
+SELECT pg_catalog.has_table_privilege(%s::oid, 'SELECT') OR pg_catalog.has_any_column_privilege(%s::oid, 'SELECT')
+
+-- name: columns
+SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, t.typcategory::text AS category,
+       t.typname::text AS base, pg_catalog.format_type(t.typelem, NULL) AS element, e.typcategory::text AS element_category
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
+WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+
+-- name: held_by_caller
+-- Tables that other sessions cannot see or use while the caller's transaction is open.
+SELECT c.oid::pg_catalog.regclass::text AS name
+FROM pg_catalog.pg_class c
+WHERE c.oid = ANY (%s::oid[])
+  AND (c.relpersistence = 't' OR EXISTS (
+      SELECT FROM pg_catalog.pg_locks l
+      WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.relation = c.oid AND l.mode <> 'AccessShareLock'))
+
+-- name: has_rows
+SELECT EXISTS (SELECT FROM {table})
+
+-- name: packed_summary
+SELECT pg_catalog.to_json(s) FROM {table} s LIMIT 1
+
+-- name: packed_segments
+SELECT DISTINCT t.{key}::integer FROM {table} t ORDER BY 1
+
+-- name: packed_buffers
+SELECT count(*), count(DISTINCT t.buffer_id) FROM {table} t
+
+-- name: packed_rows
+-- The shapes of all buffers but for their number of rows, and how many bytes an element of a target takes.
+SELECT DISTINCT pg_catalog.json_build_array({shapes})::text, pg_catalog.json_build_array({sizes})::text FROM {table} t
+
+-- name: packed_total
+SELECT coalesce(sum(t.{shape}[1]), 0)::bigint FROM {table} t
+
+-- name: selection
+SELECT t.mst_key::integer, t.model_id::integer, t.compile_params::text, t.fit_params::text FROM {table} t ORDER BY t.mst_key
+
+-- name: selection_summary
+SELECT s.model_arch_table::text FROM {table} s LIMIT 1
+
+-- name: architectures
+SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
+
+-- name: model_configs
+SELECT t.mst_key FROM {table} t
+
+-- name: class_values
+SELECT s.{column}::text[] FROM {table} s LIMIT 1

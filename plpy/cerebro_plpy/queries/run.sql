@@ -1,0 +1,44 @@
+-- name: reserve
+SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
+
+-- name: begin
+INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
+VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[]) RETURNING started_at::text
+
+-- name: configs
+INSERT INTO cerebro.config (run_id, mst_key, params, state_tables)
+SELECT %s::bigint, c.mst_key, c.params, c.state_tables
+FROM pg_catalog.json_to_recordset(%s::json) AS c (mst_key integer, params jsonb, state_tables text[])
+
+-- name: state_table
+CREATE TABLE {state} (part integer NOT NULL, chunk bytea NOT NULL) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+ALTER TABLE {state} ALTER COLUMN chunk SET STORAGE EXTERNAL
+
+-- name: drop_state_table
+DROP TABLE IF EXISTS {state}
+
+-- name: config_running
+UPDATE cerebro.config c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: config_epoch
+UPDATE cerebro.config c SET epochs = %s::integer, status = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: config_failed
+UPDATE cerebro.config c SET status = 'failed', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: metrics
+INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
+SELECT %s::bigint, %s::integer, %s::integer, m.dataset, m.name, m.value::double precision
+FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value text)
+
+-- name: end
+UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.clock_timestamp()
+WHERE r.run_id = %s::bigint RETURNING r.ended_at::text
+
+-- name: stop_waiting
+-- A run that ended early leaves no configuration that looks as if it went on.
+UPDATE cerebro.config c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
+
+-- name: stop_visits
+UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
+WHERE v.run_id = %s::bigint AND v.status = 'running'

@@ -1,0 +1,24 @@
+-- name: identity
+-- Who calls, and which server this is; the start time tells a restored copy from the original.
+SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
+       (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
+       (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
+       pg_catalog.current_setting('port') AS port,
+       CASE WHEN pg_catalog.current_setting('unix_socket_directories') = '' THEN 'localhost'
+            ELSE pg_catalog.btrim(pg_catalog.split_part(pg_catalog.current_setting('unix_socket_directories'), ',', 1)) END AS socket,
+       (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text AS server
+
+-- name: server
+SELECT (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text,
+       session_user::text
+
+-- name: set_role
+SET ROLE {role}
+
+-- name: transaction
+-- What of the caller's transaction decides whether a run may start in it.
+SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
+       pg_catalog.current_setting('transaction_read_only') AS read_only
+
+-- name: mark_alive
+SELECT pg_catalog.pg_advisory_xact_lock(1667590770, %s::integer)

@@ -1,0 +1,72 @@
+-- name: trainer_start
+SELECT cerebro.trainer_start(%s::json)
+
+-- name: dataset_load
+-- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
+SELECT cerebro.dataset_open(%s::text, %s::bigint);
+SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, d.data))
+FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
+             ARRAY[{arrays}] AS data
+      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d;
+SELECT cerebro.dataset_close(%s::text)
+
+-- name: dataset_stream
+-- The same rows into an open job, for a trainer that cannot keep them.
+SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, d.data))
+FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
+             ARRAY[{arrays}] AS data
+      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d
+
+-- name: visit_begin
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)
+VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
+
+-- name: state_read
+SELECT count(cerebro.state_add(s.chunk)) FROM ({source}) s
+
+-- name: state_source
+SELECT t.chunk FROM {state} t ORDER BY t.part OFFSET 0
+
+-- name: warm_source
+SELECT t.chunk FROM {state} t WHERE t.mst_key = %s::integer ORDER BY t.part OFFSET 0
+
+-- name: weights_source
+SELECT t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
+
+-- name: job_begin
+SELECT cerebro.job_begin(%s::json)
+
+-- name: job_finish
+SELECT cerebro.job_finish()
+
+-- name: visit_end
+-- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
+-- whatever snapshots others hold.
+TRUNCATE {state};
+INSERT INTO {state} (part, chunk)
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(1000000) AS chunk) c;
+UPDATE cerebro.visit v
+SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
+    loss = %s::double precision, state_table = %s::text,
+    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t)
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: visit_failed
+UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: evaluation_begin
+INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, segment_id, attempt, status)
+VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
+
+-- name: evaluation_end
+UPDATE cerebro.evaluation e SET status = %s::text, ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, error = %s::text
+WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
+
+-- name: metric_results
+SELECT cerebro.metric_results(%s::json)
+
+-- name: predict_rows
+-- A block of rows through the trainer; the identifiers go round it, in the same order.
+SELECT pg_catalog.array_agg(b.id ORDER BY b.n)::text, cerebro.predict_rows(%s::json, ARRAY[pg_catalog.string_agg(b.x, '' ORDER BY b.n)])
+FROM {block} b

@@ -1,0 +1,128 @@
+"""Frozen records that the parts of a run hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cerebro_plpy.params import CompileParams, FitParams
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view that exists: its name as the user wrote it, and as it must stand in a statement."""
+
+    given: str
+    schema: str
+    name: str
+    oid: int
+    quoted: str
+
+
+@dataclass(frozen=True)
+class PackedTable:
+    """A table made by a preprocessor, with what its summary says.
+
+    `segments` are the segment ids; `key` is the SQL expression of a row's segment.
+    `class_values` has, for each target, the class names in the order of the one-hot columns (None for a
+    NULL class), or None where the target came encoded or is a float.
+    """
+
+    relation: Relation
+    independent: tuple[str, ...]
+    dependent: tuple[str, ...]
+    dependent_types: tuple[str, ...]
+    class_values: tuple[tuple[str | None, ...] | None, ...]
+    class_types: tuple[str, ...]
+    num_classes: tuple[int, ...] | None
+    normalizing_const: float
+    buffer_size: int
+    input_shapes: tuple[tuple[int, ...], ...]
+    target_shapes: tuple[tuple[int, ...], ...]
+    float_targets: tuple[bool, ...]
+    segments: tuple[int, ...]
+    key: str
+    rows: int
+
+    def targets(self) -> list[dict[str, Any]]:
+        """The targets as the trainer wants them described."""
+        return [
+            {"kind": "float"} if is_float else {"kind": "onehot", "classes": shape[-1]}
+            for is_float, shape in zip(self.float_targets, self.target_shapes)
+        ]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A row of an architecture table. `json` is the text as stored."""
+
+    model_id: int
+    json: str
+    has_weights: bool
+
+
+@dataclass(frozen=True)
+class Config:
+    """One configuration of a run: a row of the model selection table, parsed."""
+
+    mst_key: int
+    model_id: int
+    compile_text: str
+    fit_text: str
+    compile: CompileParams
+    fit: FitParams
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """A call of fit whose arguments have been checked."""
+
+    source: PackedTable
+    validation: PackedTable | None
+    configs: tuple[Config, ...]
+    architectures: Mapping[int, Architecture]
+    architecture_table: Relation
+    epochs: int
+    evaluate_epochs: tuple[int, ...]
+    seed: int
+    schedule: str
+    workers: int
+    gpus: int
+    warm_states: Mapping[int, str]
+    name: str | None
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Loss and metrics of a configuration over a whole data set after an epoch."""
+
+    mst_key: int
+    epoch: int
+    dataset: str
+    loss: float
+    metrics: tuple[float, ...]
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class VisitResult:
+    """What a training visit came to."""
+
+    rows: int
+    loss: float
+    seconds: float
+    state_table: str
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a completed run leaves for the output tables."""
+
+    run_id: int
+    started_at: str
+    ended_at: str
+    evaluations: tuple[Evaluation, ...]
+    states: Mapping[int, str]
+    failed: Mapping[int, str]

@@ -1,0 +1,65 @@
+"""What a run tells its user while it goes on, in the words that users of MADlib know; and how it ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cerebro_plpy.records import Config, Evaluation, FitRequest
+
+TITLES = {"training": "Training", "validation": "Validation"}
+
+
+def ranking(configs: Sequence[Config], has_validation: bool, smaller_is_better: Iterable[str]) -> dict[str, object]:
+    """What ranks the configurations of a run: data set, metric, and whether larger is better.
+
+    The first metric where all configurations have the same one, else the loss.
+    """
+    firsts = {config.compile.metrics[0] if config.compile.metrics else "loss" for config in configs}
+    name = firsts.pop() if len(firsts) == 1 else "loss"
+    return {
+        "rank_dataset": "validation" if has_validation else "training",
+        "rank_metric": name,
+        "rank_descending": name not in smaller_is_better,
+    }
+
+
+def best(evaluations: Iterable[Evaluation], request: FitRequest) -> tuple[int, float] | None:
+    """The mst_key with the best newest value of the metric that ranks, and that value; NaN never wins."""
+    dataset, metric = request.spec["rank_dataset"], request.spec["rank_metric"]
+    sign = -1.0 if request.spec["rank_descending"] else 1.0
+    metrics = {config.mst_key: config.compile.metrics for config in request.configs}
+    values = {
+        item.mst_key: item.loss if metric == "loss" else item.metrics[metrics[item.mst_key].index(metric)]
+        for item in evaluations
+        if item.dataset == dataset
+    }
+    real = {key: value for key, value in values.items() if value == value}
+    if not real:
+        return None
+    winner = min(real, key=lambda key: (sign * real[key], key))
+    return winner, real[winner]
+
+
+def epoch_lines(
+    epoch: int, seconds: float, evaluations: Sequence[Evaluation], losses: Mapping[int, float], request: FitRequest
+) -> str:
+    """The message at the end of an epoch. `losses` are the mean losses while training, by mst_key."""
+    lines = [f"Time for training in iteration {epoch}: {seconds:.3f} sec"]
+    for dataset, title in TITLES.items():
+        of_set = [item for item in evaluations if item.dataset == dataset and item.epoch == epoch]
+        if of_set:
+            lines.append(f"{title} set after iteration {epoch}:")
+            lines += [f"mst_key={i.mst_key}: metric={metric_text(i)}, loss={i.loss}" for i in of_set]
+    if len(lines) == 1:
+        lines.append(f"Mean loss while training in iteration {epoch}:")
+        lines += [f"mst_key={key}: loss={loss}" for key, loss in sorted(losses.items())]
+    winner = best(evaluations, request)
+    if winner:
+        name, dataset = request.spec["rank_metric"], request.spec["rank_dataset"]
+        lines.append(f"Best so far: mst_key={winner[0]}, {dataset} {name}={winner[1]}")
+    return "\n".join(lines)
+
+
+def metric_text(evaluation: Evaluation) -> str:
+    """The first metric, or None where the configuration has none."""
+    return str(evaluation.metrics[0] if evaluation.metrics else None)

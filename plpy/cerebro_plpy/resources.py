@@ -1,0 +1,55 @@
+"""What the machine offers, so that defaults fit it: cores, memory, GPUs.
+
+Limits of a container (control groups, version 2 and 1) count like those of the hardware.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+TRAINER_BYTES = 1 << 30  # a trainer with its framework, a small model and some data
+
+
+def cores() -> int:
+    """Processors that this process may use, at least 1."""
+    usable = len(os.sched_getaffinity(0))
+    quota = _read("/sys/fs/cgroup/cpu.max").split()
+    if len(quota) == 2 and quota[0].isdigit():
+        usable = min(usable, int(quota[0]) // int(quota[1]))
+    return max(1, usable)
+
+
+def memory_bytes() -> int:
+    """Bytes of memory that may be used in all."""
+    total = _meminfo("MemTotal")
+    limits = (_read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+    return min([total] + [int(limit) for limit in limits if limit.strip().isdigit()])
+
+
+def available_bytes() -> int:
+    """Bytes of memory that are free or can be freed now."""
+    return min(_meminfo("MemAvailable"), memory_bytes())
+
+
+def gpus() -> int:
+    """NVIDIA devices of this machine."""
+    return sum(1 for device in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", device.name))
+
+
+def parallel_trainers() -> int:
+    """How many trainers run well side by side: one a core as far as memory goes, at least 2."""
+    return max(2, min(cores(), memory_bytes() // 2 // TRAINER_BYTES))
+
+
+def _meminfo(field: str) -> int:
+    match = re.search(rf"^{field}:\s+(\d+) kB", _read("/proc/meminfo"), re.MULTILINE)
+    return int(match.group(1)) * 1024 if match else TRAINER_BYTES
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except OSError:
+        return ""

@@ -1,0 +1,80 @@
+"""Writes what a run does into the tables of schema cerebro, through the control session.
+
+Every call is a transaction of its own, so that other sessions see it at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from cerebro_plpy import jobs
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, Evaluation, FitRequest
+
+
+class RunLog:
+    """The log of one run."""
+
+    def __init__(self, control: Session, run_id: int) -> None:
+        self._control = control
+        self.run_id = run_id
+
+    def begin(self, request: FitRequest, pid: int) -> str:
+        """Log the run and its configurations, and make their state tables; the time it started."""
+        segments = list(request.source.segments)
+        spec = json.dumps(request.spec)
+        started = self._control.run(
+            sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments)
+        )
+        rows = [self._described(config) for config in request.configs]
+        self._control.run(sql("run.configs"), (self.run_id, json.dumps(rows)))
+        tables = [name for config in request.configs for name in jobs.state_tables(self.run_id, config.mst_key)]
+        self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
+        return str(started[0][0])
+
+    def _described(self, config: Config) -> dict[str, object]:
+        params = {
+            "model_id": config.model_id,
+            "compile_params": config.compile_text,
+            "fit_params": config.fit_text,
+        }
+        tables = list(jobs.state_tables(self.run_id, config.mst_key))
+        return {"mst_key": config.mst_key, "params": params, "state_tables": tables}
+
+    def config_running(self, mst_key: int) -> None:
+        """A configuration made its first visit."""
+        self._control.run(sql("run.config_running"), (self.run_id, mst_key))
+
+    def config_epoch(self, mst_key: int, epoch: int, last: bool) -> None:
+        """A configuration completed an epoch."""
+        self._control.run(
+            sql("run.config_epoch"), (epoch, "completed" if last else "running", self.run_id, mst_key)
+        )
+
+    def config_failed(self, mst_key: int, reason: str) -> None:
+        """A configuration cannot go on."""
+        self._control.run(sql("run.config_failed"), (reason, self.run_id, mst_key))
+
+    def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
+        """Metrics of one configuration after one epoch, at most one evaluation per data set."""
+        rows = [
+            {"dataset": item.dataset, "name": name, "value": repr(float(value))}
+            for item in evaluations
+            for name, value in zip(("loss", *names), (item.loss, *item.metrics))
+        ]
+        first = evaluations[0]
+        self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
+
+    def drop_states(self, tables: Sequence[str]) -> None:
+        """Remove state tables that no longer hold the newest state."""
+        if tables:
+            self._control.run("; ".join(sql("run.drop_state_table", state=name) for name in tables))
+
+    def end(self, status: str, error: str | None = None) -> str:
+        """The run is over; the time it ended."""
+        if status != "completed":
+            self._control.run(sql("run.stop_waiting"), (self.run_id,))
+            self._control.run(sql("run.stop_visits"), (error, self.run_id))
+        return str(self._control.run(sql("run.end"), (status, error, self.run_id))[0][0])

@@ -1,0 +1,209 @@
+"""Model hopping as pure functions: which config may visit which segment now.
+
+A config's life is a sequence of stages. In the training stage of an epoch it visits every segment once, one
+at a time, because its state is in one place; in the evaluation stage, after it, the state stands still, so it
+may be evaluated on several segments at once. No stage of one config waits for another config: there is no
+barrier. Configs that failed or were stopped are left out of the mapping given to `choose`.
+
+The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+
+Kind = Literal["train", "evaluate"]
+
+
+class Visit(NamedTuple):
+    """One config on one segment's partition, once; epochs count from 1."""
+
+    epoch: int
+    mst_key: int
+    segment_id: int
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every config of a run has to do, and which worker serves which segment.
+
+    Raises ValueError where epochs < 1, segments repeat, or a segment has no worker.
+    """
+
+    epochs: int
+    segments: tuple[int, ...]
+    workers: Mapping[int, int]
+    evaluate_epochs: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
+            raise ValueError(f"a plan needs epochs >= 1 and distinct segments, got {self}")
+        if not set(self.segments) <= self.workers.keys():
+            raise ValueError(f"segments without a worker: {set(self.segments) - self.workers.keys()}")
+
+    @cached_property
+    def evaluations(self) -> tuple[int, ...]:
+        """The epochs that end with an evaluation, in order."""
+        return tuple(sorted(epoch for epoch in self.evaluate_epochs if 1 <= epoch <= self.epochs))
+
+
+@dataclass(frozen=True)
+class ConfigProgress:
+    """Where one config stands: its stage, and the stage's segments still waiting and now running."""
+
+    mst_key: int
+    epoch: int
+    kind: Kind
+    waiting: frozenset[int]
+    running: frozenset[int] = frozenset()
+
+    @property
+    def finished(self) -> bool:
+        return not (self.waiting or self.running)
+
+    @property
+    def startable(self) -> frozenset[int]:
+        """The segments that the config may visit now."""
+        return frozenset() if self.kind == "train" and self.running else self.waiting
+
+
+def start(plan: Plan, mst_key: int) -> ConfigProgress:
+    """A config that has done nothing yet."""
+    return ConfigProgress(mst_key, 1, "train", frozenset(plan.segments))
+
+
+def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:
+    """A config that has completed these visits (those of other configs are passed over)."""
+    done = {visit for visit in completed if visit.mst_key == mst_key}
+    progress = start(plan, mst_key)
+    while not progress.finished:
+        here = {visit.segment_id for visit in done if _stage(visit) == _stage_of(progress)}
+        progress = replace(progress, waiting=progress.waiting - here)
+        if progress.waiting:
+            return progress
+        progress = _next_stage(plan, progress)
+    return progress
+
+
+def begin(progress: ConfigProgress, visit: Visit) -> ConfigProgress:
+    """The config with the visit running; raises ValueError where it may not start."""
+    if _stage(visit) != _stage_of(progress) or visit.segment_id not in progress.startable:
+        raise ValueError(f"{visit} cannot start: {progress}")
+    moved = {visit.segment_id}
+    return replace(progress, waiting=progress.waiting - moved, running=progress.running | moved)
+
+
+def complete(plan: Plan, progress: ConfigProgress, visit: Visit) -> ConfigProgress:
+    """The config with the running visit done, in its next stage if that was the last of this one."""
+    _check_running(progress, visit)
+    progress = replace(progress, running=progress.running - {visit.segment_id})
+    return _next_stage(plan, progress) if progress.finished else progress
+
+
+def abandon(progress: ConfigProgress, visit: Visit) -> ConfigProgress:
+    """The config with the running visit waiting again, because the attempt failed."""
+    _check_running(progress, visit)
+    moved = {visit.segment_id}
+    return replace(progress, waiting=progress.waiting | moved, running=progress.running - moved)
+
+
+class Remaining(NamedTuple):
+    """Visits of a config that are not completed, running ones included."""
+
+    train: int
+    evaluate: int
+
+
+def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
+    """How many visits a config has still to complete."""
+    if progress.finished:
+        return Remaining(0, 0)
+    here = len(progress.waiting) + len(progress.running)
+    segments = len(plan.segments)
+    train = (plan.epochs - progress.epoch) * segments
+    later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
+    if progress.kind == "evaluate":
+        return Remaining(train, later * segments + here)
+    own = progress.epoch in plan.evaluate_epochs
+    return Remaining(train + here, (later + own) * segments)
+
+
+def epoch_completed(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
+    """Whether every config has done all of the epoch, its evaluation included."""
+    return all(progress.finished or progress.epoch > epoch for progress in configs.values())
+
+
+def run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
+    """Whether no config has anything left to do."""
+    return all(progress.finished for progress in configs.values())
+
+
+class Preference(NamedTuple):
+    """A policy's opinion of one moment.
+
+    `ranked` lists configs in the order in which they take workers. `pick` names the segment that a config
+    takes of the free ones, a non-empty sequence, or None if it rather waits.
+    """
+
+    ranked: Sequence[ConfigProgress]
+    pick: Callable[[ConfigProgress, Sequence[int]], int | None]
+
+
+class Policy(Protocol):
+    """What decides between visits that could all start; it must give the same answer to the same question."""
+
+    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
+
+
+def choose(
+    plan: Plan, configs: Mapping[int, ConfigProgress], idle_workers: Iterable[int], policy: Policy
+) -> tuple[tuple[int, Visit], ...]:
+    """The visits to start now, each with its worker; none of them conflicts with another.
+
+    No worker stays idle that could serve a config, unless the policy lets that config wait.
+    """
+    idle = set(idle_workers)
+    segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
+    ranked, pick = policy.prefer(plan, configs)
+    chosen: list[tuple[int, Visit]] = []
+    for progress in ranked:
+        while free := [segment for segment in segments if segment in progress.startable]:
+            segment = pick(progress, free)
+            if segment is None:
+                break
+            visit = Visit(progress.epoch, progress.mst_key, segment, progress.kind)
+            worker = plan.workers[segment]
+            chosen.append((worker, visit))
+            segments = [other for other in segments if plan.workers[other] != worker]
+            progress = begin(progress, visit)
+        if not segments:
+            break
+    return tuple(chosen)
+
+
+def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
+    segments = frozenset(plan.segments)
+    if progress.kind == "train" and progress.epoch in plan.evaluate_epochs:
+        return replace(progress, kind="evaluate", waiting=segments)
+    epoch = progress.epoch + 1
+    return replace(
+        progress, epoch=epoch, kind="train", waiting=segments if epoch <= plan.epochs else frozenset()
+    )
+
+
+def _stage(visit: Visit) -> tuple[int, int, Kind]:
+    return visit.mst_key, visit.epoch, visit.kind
+
+
+def _stage_of(progress: ConfigProgress) -> tuple[int, int, Kind]:
+    return progress.mst_key, progress.epoch, progress.kind
+
+
+def _check_running(progress: ConfigProgress, visit: Visit) -> None:
+    if _stage(visit) != _stage_of(progress) or visit.segment_id not in progress.running:
+        raise ValueError(f"{visit} is not running: {progress}")

@@ -1,0 +1,93 @@
+"""One function per SQL function that runs on a segment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from cerebro_plpy import resources, settings, visit
+from cerebro_plpy.db import Database, raise_to_sql
+from cerebro_plpy.link import TrainerSpec
+
+Globals = dict[str, Any]
+
+
+def trainer_start(plpy: Any, session: Globals, spec: str) -> str:
+    """Start the trainer that `spec` (the fields of TrainerSpec) describes; its report as JSON."""
+    return raise_to_sql(
+        plpy, lambda: json.dumps(visit.start_trainer(plpy, session, TrainerSpec(**json.loads(spec))).hello)
+    )
+
+
+def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
+    """Start a trainer as a run would; its report as JSON."""
+
+    def work() -> str:
+        chosen = settings.read(Database(plpy))
+        spec = settings.trainer_spec(chosen, framework=framework, threads=resources.cores(), trainers=1)
+        return json.dumps(visit.start_trainer(plpy, session, spec).hello)
+
+    return raise_to_sql(plpy, work)
+
+
+def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:
+    """Announce a data set."""
+    request = {"do": "open", "dataset": dataset, "cache_bytes": cache_bytes}
+    raise_to_sql(plpy, lambda: visit.trainer(session).send(request))
+
+
+def dataset_add(
+    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str, data: list[bytes]
+) -> int:
+    """Pass one packed row on; its number of examples."""
+    return raise_to_sql(
+        plpy, lambda: visit.add_buffer(visit.trainer(session), dataset, pass_no, buffer_id, shapes, data)
+    )
+
+
+def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
+    """End a data set; JSON with buffers, rows, bytes and cached."""
+    request = {"do": "close", "dataset": dataset}
+    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask(request)))
+
+
+def state_add(plpy: Any, session: Globals, chunk: bytes) -> int:
+    """Pass one chunk of a state on; its length."""
+    raise_to_sql(plpy, lambda: visit.trainer(session).send({"do": "state"}, chunk))
+    return len(chunk)
+
+
+def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[bytes]:
+    """The state that the last job left, in chunks."""
+    chunks = raise_to_sql(plpy, lambda: visit.state_chunks(visit.trainer(session), chunk_bytes))
+    while True:
+        chunk = raise_to_sql(plpy, lambda: next(chunks, None))
+        if chunk is None:
+            return
+        yield chunk
+
+
+def job_begin(plpy: Any, session: Globals, spec: str) -> str:
+    """Begin a job."""
+    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "begin", **json.loads(spec)})))
+
+
+def job_finish(plpy: Any, session: Globals) -> str:
+    """End a job; its result as JSON."""
+    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "finish"})))
+
+
+def metric_results(plpy: Any, session: Globals, spec: str) -> str:
+    """Final values of metrics."""
+    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "results", **json.loads(spec)})))
+
+
+def predict_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> str:
+    """Predictions for a block of rows, as JSON of array literals."""
+    return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, data)))
+
+
+def pack_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:
+    """A block of rows as the packed arrays of one buffer."""
+    return raise_to_sql(plpy, lambda: visit.pack_rows(visit.trainer(session), spec, data))

@@ -1,0 +1,101 @@
+"""What a segment's functions do: pass rows and state to the trainer of this session, and take results.
+
+Everything comes as arguments and goes back as results. No table is read or written here, because a
+function on a Greenplum segment may not do so; the statement around the function does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from cerebro_plpy.db import Database
+from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.link import Link, TrainerSpec
+
+KEY = "cerebro_trainer"
+ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
+Globals = dict[str, Any]
+
+
+def start_trainer(plpy: Any, session: Globals, spec: TrainerSpec) -> Link:
+    """The trainer of this session; one that was started alike and is still alive is used again."""
+    link: Link | None = session.get(KEY)
+    if link is not None and link.spec == spec and link.alive():
+        return link
+    if link is not None:
+        link.close()
+    link = session[KEY] = Link(spec, Database(plpy).check_interrupts)
+    return link
+
+
+def stop_trainer(session: Globals) -> None:
+    """End the trainer of this session, if there is one."""
+    link: Link | None = session.pop(KEY, None)
+    if link is not None:
+        link.close()
+
+
+def trainer(session: Globals) -> Link:
+    """The trainer that an earlier statement of this session started."""
+    link: Link | None = session.get(KEY)
+    if link is None:
+        raise ObjectNotReady(
+            "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
+        )
+    return link
+
+
+def add_buffer(link: Link, dataset: str, number: int, buffer_id: int, shapes: str, data: list[bytes]) -> int:
+    """Pass one row of a packed table on; its number of examples. Inputs come first, then targets."""
+    parsed = json.loads(shapes)
+    roles = ["x"] * parsed["inputs"] + ["y"] * (len(data) - parsed["inputs"])
+    arrays = [
+        {"role": role, "dtype": element_type(role, shape, len(part)), "shape": shape}
+        for role, shape, part in zip(roles, parsed["shapes"], data)
+    ]
+    link.send({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}, *data)
+    return int(parsed["shapes"][0][0])
+
+
+def element_type(role: str, shape: list[int], size: int) -> str:
+    """The element type of a packed array, told by its size in bytes.
+
+    >>> element_type("y", [3, 2], 12)
+    'int16'
+    """
+    count = 1
+    for length in shape:
+        count *= length
+    kind = ELEMENT_TYPES.get((role, size // count if count else 0))
+    if kind is None or size % count:
+        raise DatatypeMismatch(
+            f"a packed {'input' if role == 'x' else 'target'} of shape {shape} has {size} bytes;"
+            " expected 4 for each element, or 2 for an encoded class",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    return kind
+
+
+def state_chunks(link: Link, chunk_bytes: int) -> Iterator[bytes]:
+    """The state of the job that ended last."""
+    return link.chunks({"do": "state_get", "chunk_bytes": chunk_bytes})
+
+
+def predict_rows(link: Link, spec: str, data: list[bytes]) -> dict[str, Any]:
+    """Predictions for a block of rows in PostgreSQL's binary array format."""
+    header = {"do": "rows", **json.loads(spec), "lengths": [len(part) for part in data]}
+    return link.ask(header, *data)
+
+
+def pack_rows(link: Link, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:
+    """Rows in PostgreSQL's binary array format as packed arrays: their shapes as JSON, and their bytes."""
+    link.send({"do": "pack", **json.loads(spec), "lengths": [len(part) for part in data]}, *data)
+    header, payload = link.receive()
+    done = link.accepted(header)
+    ends, parts = 0, []
+    for length in done["lengths"]:
+        parts.append(payload[ends : ends + length])
+        ends += length
+    return json.dumps(done["shapes"]), parts

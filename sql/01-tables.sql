@@ -1,0 +1,116 @@
+-- What a run leaves behind. New columns go last: an upgrade appends them.
+
+CREATE TABLE cerebro.setting (
+    name  text PRIMARY KEY,
+    value text
+);
+COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb';
+COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
+
+CREATE TABLE cerebro.run_log (
+    run_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text,
+    owner      name NOT NULL DEFAULT current_user,
+    status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'completed', 'cancelled', 'failed')),
+    spec       jsonb NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at   timestamptz,
+    error      text,
+    pid        integer NOT NULL,
+    epochs     integer NOT NULL CHECK (epochs > 0),
+    segments   integer[] NOT NULL
+);
+COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
+COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
+COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
+
+CREATE TABLE cerebro.config (
+    run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    mst_key        integer NOT NULL,
+    params         jsonb NOT NULL,
+    status         text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'completed', 'stopped', 'failed')),
+    reason         text,
+    epochs         integer NOT NULL DEFAULT 0,
+    state_tables   text[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (run_id, mst_key)
+);
+COMMENT ON TABLE cerebro.config IS 'One training configuration of a run';
+COMMENT ON COLUMN cerebro.config.epochs IS 'epochs completed';
+COMMENT ON COLUMN cerebro.config.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state';
+
+CREATE TABLE cerebro.visit (
+    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    epoch       integer NOT NULL,
+    mst_key     integer NOT NULL,
+    segment_id  integer NOT NULL,
+    visit_no    integer NOT NULL,
+    attempt     integer NOT NULL,
+    status      text NOT NULL CHECK (status IN ('running', 'completed', 'failed')),
+    started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at    timestamptz,
+    rows        bigint,
+    state_bytes bigint,
+    form        text,
+    threads     integer,
+    error       text,
+    loss        double precision,
+    state_table text,
+    worker_pid  integer NOT NULL DEFAULT pg_backend_pid(),
+    PRIMARY KEY (run_id, mst_key, visit_no, attempt)
+);
+COMMENT ON TABLE cerebro.visit IS 'One configuration training over one segment, once; committed together with the state it produced';
+COMMENT ON COLUMN cerebro.visit.visit_no IS 'order within the configuration, from 1';
+COMMENT ON COLUMN cerebro.visit.loss IS 'mean training loss of the visit, taken while the weights changed';
+COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written';
+
+CREATE TABLE cerebro.evaluation (
+    run_id     bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    epoch      integer NOT NULL,
+    mst_key    integer NOT NULL,
+    segment_id integer NOT NULL,
+    attempt    integer NOT NULL,
+    status     text NOT NULL CHECK (status IN ('running', 'completed', 'failed')),
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at   timestamptz,
+    rows       bigint,
+    error      text,
+    PRIMARY KEY (run_id, mst_key, epoch, segment_id, attempt)
+);
+COMMENT ON TABLE cerebro.evaluation IS 'One configuration evaluated over one segment after an epoch; its state does not change';
+
+CREATE TABLE cerebro.metric (
+    run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    mst_key integer NOT NULL,
+    epoch   integer NOT NULL,
+    dataset text NOT NULL CHECK (dataset IN ('training', 'validation')),
+    name    text NOT NULL,
+    value   double precision,
+    time    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (run_id, mst_key, epoch, dataset, name)
+);
+COMMENT ON TABLE cerebro.metric IS 'Metrics over a whole data set after an epoch, one value a row; the loss is the metric named loss';
+
+-- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
+-- the views carry the same rule themselves.
+ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.config ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_runs ON cerebro.config USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config.run_id AND r.owner = current_user));
+CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
+CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));
+CREATE POLICY own_runs ON cerebro.metric USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = metric.run_id AND r.owner = current_user));
+
+SELECT pg_catalog.pg_extension_config_dump('cerebro.setting', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log_run_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.config', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
+
+CREATE TYPE cerebro.packed AS (shapes json, data bytea[]);
+COMMENT ON TYPE cerebro.packed IS 'Internal: arrays packed into one buffer, inputs first, then targets';

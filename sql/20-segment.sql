@@ -1,0 +1,86 @@
+-- What runs on a segment: everything comes as an argument, nothing is read from a table here. These
+-- functions talk to the trainer of their session; statements around them move rows and states.
+
+CREATE OR REPLACE FUNCTION cerebro.trainer_start(spec json) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.trainer_start(plpy, GD, spec)
+$$;
+COMMENT ON FUNCTION cerebro.trainer_start(json) IS 'Internal: start the trainer of this session, or find the one that was started alike, and return what it says of itself';
+
+CREATE OR REPLACE FUNCTION cerebro.dataset_open(dataset text, cache_bytes bigint) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.dataset_open(plpy, GD, dataset, cache_bytes)
+$$;
+COMMENT ON FUNCTION cerebro.dataset_open(text, bigint) IS 'Internal: tell the trainer of this session that the buffers of a data set follow';
+
+CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, data bytea[]) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, data)
+$$;
+COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea[]) IS 'Internal: pass one packed row to the trainer of this session; returns its number of examples';
+
+CREATE OR REPLACE FUNCTION cerebro.dataset_close(dataset text) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.dataset_close(plpy, GD, dataset)
+$$;
+COMMENT ON FUNCTION cerebro.dataset_close(text) IS 'Internal: end of a data set; returns whether the trainer keeps it or wants it streamed into each job';
+
+CREATE OR REPLACE FUNCTION cerebro.state_add(chunk bytea) RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.state_add(plpy, GD, chunk)
+$$;
+COMMENT ON FUNCTION cerebro.state_add(bytea) IS 'Internal: pass one chunk of a state to the trainer of this session; returns its length';
+
+CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer) RETURNS SETOF bytea
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.state_chunks(plpy, GD, chunk_bytes)
+$$;
+COMMENT ON FUNCTION cerebro.state_chunks(integer) IS 'Internal: the state that the last job of this session''s trainer left, in chunks';
+
+CREATE OR REPLACE FUNCTION cerebro.job_begin(spec json) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.job_begin(plpy, GD, spec)
+$$;
+COMMENT ON FUNCTION cerebro.job_begin(json) IS 'Internal: begin to train, evaluate or predict in the trainer of this session';
+
+CREATE OR REPLACE FUNCTION cerebro.job_finish() RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.job_finish(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.job_finish() IS 'Internal: end the job that job_begin began and return its result';
+
+CREATE OR REPLACE FUNCTION cerebro.metric_results(spec json) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.metric_results(plpy, GD, spec)
+$$;
+COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
+
+CREATE OR REPLACE FUNCTION cerebro.predict_rows(spec json, data bytea[]) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.predict_rows(plpy, GD, spec, data)
+$$;
+COMMENT ON FUNCTION cerebro.predict_rows(json, bytea[]) IS 'Internal: predictions for a block of rows';
+
+CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS cerebro.packed
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.pack_rows(plpy, GD, spec, data)
+$$;
+COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: pack a block of rows into a buffer';
+
+CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.trainer_report(plpy, GD, framework)
+$$;
+COMMENT ON FUNCTION cerebro.trainer_report(text) IS 'Start a trainer in this session and return its versions and devices';

@@ -1,0 +1,82 @@
+-- Evaluation and prediction. pred_type may be a name, a number of classes or a threshold: three functions
+-- told apart by its type, of which only the first has a default for it.
+
+CREATE OR REPLACE FUNCTION madlib_keras_evaluate(
+    model_table varchar, test_table varchar, output_table varchar, use_gpus boolean DEFAULT FALSE,
+    mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_keras_evaluate(varchar, varchar, varchar, boolean, integer)
+IS 'Loss and metric of a trained model over a packed table, as a table of one row';
+
+CREATE OR REPLACE FUNCTION madlib_evaluate(
+    model_table varchar, test_table varchar, output_table varchar, use_gpus boolean DEFAULT FALSE,
+    mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_evaluate(varchar, varchar, varchar, boolean, integer)
+IS 'Loss and metric of a trained model over a packed table, as a table of one row';
+
+CREATE OR REPLACE FUNCTION madlib_keras_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
+IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
+
+CREATE OR REPLACE FUNCTION madlib_keras_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
+IS 'Predictions for raw rows: the pred_type best classes of each';
+
+CREATE OR REPLACE FUNCTION madlib_keras_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
+IS 'Predictions for raw rows: the classes with a probability above pred_type';
+
+CREATE OR REPLACE FUNCTION madlib_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
+IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
+
+CREATE OR REPLACE FUNCTION madlib_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
+IS 'Predictions for raw rows: the pred_type best classes of each';
+
+CREATE OR REPLACE FUNCTION madlib_predict(
+    model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
+    pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import api
+return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+$$;
+COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
+IS 'Predictions for raw rows: the classes with a probability above pred_type';

@@ -1,0 +1,90 @@
+-- What other sessions read while a run goes on. Each view shows the runs whose owner's role the reader
+-- has; a view that left this to row security would show everyone's rows, as its owner is a superuser.
+
+CREATE OR REPLACE FUNCTION cerebro.may_see(owner name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
+$$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND pg_catalog.pg_has_role(r.oid, 'MEMBER'))$$;
+COMMENT ON FUNCTION cerebro.may_see(name) IS 'Whether the current user has the role that owns a run';
+
+-- 1667590770 is the number of the advisory locks that say "the orchestrator of run objid is alive".
+CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
+SELECT r.run_id, r.name, r.owner,
+       CASE WHEN r.status <> 'running' THEN r.status
+            WHEN EXISTS (SELECT FROM pg_catalog.pg_locks l
+                         WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid = r.run_id::oid AND l.objsubid = 2
+                           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
+            THEN 'running' ELSE 'interrupted' END AS status,
+       r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid
+FROM cerebro.run_log r
+WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
+
+-- A metric is better when larger, unless it is a loss or an error.
+CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
+WITH last AS (
+    SELECT DISTINCT ON (m.run_id, m.mst_key, m.dataset, m.name) m.run_id, m.mst_key, m.dataset, m.name, m.value, m.epoch
+    FROM cerebro.metric m
+    ORDER BY m.run_id, m.mst_key, m.dataset, m.name, m.epoch DESC
+), ranked_by AS (
+    SELECT r.run_id, r.spec ->> 'rank_dataset' AS dataset, r.spec ->> 'rank_metric' AS name,
+           (r.spec ->> 'rank_descending')::boolean AS descending
+    FROM cerebro.run_log r
+    WHERE cerebro.may_see(r.owner)
+), trained AS (
+    SELECT v.run_id, v.mst_key, sum(v.ended_at - v.started_at) AS training_time
+    FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key
+)
+SELECT c.run_id,
+       rank() OVER (PARTITION BY c.run_id
+                    ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
+                             CASE WHEN b.descending THEN -l.value ELSE l.value END) AS rank,
+       c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason
+FROM cerebro.config c
+JOIN ranked_by b USING (run_id)
+LEFT JOIN last l ON l.run_id = c.run_id AND l.mst_key = c.mst_key AND l.dataset = b.dataset AND l.name = b.name
+LEFT JOIN trained t ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
+COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last';
+
+CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
+SELECT r.run_id, r.name, r.owner, r.status,
+       least(r.epochs, coalesce(v.epoch, 1)) AS epoch,
+       r.epochs,
+       coalesce(v.done, 0) AS visits_done,
+       c.alive * r.epochs * cardinality(r.segments) + coalesce(v.lost, 0) AS visits_total,
+       c.running AS configs_running,
+       c.failed AS configs_failed,
+       b.mst_key AS best_mst_key,
+       b.value AS best_value,
+       coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE v.last_end END, r.started_at) - r.started_at AS elapsed,
+       CASE WHEN r.status = 'running' AND v.done > 0
+            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + v.lost - v.done, 0) / v.done END AS eta
+FROM cerebro.run r
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE c.status <> 'failed') AS alive,
+           count(*) FILTER (WHERE c.status = 'running') AS running,
+           count(*) FILTER (WHERE c.status = 'failed') AS failed
+    FROM cerebro.config c WHERE c.run_id = r.run_id) c
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE v.status = 'completed') AS done,
+           count(*) FILTER (WHERE v.status = 'completed' AND k.status = 'failed') AS lost,
+           coalesce(min(k.epochs + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(v.epoch)) AS epoch,
+           max(v.ended_at) AS last_end
+    FROM cerebro.visit v JOIN cerebro.config k USING (run_id, mst_key)
+    WHERE v.run_id = r.run_id) v
+LEFT JOIN LATERAL (
+    SELECT l.mst_key, l.value FROM cerebro.leaderboard l
+    WHERE l.run_id = r.run_id AND l.rank = 1 AND l.value IS NOT NULL ORDER BY l.mst_key LIMIT 1) b ON true;
+COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
+
+CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
+SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, 'train' AS kind, v.status
+FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner)
+UNION ALL
+SELECT e.run_id, e.segment_id, e.mst_key, e.epoch, e.started_at, e.ended_at, 'evaluate', e.status
+FROM cerebro.evaluation e JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.timeline IS 'What each segment did when: training visits and evaluations';
+
+CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
+SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
+FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
