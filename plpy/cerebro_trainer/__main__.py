@@ -1,0 +1,105 @@
+"""Starts a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T --idle-seconds S`.
+
+The order matters. First the process ties its life to its parent's, then it makes itself the first choice of
+the kernel's memory killer, and only then it loads a framework, which takes a second and much memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from cerebro_trainer.programs import Framework
+from cerebro_trainer.trainer import Trainer
+from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
+
+PROTOCOL = 1
+PR_SET_PDEATHSIG = 1
+FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow"}
+NOT_NEEDED = ("sklearn", "scipy", "pandas", "matplotlib")
+"""Keras imports these where it finds them, for wrappers and plots: a second and 95 MB that training never uses."""
+WORKING_DIRECTORY = "cerebro_trainer-"
+
+
+def main() -> None:
+    """Serve until the backend goes, then leave nothing behind."""
+    arguments = _arguments()
+    _follow_parent(arguments.parent)
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=arguments.fd) as sock:
+        connection = Connection(sock, arguments.idle_seconds)
+        try:
+            framework = _framework(arguments.framework, arguments.threads)
+            connection.send(Message({"ok": _hello(framework, arguments.threads)}))
+            Trainer(connection, framework).serve()
+        except PeerGone:
+            pass
+        except BrokenFrame as error:
+            sys.exit(f"cerebro_trainer: {error}")
+        finally:
+            _remove_working_directory()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("cerebro_trainer", description="The training process of cerebro_db.")
+    parser.add_argument("--fd", type=int, required=True, help="the connected socket, an inherited descriptor")
+    parser.add_argument("--parent", type=int, required=True, help="process id of the backend that started this")
+    parser.add_argument("--framework", choices=("none", *FRAMEWORKS), required=True)
+    parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
+    parser.add_argument("--idle-seconds", type=float, required=True,
+                        help="end when no request came for so long; 0: wait for ever")
+    return parser.parse_args()
+
+
+def _follow_parent(parent: int) -> None:
+    """Die with the parent. Asked for first and compared second: it may have died in between."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        sys.exit(f"cerebro_trainer: prctl failed: {os.strerror(ctypes.get_errno())}")
+    if os.getppid() != parent:
+        sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
+
+
+def _framework(name: str, threads: int) -> Framework | None:
+    if name == "none":
+        return None
+    for module in NOT_NEEDED:
+        sys.modules[module] = None  # type: ignore[assignment]
+    started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
+    return started
+
+
+def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
+    return {"protocol": PROTOCOL, "version": _version(), "pid": os.getpid(),
+            "framework": framework.name if framework else "none",
+            "framework_version": framework.version if framework else None,
+            "keras_version": framework.keras_version if framework else None,
+            "python_version": platform.python_version(),
+            "devices": framework.devices if framework else (), "threads": threads}
+
+
+def _version() -> str | None:
+    try:
+        return importlib.metadata.version("cerebro_db")
+    except importlib.metadata.PackageNotFoundError:
+        return None  # run from a source tree; the backend compares versions and says so
+
+
+def _remove_working_directory() -> None:
+    directory = Path.cwd()
+    if directory.name.startswith(WORKING_DIRECTORY):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What a trainer reports back, as data: the backend turns it into a PostgreSQL error or a failed config.
+
+The kind says who is to blame, because that decides what the run does next: after `config` it goes on
+without that configuration, after `request` or `memory` the call itself fails.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TrainerError(Exception):
+    """Base of all errors that travel to the backend in an error frame."""
+
+    kind: ClassVar[str] = "request"
+
+    def __init__(self, message: str, *, sqlstate: str = "22023", hint: str | None = None,
+                 detail: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sqlstate = sqlstate
+        self.hint = hint
+        self.detail = detail
+
+    def as_header(self) -> dict[str, object]:
+        """The frame header that carries this error."""
+        return {"error": {"kind": self.kind, "sqlstate": self.sqlstate, "message": self.message,
+                          "hint": self.hint, "detail": self.detail}}
+
+
+class RequestError(TrainerError):
+    """The call is wrong whatever the configuration: a missing field, a value out of place."""
+
+
+class ConfigError(TrainerError):
+    """This configuration cannot be built or trained; others can."""
+
+    kind = "config"
+
+
+class OutOfMemory(TrainerError):
+    """Memory ran out outside a job, so no single configuration is to blame."""
+
+    kind = "memory"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, sqlstate="53200",
+                         hint="Lower cache_mb or the buffer size, or raise the memory limit of the trainer.")
+
+
+CONFIG_EXCEPTIONS = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RuntimeError,
+                     NotImplementedError, RecursionError)
+"""What Keras raises, anywhere, for configurations that make no sense."""
+
+
+def summary(error: BaseException) -> str:
+    """One line of an exception's text, which in Keras may go on for pages.
+
+    >>> summary(ValueError("Unknown thing.\\n\\nFull config: {...}"))
+    'Unknown thing.'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    inner = [line for line in lines if line.startswith("Exception encountered: ")]
+    line = (inner or lines or [type(error).__name__])[-1 if inner else 0]
+    return line.removeprefix("Exception encountered: ")[:500]

@@ -1,0 +1,55 @@
+"""Typed access to the fields of a request, so that a wrong request is named as such and never a KeyError."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from cerebro_trainer.errors import RequestError
+
+T = TypeVar("T")
+
+
+def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """The field `name`, which must be there and of this JSON type (a bool is no int)."""
+    if name not in header:
+        raise RequestError(f'the request lacks "{name}"')
+    value = header[name]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise RequestError(f'"{name}" must be {kind.__name__}, received {value!r}'[:300])
+    return value
+
+
+def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) -> int:
+    """An integer field, at least `minimum`."""
+    value = typed(header, name, int)
+    if minimum is not None and value < minimum:
+        raise RequestError(f'"{name}" must be at least {minimum}, received {value}')
+    return value
+
+
+def number(header: Mapping[str, Any], name: str) -> float:
+    """An integer or float field, as float."""
+    value = header.get(name)
+    return float(value) if type(value) is int else typed(header, name, float)
+
+
+def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> str:
+    """A text field, one of `choices` where any are given."""
+    value = typed(header, name, str)
+    if choices and value not in choices:
+        raise RequestError(f'"{name}" must be one of {", ".join(choices)}; received {value!r}')
+    return value
+
+
+def record(header: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A field that is a JSON object."""
+    return typed(header, name, dict)
+
+
+def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """A field that is a list of JSON objects."""
+    values = typed(header, name, list)
+    if not all(isinstance(value, dict) for value in values):
+        raise RequestError(f'"{name}" must be a list of objects')
+    return values

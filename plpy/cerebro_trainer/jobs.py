@@ -1,0 +1,124 @@
+"""Jobs: what happens between `begin` and `finish`, one class per kind.
+
+A job takes buffers one by one, wherever they come from: out of the cache at `finish`, or off the wire.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cerebro_trainer import order
+from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.fields import integer, record, typed
+from cerebro_trainer.programs import Program, Sums
+
+
+class Job(ABC):
+    """One piece of work on a program whose variables hold a config's state."""
+
+    passes = 1
+    """How often each dataset is gone through."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+        self.program = program
+        self.datasets = datasets
+        self.streamed: set[str] = set()
+
+    @abstractmethod
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        """Work on one buffer."""
+
+    @abstractmethod
+    def result(self) -> dict[str, object]:
+        """The reply to `finish`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """How to go through a partition."""
+
+    batch_size: int
+    epochs: int
+    shuffle: bool
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> Fit:
+        """Read the `fit` object of a request."""
+        fit = record(header, "fit")
+        return cls(batch_size=integer(fit, "batch_size", minimum=1), epochs=integer(fit, "epochs", minimum=1),
+                   shuffle=typed(fit, "shuffle", bool))
+
+
+def place_from_header(header: Mapping[str, Any]) -> order.Place:
+    """Read the `order` object of a request."""
+    fields = record(header, "order")
+    return order.Place(**{name: integer(fields, name) for name in ("seed", "mst_key", "epoch", "segment_id")})
+
+
+class TrainJob(Job):
+    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place,
+                 threads: int) -> None:
+        super().__init__(program, datasets)
+        if len(datasets) != 1:
+            raise RequestError(f"a train job has one dataset, received {len(datasets)}")
+        self.passes = fit.epochs
+        self._fit = fit
+        self._place = place
+        self._threads = threads
+        self._rows = self._batches = 0
+        self._loss = self._seconds = 0.0
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        rows = (order.permutation(self._place, buffer.buffer_id, pass_no, buffer.rows) if self._fit.shuffle
+                else order.natural(buffer.rows))
+        began = time.perf_counter()
+        self._loss += self.program.train(buffer, rows, self._fit.batch_size)
+        self._seconds += time.perf_counter() - began
+        self._rows += buffer.rows
+        self._batches += math.ceil(buffer.rows / self._fit.batch_size)
+        if not math.isfinite(self._loss):
+            raise ConfigError(f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
+                              sqlstate="22003", hint="A smaller learning rate, gradient clipping or normalised "
+                                                     "inputs usually help.")
+
+    def result(self) -> dict[str, object]:
+        return {"rows": self._rows, "batches": self._batches, "loss": self._loss / self._rows if self._rows else None,
+                "form": self.program.form, "threads": self._threads, "seconds": self._seconds}
+
+
+class EvaluateJob(Job):
+    """Loss and metrics of a config over one or two datasets, as sums that add up over segments."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+        super().__init__(program, datasets)
+        self._rows = dict.fromkeys(datasets, 0)
+        self._sums: dict[str, Sums] = {}
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        sums = self.program.evaluate(buffer)
+        self._rows[dataset] += buffer.rows
+        before = self._sums.get(dataset)
+        self._sums[dataset] = sums if before is None else [
+            [old + new for old, new in zip(olds, news, strict=True)] for olds, news in zip(before, sums, strict=True)]
+
+    def result(self) -> dict[str, object]:
+        return {"datasets": {dataset: {"rows": rows, "sums": self._sums.get(dataset, [])}
+                             for dataset, rows in self._rows.items()}}
+
+
+class PredictJob(Job):
+    """A config's state held ready for `rows` requests."""
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError("a predict job takes rows, not buffers")
+
+    def result(self) -> dict[str, object]:
+        return {}

@@ -1,0 +1,79 @@
+"""From an architecture to a Keras model, with its size known before any memory is taken for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import keras
+
+from cerebro_trainer import architectures
+from cerebro_trainer.architectures import Json, Node
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
+
+BYTES_PER_PARAMETER = 16
+"""A float32 weight, its gradient, and two optimizer slots (Adam)."""
+
+
+def prepare(architecture: Json) -> Node:
+    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory."""
+    node = architectures.rewrite(architecture)
+    parameters = _count(node)
+    limit = _memory_bytes() // BYTES_PER_PARAMETER
+    if parameters > limit:
+        raise ConfigError(f"the model has {parameters} parameters; this machine's memory allows {limit} "
+                          f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
+                          sqlstate="53200")
+    return node
+
+
+def build(node: Node) -> keras.Model:
+    """The model of a prepared architecture, with fresh initial weights from Keras' global seed."""
+    return guarded(lambda: _build(node))
+
+
+def build_seeded(node: Node, seed: int) -> keras.Model:
+    """The model with the initial weights and generator states that `seed` gives."""
+    keras.utils.set_random_seed(seed % 2**32)
+    return build(node)
+
+
+def output_names(model: keras.Model) -> list[str]:
+    """The names that loss and metrics may be given by; a Sequential's one output is named as its last layer."""
+    return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
+
+
+def guarded(make: Callable[[], Any]) -> Any:
+    """Call Keras with something a user wrote; what it objects to becomes a ConfigError."""
+    try:
+        return make()
+    except MemoryError as error:
+        raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
+    except CONFIG_EXCEPTIONS as error:
+        raise ConfigError(f"Keras cannot build the model: {summary(error)}") from error
+
+
+def _build(node: Node) -> keras.Model:
+    model = keras.saving.deserialize_keras_object(node, safe_mode=True)
+    if not isinstance(model, keras.Model) or not model.built or not model.inputs:
+        raise ConfigError("the architecture does not say the shape of its input")
+    return model
+
+
+def _count(node: Node) -> int:
+    """Parameters, counted in a stateless scope: there variables have shapes but no values.
+
+    In a thread of its own, because Keras remembers such variables per thread to initialise them later.
+    """
+    def count() -> int:
+        with keras.StatelessScope(initialize_variables=False):
+            return int(_build(node).count_params())
+
+    with ThreadPoolExecutor(1) as thread:
+        return int(guarded(lambda: thread.submit(count).result()))
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

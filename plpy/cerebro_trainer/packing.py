@@ -1,0 +1,67 @@
+"""The `pack` command: raw SQL arrays of one buffer to the arrays that a packed table stores.
+
+It needs numpy only, so a trainer without a framework serves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from cerebro_trainer import arrays
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.fields import integer, items, number, text, typed
+from cerebro_trainer.wire import Bytes
+
+Array = npt.NDArray[Any]
+
+
+def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    """All columns of a buffer, each of shape (rows, ...)."""
+    rows = integer(header, "rows", minimum=0)
+    entries = items(header, "arrays")
+    return [_decoded(entry, part, rows)
+            for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)]
+
+
+def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
+    """The payload's parts by "lengths" in bytes; the whole payload where there is one array."""
+    if count == 1 and "lengths" not in header:
+        return [payload]
+    lengths = typed(header, "lengths", list)
+    if len(lengths) != count or not all(type(n) is int and n >= 0 for n in lengths):
+        raise RequestError(f'"lengths" must be {count} numbers of bytes, received {lengths!r}')
+    if sum(lengths) != payload.nbytes:
+        raise RequestError(f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}')
+    parts, offset = [], 0
+    for length in lengths:
+        parts.append(payload[offset:offset + length])
+        offset += length
+    return parts
+
+
+def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    """The independent columns of raw rows, for prediction: float32 of shape (rows, ...)."""
+    for entry in items(header, "arrays"):
+        text(entry, "kind", choices=("float32",))
+    return pack(header, payload)
+
+
+def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    kind = text(entry, "kind", choices=("float32", "int16", "onehot"))
+    if kind == "float32":
+        return arrays.floats(payload, rows, _divisor(entry))
+    if kind == "int16":
+        return arrays.small_integers(payload, rows)
+    return arrays.one_hot(payload, rows, integer(entry, "classes", minimum=1))
+
+
+def _divisor(entry: Mapping[str, Any]) -> float | None:
+    if entry.get("divide") is None:
+        return None
+    divisor = number(entry, "divide")
+    if divisor == 0.0:
+        raise RequestError('"divide" must not be 0', sqlstate="22012")
+    return divisor

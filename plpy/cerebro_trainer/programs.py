@@ -1,0 +1,116 @@
+"""Programs: a model, its optimizer, loss and metrics, compiled once and used by every config that shares them.
+
+Building and tracing takes a second, setting the variables milliseconds: a hop should only ever pay the latter.
+This module is the protocol and knows no framework; each framework adds one module with a subclass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.state import Layout
+
+Array: TypeAlias = npt.NDArray[Any]
+Sums: TypeAlias = list[list[float]]
+
+KEPT_PROGRAMS = 16
+
+
+class Program(ABC):
+    """A compiled program: one model, one optimizer, one trace, lent to one config's state at a time.
+
+    Laws, which the contract tests check over every framework:
+
+    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits.
+    2. `initial(seed)` depends on the architecture, the optimizer and `seed` alone, and leaves `read()` as it is.
+    3. `train` depends on the variables, the buffer, the order, the batch size and the learning rate alone:
+       what other configs did with the program before does not matter.
+    4. `evaluate` and `predict` leave `read()` as it is.
+    5. `evaluate` gives sums: those of two buffers add up to those of both together.
+    """
+
+    form: str
+    """The name of the way it trains, for the log: bits depend on it."""
+    layout: Layout
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """Optimizer steps taken by the state now held."""
+
+    @abstractmethod
+    def read(self) -> list[Array]:
+        """The values of all variables, in the order of `layout`."""
+
+    @abstractmethod
+    def write(self, values: Sequence[Array]) -> None:
+        """Set all variables; shapes and dtypes are those of `layout`."""
+
+    @abstractmethod
+    def initial(self, seed: int) -> list[Array]:
+        """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
+
+    @abstractmethod
+    def set_learning_rate(self, rate: float) -> None:
+        """Set the learning rate where it is a plain number; schedules are part of the program."""
+
+    @abstractmethod
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int) -> float:
+        """One pass over a buffer in this order, the last batch as small as it is.
+
+        Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
+        """
+
+    @abstractmethod
+    def evaluate(self, buffer: Buffer) -> Sums:
+        """[loss times rows, rows], then each metric's flattened variables, over this buffer."""
+
+    @abstractmethod
+    def results(self, sums: Sums) -> dict[str, object]:
+        """{"loss", "metrics": [one number each, in compile order]} from (added) sums of `evaluate`."""
+
+    @abstractmethod
+    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framework:
+    """What a framework's module offers the trainer."""
+
+    name: str
+    version: str
+    keras_version: str
+    devices: tuple[str, ...]
+    threads: int
+    make: Callable[[ProgramSpec], Program]
+    errors: tuple[type[Exception], ...]
+    """Raised by the framework for what a config cannot do."""
+    memory_errors: tuple[type[Exception], ...]
+    """Raised when memory ran out, on the host or a device."""
+
+
+class Programs:
+    """The programs of this process by key; the least recently used goes when there are too many."""
+
+    def __init__(self, make: Callable[[ProgramSpec], Program]) -> None:
+        self._make = make
+        self._kept: OrderedDict[str, Program] = OrderedDict()
+
+    def get(self, spec: ProgramSpec) -> Program:
+        """The program of this spec, made if need be."""
+        if spec.key not in self._kept:
+            while len(self._kept) >= KEPT_PROGRAMS:
+                self._kept.popitem(last=False)
+            self._kept[spec.key] = self._make(spec)
+        self._kept.move_to_end(spec.key)
+        return self._kept[spec.key]

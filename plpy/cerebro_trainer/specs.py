@@ -1,0 +1,78 @@
+"""What the backend says about a program: the architecture and how it is compiled, as frozen records.
+
+Two configs whose specs have the same key share one program: one model, one optimizer, one trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.fields import integer, items, record, text
+
+
+@dataclass(frozen=True)
+class Target:
+    """One dependent column: one-hot with so many classes, or floats (classes 0)."""
+
+    classes: int
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """An architecture as the user stored it, its compile parameters, and its targets by position."""
+
+    architecture: dict[str, Any]
+    compile: dict[str, Any]
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
+        """Read the `program` object of a request."""
+        program = record(header, "program")
+        return cls(record(program, "architecture"), record(program, "compile"),
+                   tuple(_target(entry) for entry in items(program, "targets")))
+
+    @property
+    def learning_rate(self) -> float | None:
+        """The plain number that is set at every visit; None where Keras' default or a schedule rules."""
+        value = self._optimizer_config().get("learning_rate")
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+    @cached_property
+    def architecture_hash(self) -> str:
+        """sha256 of the architecture in canonical JSON."""
+        return _digest(self.architecture)
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for all specs that differ in nothing but a plain learning rate."""
+        optimizer: Any = self.compile.get("optimizer")
+        if self.learning_rate is not None:
+            optimizer = [optimizer.get("class_name"), {**self._optimizer_config(), "learning_rate": "number"}]
+        return _digest([self.architecture, {**self.compile, "optimizer": optimizer},
+                        [target.classes for target in self.targets]])
+
+    def _optimizer_config(self) -> dict[str, Any]:
+        optimizer: Any = self.compile.get("optimizer")
+        config = optimizer.get("config") if isinstance(optimizer, dict) else None
+        return config if isinstance(config, dict) else {}
+
+
+def _target(entry: Mapping[str, Any]) -> Target:
+    if text(entry, "kind", choices=("onehot", "float")) == "float":
+        return Target(0)
+    return Target(integer(entry, "classes", minimum=1))
+
+
+def _digest(value: object) -> str:
+    try:
+        canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except RecursionError as error:
+        raise RequestError("the program is nested too deeply") from error
+    return hashlib.sha256(canonical.encode()).hexdigest()
