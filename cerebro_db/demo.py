@@ -108,7 +108,8 @@ def _prepare(session: Session, plan: Plan, console: Console) -> None:
     )
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
-    _say(console, f"Packed over {plan.segments} segments; models: {', '.join(architectures)}.")
+    described = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))
+    _say(console, f"Packed over {plan.segments} segments; models: {described}.")
 
 
 def _train(session: Session, plan: Plan, console: Console) -> int:

@@ -22,13 +22,16 @@ from psycopg2 import extensions, sql
 from cerebro_db import errors
 
 Notice = Callable[[str], None]
+DRIVER = "postgresql+psycopg2"
 
 
 def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
-    """The engine itself, or a new one for a postgresql:// or SQLAlchemy URL."""
-    if isinstance(target, sa.Engine):
-        return target
-    return sa.create_engine(sqlalchemy_url(target))
+    """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy URL."""
+    if not isinstance(target, sa.Engine):
+        return sa.create_engine(sqlalchemy_url(target))
+    if (name := f"{target.dialect.name}+{target.dialect.driver}") != DRIVER:
+        raise errors.InvalidParameter(f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://.")
+    return target
 
 
 def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
@@ -43,11 +46,11 @@ def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
         raise errors.InvalidParameter(
             f"not a database URL: {target!r}", hint="Write it as postgresql://user@host:port/database."
         ) from error
-    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg2"):
+    if url.drivername not in ("postgresql", "postgres", DRIVER):
         raise errors.InvalidParameter(
             f"cannot use the database URL scheme {url.drivername!r}", hint="Use postgresql:// instead."
         )
-    return url.set(drivername="postgresql+psycopg2", host=unquote(url.host) if url.host else url.host)
+    return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
 
 
 @contextmanager
@@ -118,6 +121,10 @@ class Caller:
         )
         with translated():
             session = self._connected()
+            if session.isexecuting():
+                raise errors.ObjectNotReady(
+                    "a call goes on in this session already", hint="Wait for it, or use a session of its own."
+                )
             session.notices = _Messages(on_notice)
             cursor = session.cursor()
             cursor.execute(statement, arguments)

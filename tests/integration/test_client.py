@@ -242,10 +242,20 @@ def test_messages_come_while_the_call_goes_on(caller: Caller, locked: psycopg2.e
 def test_another_thread_can_cancel(
     database: Database, caller: Caller, locked: psycopg2.extensions.connection
 ) -> None:
-    thread = when_waiting(database.url, lambda: caller.pid, caller.cancel)
+    refused: list[errors.CerebroError] = []
+
+    def call_and_cancel() -> None:
+        try:
+            caller.call(("public", "wait_for_lock"), {"number": LOCK})
+        except errors.ObjectNotReady as error:
+            refused.append(error)
+        caller.cancel()
+
+    thread = when_waiting(database.url, lambda: caller.pid, call_and_cancel)
     with pytest.raises(errors.CerebroError) as caught:
         caller.call(("public", "wait_for_lock"), {"number": LOCK})
     thread.join()
+    assert refused, "one call at a time"
     assert caught.value.sqlstate == "57014"
     unlock(locked)
     assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"

@@ -54,6 +54,12 @@ def test_an_engine_is_used_as_it_is_and_left_open() -> None:
     assert session.engine.pool is not pool, "an engine made by connect is disposed of with its session"
 
 
+def test_an_engine_of_another_driver_is_refused() -> None:
+    with pytest.raises(errors.InvalidParameter) as caught:
+        cerebro_db.connect(sa.create_engine("sqlite://"))
+    assert "sqlite" in caught.value.message
+
+
 def test_a_server_that_is_not_there_is_a_connection_failure() -> None:
     with pytest.raises(errors.ConnectionFailure), cerebro_db.connect("postgresql://127.0.0.1:1/x") as session:
         session.runs()
