@@ -151,7 +151,7 @@ class TrainerFailure(CerebroError):
 class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can."""
 
-    sqlstate = "22000"
+    sqlstate = "MS001"
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.
