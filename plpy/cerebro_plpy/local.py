@@ -22,13 +22,7 @@ class LocalSession:
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""
-        self._rows = []
-        remaining = list(values)
-        for part in statement.split(";"):
-            count = part.count("%s")
-            rows = self._db.rows(part, *remaining[:count])
-            self._rows = [tuple(row.values()) for row in rows]
-            remaining = remaining[count:]
+        self._rows = [tuple(row.values()) for row in self._db.rows(statement, *values)]
 
     def wants(self) -> int:
         """Nothing is ever under way."""

@@ -26,6 +26,11 @@ from cerebro_plpy.literals import call, finite_number, invalid_value
 
 _RENAMED = {"lr": "learning_rate"}
 
+# Every argument that the text of some optimizer may hold.
+ARGUMENTS = COMMON_ARGUMENTS.union(
+    DROPPED_ARGUMENTS, _RENAMED, ["decay"], *(optimizer.arguments for optimizer in OPTIMIZERS.values())
+)
+
 
 @dataclass(frozen=True)
 class OptimizerSpec:

@@ -56,7 +56,7 @@ Task = Union[Visit, Results]
 
 
 class Orchestrator:
-    """Trains the configurations of one request. `reopen` gives a worker a new session after it lost its own."""
+    """Trains the configurations of one request."""
 
     def __init__(self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog) -> None:
         self._platform, self._request, self._log = platform, request, log
@@ -84,7 +84,11 @@ class Orchestrator:
         return {key: s.table for key, s in self._standing.items() if s.table and key not in self.failed}
 
     def run(self, check: Callable[[], None], announce: Announce, reopen: Callable[[Worker], None]) -> None:
-        """Train until every configuration is done or has failed."""
+        """Train until every configuration is done or has failed.
+
+        `check` is called often and may raise; `announce` hears of each epoch that all have completed;
+        `reopen` gives a worker a new session after it lost its own.
+        """
         dispatcher: Dispatcher[Any] = Dispatcher(check)
         while not schedule.run_finished(self._progress) or dispatcher.busy():
             check()
@@ -166,11 +170,11 @@ class Orchestrator:
             self._log.config_epoch(key, visit.epoch, visit.epoch == self._request.epochs)
 
     def _summed(self, standing: Standing, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        """Per data set (of the first segment's keys) the element-wise sums over segments."""
+        """Per data set the element-wise sums over segments."""
         sums: dict[str, list[list[float]]] = {}
         rows: dict[str, int] = {}
         for part in parts:
-            for name, values in zip(("training", "validation"), part.values()):
+            for name, values in part.items():
                 rows[name] = rows.get(name, 0) + values["rows"]
                 before = sums.get(name, [[0.0] * len(v) for v in values["sums"]])
                 sums[name] = [[a + b for a, b in zip(x, y)] for x, y in zip(before, values["sums"])]

@@ -98,9 +98,9 @@ class Platform(Protocol):
         ...
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        """Evaluate one visit; per data set key its rows and sums."""
+        """Evaluate one visit; per data set (training, validation) its rows and sums."""
         ...
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
-        """Final metrics from sums over segments; per data set key its loss and metrics."""
+        """Final metrics from sums over segments; per data set its loss and metrics."""
         ...

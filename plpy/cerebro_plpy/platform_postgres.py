@@ -54,7 +54,7 @@ class PostgresPlatform:
         return VisitResult(rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=visit.state_table)
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        """Evaluate one visit; per data set key its rows and sums."""
+        """Evaluate one visit; per data set (training, validation) its rows and sums."""
         yield from self._prepare(worker, visit.datasets)
         key = (visit.run_id, visit.epoch, visit.mst_key, visit.datasets[0].segment_id, visit.attempt)
         yield from self._read_state(worker, visit.state, Statement(sql("visit.evaluation_begin"), key))
@@ -67,7 +67,7 @@ class PostgresPlatform:
         worker.state = visit.state.key
         rows = sum(part["rows"] for part in done["datasets"].values())
         yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
-        return dict(done["datasets"])
+        return {name: done["datasets"][d.key] for name, d in zip(("training", "validation"), visit.datasets)}
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""

@@ -79,11 +79,12 @@ def start(plan: Plan, mst_key: int) -> ConfigProgress:
 
 def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:
     """A config that has completed these visits (those of other configs are passed over)."""
-    done = {visit for visit in completed if visit.mst_key == mst_key}
+    done: dict[tuple[int, int, Kind], set[int]] = {}
+    for visit in completed:
+        done.setdefault(_stage(visit), set()).add(visit.segment_id)
     progress = start(plan, mst_key)
     while not progress.finished:
-        here = {visit.segment_id for visit in done if _stage(visit) == _stage_of(progress)}
-        progress = replace(progress, waiting=progress.waiting - here)
+        progress = replace(progress, waiting=progress.waiting - done.get(_stage_of(progress), set()))
         if progress.waiting:
             return progress
         progress = _next_stage(plan, progress)

@@ -67,6 +67,7 @@ class WorkerSession:
     """An asynchronous session of a run."""
 
     def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
+        self.who = who
         self._check = check
         self._busy = False
         self._cursor: Any = None

@@ -22,3 +22,13 @@ SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
 
 -- name: mark_alive
 SELECT pg_catalog.pg_advisory_xact_lock(1667590770, %s::integer)
+
+-- name: idle
+-- A session that waits for the next call is ended by the server if none comes.
+SELECT pg_catalog.set_config('idle_session_timeout', %s, false)
+
+-- name: busy
+SELECT pg_catalog.set_config('idle_session_timeout', '0', false)
+
+-- name: pid
+SELECT pg_catalog.pg_backend_pid()

@@ -1,0 +1,81 @@
+"""Whether architectures, packed tables and configurations fit each other, told before training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cerebro_plpy.architecture import ArchitectureSummary, check_architecture
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_plpy.model_table import parsed
+from cerebro_plpy.records import Architecture, Config, PackedTable, Relation
+
+Shape = tuple[int, ...]
+
+
+def check_configs(
+    catalog: Catalog,
+    configs: Sequence[Config],
+    architectures: Mapping[int, Architecture],
+    source: PackedTable,
+    table: Relation,
+) -> None:
+    """Every configuration's architecture exists and fits the packed table."""
+    if len(source.independent) != 1 or len(source.dependent) != 1:
+        raise FeatureNotSupported(
+            "Multiple dependent and independent variables not supported for madlib_keras_fit_multiple_model!",
+            detail=f"Table '{source.relation.given}' has {len(source.independent)} inputs and {len(source.dependent)} targets.",
+        )
+    for config in configs:
+        if config.model_id not in architectures:
+            raise UndefinedObject(
+                f"no model arch found in table {table.given} with id {config.model_id}",
+                detail=f"mst_key {config.mst_key} names it.",
+            )
+    for architecture in architectures.values():
+        check_fit(architecture, check_architecture(parsed(architecture.json)), source)
+
+
+def check_fit(architecture: Architecture, summary: ArchitectureSummary, source: PackedTable) -> None:
+    """One architecture's input and output shapes against those of the packed table."""
+    wanted, given = summary.input_shapes[0], source.input_shapes[0]
+    if len(summary.input_shapes) != 1 or not same_shape(wanted, given):
+        raise DatatypeMismatch(
+            f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input shape"
+            f" {list(given)} of column {source.independent[0]} in table {source.relation.given}.",
+            detail=f"model_id {architecture.model_id}.",
+            hint="Give the first layer the shape of the packed rows, or reshape the column before packing.",
+        )
+    units, width = (summary.output_units or (None,))[0], source.target_shapes[0][-1]
+    binary = units == 1 and width == 2 and not source.float_targets[0]
+    if units is not None and units != width and not binary:
+        raise DatatypeMismatch(
+            f"model_keras error: the model with model_id {architecture.model_id} ends in {units} units, but column"
+            f" {source.dependent[0]} of table {source.relation.given} has {width} values a row.",
+            hint="Give the last layer as many units as there are classes (or target values).",
+        )
+
+
+def same_shape(wanted: Sequence[int | None], given: Shape) -> bool:
+    """Whether rows of a shape can enter a layer that wants another, in which None stands for any length.
+
+    >>> same_shape((None, 3), (7, 3)), same_shape((4,), (5,))
+    (True, False)
+    """
+    return len(wanted) == len(given) and all(w is None or w == g for w, g in zip(wanted, given))
+
+
+def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) -> None:
+    """A validation or test table is packed as the training table was."""
+    if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
+        raise DatatypeMismatch(
+            f"{catalog.module} error: rows of table '{other.relation.given}' have shapes {other.input_shapes} and"
+            f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in '{source.relation.given}'.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
+    if source.class_values != other.class_values:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{other.relation.given}' has other classes than '{source.relation.given}'.",
+            detail=f"{other.class_values} against {source.class_values}.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )

@@ -1,0 +1,55 @@
+-- name: models
+CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
+
+-- name: add_model
+INSERT INTO {output} VALUES (%s::integer, %s::bytea, %s::json, %s::integer)
+
+-- name: info
+CREATE TABLE {output} (
+    mst_key integer PRIMARY KEY, model_id integer, compile_params text, fit_params text, model_type text, model_size double precision,
+    metrics_elapsed_time double precision[], metrics_type text[], loss_type text,
+    training_metrics_final double precision, training_loss_final double precision,
+    training_metrics double precision[], training_loss double precision[],
+    validation_metrics_final double precision, validation_loss_final double precision,
+    validation_metrics double precision[], validation_loss double precision[])
+
+-- name: add_info
+INSERT INTO {output} VALUES (
+    %s::integer, %s::integer, %s::text, %s::text, 'madlib_keras', %s::double precision,
+    %s::double precision[], %s::text[], %s::text,
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[])
+
+-- name: summary
+CREATE TABLE {output} (
+    source_table text, validation_table text, model text, model_info text, dependent_varname text[], independent_varname text[],
+    model_arch_table text, model_selection_table text, object_table text, num_iterations integer, metrics_compute_frequency integer,
+    warm_start boolean, name text, description text, start_training_time timestamp, end_training_time timestamp, madlib_version text,
+    num_classes integer[], {class_columns}, dependent_vartype text[], normalizing_const real, metrics_iters integer[],
+    run_id bigint)
+
+-- name: add_summary
+INSERT INTO {output} VALUES (
+    %s::text, %s::text, %s::text, %s::text, %s::text[], %s::text[],
+    %s::text, %s::text, %s::text, %s::integer, %s::integer,
+    %s::boolean, %s::text, %s::text, %s::timestamptz::timestamp, %s::timestamptz::timestamp, %s::text,
+    %s::integer[], {class_values}, %s::text[], %s::real, %s::integer[],
+    %s::bigint)
+
+-- name: states
+CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, chunk bytea NOT NULL, PRIMARY KEY (mst_key, part))
+
+-- name: states_external
+ALTER TABLE {output} ALTER COLUMN chunk SET STORAGE EXTERNAL
+
+-- name: add_state
+INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
+
+-- name: read_state
+SELECT t.chunk FROM {state} t ORDER BY t.part
+
+-- name: state_bytes
+SELECT coalesce(sum(pg_catalog.octet_length(t.chunk)), 0)::bigint FROM {state} t
+
+-- name: drop
+DROP TABLE {output}

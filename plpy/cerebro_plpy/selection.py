@@ -1,0 +1,133 @@
+"""Model selection tables: load_model_selection_table and generate_model_configs, and reading them for a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from cerebro_plpy import grid, model_table
+from cerebro_plpy.catalog import Catalog, quoted
+from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import (
+    CerebroError,
+    InvalidParameter,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedObject,
+    UndefinedTable,
+)
+from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, Relation
+
+COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
+
+
+def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None) -> Relation:
+    """The architecture table, in which all these models are."""
+    relation = model_table.existing(catalog, table)
+    if not model_ids or None in model_ids:
+        raise NullNotAllowed(
+            f"{catalog.module} error: model_id_list is {model_ids}; expected one or more model ids.",
+            hint=f"SELECT model_id, name FROM {relation.quoted};",
+        )
+    found = {row["model_id"] for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))}
+    if not set(model_ids) <= found:
+        raise UndefinedObject(
+            f"{catalog.module}: One or more model_id of {list(model_ids)} not found in table {relation.given}",
+            detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
+            hint=f"SELECT model_id, name FROM {relation.quoted};",
+        )
+    return relation
+
+
+def create(catalog: Catalog, table: str | None, architectures: str, objects: str | None) -> Relation:
+    """A new model selection table and its summary."""
+    output = catalog.output(table, ("_summary",))
+    db = catalog.db
+    db.rows(sql("model.selection", table=output.quoted))
+    summary_name = summary_of(output)
+    db.rows(sql("model.selection_summary", table=summary_name))
+    db.rows(sql("model.add_selection_summary", table=summary_name), architectures, objects)
+    return output
+
+
+def summary_of(table: Relation) -> str:
+    """The quoted name of the summary of a table."""
+    return quoted(table.schema, table.name + "_summary")
+
+
+def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
+    """Add rows in order."""
+    text = json.dumps([row._asdict() for row in rows])
+    db.rows(sql("model.add_selection", table=table.quoted), text)
+
+
+def appended(catalog: Catalog, table: str, architectures: str) -> tuple[Relation, list[grid.ConfigRow]]:
+    """An existing model selection table over the same architectures, and its rows."""
+    relation = catalog.relation(table, "model selection")
+    named = architecture_table(catalog, relation, None)
+    ours, theirs = catalog.relation(architectures), catalog.relation(named)
+    if ours.oid != theirs.oid:
+        raise InvalidParameter(
+            f"DL: Inconsistent model arch table. Use '{named}' if appending rows to '{table}'",
+            hint=f"Received {architectures!r}. Drop {table} first to start a new one.",
+        )
+    rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
+    return relation, [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
+
+
+def architecture_table(catalog: Catalog, selection: Relation, reader: Session | None) -> str:
+    """The name of the architecture table that a model selection table's summary gives."""
+    summary = catalog.companion(selection, "_summary")
+    if summary is None or "model_arch_table" not in catalog.columns(summary):
+        raise UndefinedTable(
+            f"{catalog.module} error: Input table '{selection.given}_summary' does not exist. Please ensure that the"
+            f" model selection table ({selection.given}) has been created by load_model_selection_table().",
+            hint="Make it with load_model_selection_table() or generate_model_configs().",
+        )
+    if reader is None:
+        rows = [tuple(r.values()) for r in catalog.db.rows(sql("model.read_selection_summary", table=summary.quoted))]
+    else:
+        rows = reader.run(sql("model.read_selection_summary", table=summary.quoted))
+    if not rows or rows[0][0] is None:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{selection.given}_summary' names no model_arch_table.",
+            hint="Make it with load_model_selection_table() or generate_model_configs().",
+        )
+    return str(rows[0][0])
+
+
+def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tuple[Config, ...]:
+    """The configurations of a model selection table, parsed; keys must be there and differ."""
+    missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
+    if missing:
+        raise UndefinedColumn(
+            f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.given}'!",
+            hint="Make the table with load_model_selection_table() or generate_model_configs().",
+        )
+    rows = reader.run(sql("read.selection", table=selection.quoted))
+    if not rows:
+        raise InvalidParameter(f"{catalog.module} error: Input table '{selection.given}' is empty!")
+    keys = [row[0] for row in rows]
+    if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different mst_key,"
+            " and a model_id, in every row.",
+        )
+    return tuple(_config(catalog, selection, *row) for row in rows)
+
+
+def _config(
+    catalog: Catalog, selection: Relation, mst_key: int, model_id: int, compile_text: str | None, fit_text: str | None
+) -> Config:
+    try:
+        parsed = parse_compile_params(compile_text or "")
+        fit = parse_fit_params(fit_text)
+    except CerebroError as error:
+        raise type(error)(
+            f"{catalog.module} error: mst_key {mst_key} of table '{selection.given}': {error.message}",
+            hint=error.hint, detail=error.detail,
+        ) from error  # fmt: skip
+    return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)

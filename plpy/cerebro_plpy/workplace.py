@@ -1,0 +1,138 @@
+"""Where a call works: in sessions of its own, or in the caller's where its tables are visible only there.
+
+Sessions of a finished call wait, with their trainers, for the next call of the same database session; the
+server ends them after trainer_idle_seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cerebro_plpy import resources, settings
+from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import ActiveTransaction, CerebroError, InvalidParameter, ReadOnlyTransaction
+from cerebro_plpy.link import TrainerSpec
+from cerebro_plpy.local import LocalSession
+from cerebro_plpy.platform import Worker
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Relation
+from cerebro_plpy.sessions import WorkerSession, identity
+
+POOL = "cerebro_sessions"
+
+
+class Workplace:
+    """Sessions of one call. `control` writes the log; `reader` reads the caller's tables."""
+
+    def __init__(self, db: Database, session: dict[str, Any], chosen: settings.Settings, local: bool) -> None:
+        self.db = db
+        self.settings = chosen
+        self.local = local
+        self._pool: list[WorkerSession] = session.setdefault(POOL, [])
+        self._who = identity(db, chosen.worker_conninfo)
+        self._open: list[WorkerSession] = []
+        self.control = self._take()
+        self.reader: Session = LocalSession(db) if local else self.control
+
+    def _take(self) -> WorkerSession:
+        while self._pool:
+            session = self._pool.pop()
+            try:
+                if session.who == self._who:
+                    session.run(sql("session.busy"))
+                    self._open.append(session)
+                    return session
+            except CerebroError:
+                pass  # it waited too long: the server ended it
+            session.close()
+        session = WorkerSession(self._who, "cerebro_db", self.db.check_interrupts)
+        self._open.append(session)
+        return session
+
+    def workers(self, count: int) -> list[Worker]:
+        """That many workers; one, in the caller's session, where the tables are visible only there."""
+        if self.local:
+            return [Worker(0, LocalSession(self.db))]
+        return [Worker(number, self._take()) for number in range(count)]
+
+    def reopen(self, worker: Worker) -> None:
+        """Give a worker a new session, after the server ended the one it had."""
+        worker.session.close()
+        self._open = [s for s in self._open if s is not worker.session]
+        worker.session = self._take()
+
+    def trainer_spec(self, trainers: int, gpu: str = "-1") -> TrainerSpec:
+        """How each of several trainers is started; they share the machine's cores."""
+        threads = max(1, resources.cores() // trainers)
+        return settings.trainer_spec(
+            self.settings, framework="tensorflow", threads=threads, trainers=trainers, gpu=gpu
+        )
+
+    def close(self, keep: bool) -> None:
+        """End the sessions, or let them wait for the next call."""
+        for session in self._open:
+            if not keep or self.settings.trainer_idle_seconds == 0:
+                session.close()
+                continue
+            session.run(sql("session.idle"), (f"{self.settings.trainer_idle_seconds}s",))
+            self._pool.append(session)
+        self._open = []
+
+    def give_up(self) -> None:
+        """From now on only end what was begun: a cancel has been noticed already."""
+        self.control.unguarded()
+
+
+@contextmanager
+def opened(
+    db: Database, session: dict[str, Any], relations: Iterable[Relation], workers: int | None
+) -> Iterator[Workplace]:
+    """A workplace for a call that reads these tables; on an error its sessions end at once."""
+    chosen = settings.read(db)
+    held = [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
+    if held and workers:
+        raise ActiveTransaction(
+            f"workers is {workers}, but other sessions cannot use {', '.join(held)}: temporary, or changed or locked"
+            " in this transaction",
+            hint="COMMIT first, or leave workers NULL to train in this session.",
+        )
+    if held:
+        db.notice(
+            f"working in this session alone, with one trainer: {', '.join(held)} is temporary, or changed or locked in"
+            " this transaction. COMMIT first to train in parallel and to keep the states if this transaction is rolled back."
+        )
+    place = Workplace(db, session, chosen, bool(held))
+    try:
+        yield place
+    except BaseException:
+        place.close(keep=False)
+        raise
+    place.close(keep=True)
+
+
+def check_transaction(db: Database, module: str) -> None:
+    """Refuse transactions that would not see what workers commit, or may not write."""
+    found = db.row(sql("session.transaction"))
+    if found["read_only"] == "on":
+        raise ReadOnlyTransaction(
+            f"{module} error: this transaction is read only, but the call writes tables.",
+            hint="Start it with BEGIN READ WRITE, or call outside a transaction.",
+        )
+    if found["isolation"] not in ("read committed", "read uncommitted"):
+        raise ActiveTransaction(
+            f"{module} error: this transaction has isolation level {found['isolation']}; expected read committed,"
+            " because it must see what worker sessions commit.",
+            hint="Call outside a transaction, or after BEGIN ISOLATION LEVEL READ COMMITTED.",
+        )
+
+
+def check_positive(module: str, name: str, value: int | None) -> int | None:
+    """A number that must be positive if it is given."""
+    if value is not None and value < 1:
+        raise InvalidParameter(f"{module} error: {name} is {value}; expected a positive whole number or NULL.")
+    return value
+
+
