@@ -64,12 +64,12 @@ return segment_api.metric_results(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_rows(spec json, data bytea[]) RETURNS json
+CREATE OR REPLACE FUNCTION cerebro.predict_rows(spec json, row_count bigint, data bytea[]) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.predict_rows(plpy, GD, spec, data)
+return segment_api.predict_rows(plpy, GD, spec, row_count, data)
 $$;
-COMMENT ON FUNCTION cerebro.predict_rows(json, bytea[]) IS 'Internal: predictions for a block of rows';
+COMMENT ON FUNCTION cerebro.predict_rows(json, bigint, bytea[]) IS 'Internal: predictions for a block of rows';
 
 CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS cerebro.packed
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -5,8 +5,6 @@ Names are resolved once, without a lock; afterwards every statement has them sch
 
 from __future__ import annotations
 
-import re
-
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import (
     DuplicateTable,
@@ -17,14 +15,11 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from cerebro_plpy.names import quote
+from cerebro_plpy.names import MAX_BYTES, quote_identifier, split_qualified
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 
 READABLE = "rvmpf"
-NAME_BYTES = 63
-SAFE_PATH = "pg_catalog, pg_temp"
-IDENTIFIER = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+")'
 
 
 class Catalog:
@@ -33,8 +28,6 @@ class Catalog:
     def __init__(self, db: Database, module: str) -> None:
         self.db = db
         self.module = module
-        caller = db.row(sql("read.caller"))
-        self._path, self._schema = caller["path"], caller["schema"]
 
     def relation(self, given: str | None, what: str = "input") -> Relation:
         """The table or view of that name; what it is, is said in errors."""
@@ -67,12 +60,12 @@ class Catalog:
         if given is None or not given.strip():
             raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
         parts = self._parts(given, "output")
-        schema, name = parts if len(parts) == 2 else (self._schema, parts[0])
+        schema, name = parts if len(parts) == 2 else (self.db.caller_schema, parts[0])
         longest = name + max(suffixes, key=len, default="")
-        if len(longest.encode()) > NAME_BYTES:
+        if len(longest.encode()) > MAX_BYTES:
             raise InvalidName(
                 f"{self.module} error: Invalid output table name {given}: with its suffix it has"
-                f" {len(longest.encode())} bytes, expected at most {NAME_BYTES}.",
+                f" {len(longest.encode())} bytes, expected at most {MAX_BYTES}.",
                 hint="Choose a shorter name.",
             )
         self._check_schema(given, schema)
@@ -100,23 +93,20 @@ class Catalog:
 
     def find(self, given: str) -> Row | None:
         """The catalog row of a name as the user wrote it, or None."""
-        return self._lookup(".".join(quote(part) for part in self._parts(given, "input")))
+        return self._lookup(".".join(quote_identifier(part) for part in self._parts(given, "input")))
 
     def _lookup(self, name: str) -> Row | None:
-        with self.db.search_path(self._path):
+        with self.db.search_path(self.db.caller_path):
             rows = self.db.rows(sql("read.relation"), name)
         return rows[0] if rows else None
 
-    def _parts(self, given: str, what: str) -> list[str]:
-        parts: list[str] = []
-        if is_name(given):
-            parts = list(self.db.value(sql("read.parse_name"), given.strip()))
-        if not 1 <= len(parts) <= 2:
+    def _parts(self, given: str, what: str) -> tuple[str, ...]:
+        try:
+            return split_qualified(given)
+        except InvalidName as error:
             raise InvalidName(
-                f"{self.module} error: Invalid {what} table name {given}",
-                hint="Expected name or schema.name; put a name with capitals, spaces or dots in double quotes.",
-            )
-        return parts
+                f"{self.module} error: Invalid {what} table name {given}", detail=error.message, hint=error.hint
+            ) from error
 
     def _check_schema(self, given: str, schema: str | None) -> None:
         rows = self.db.rows(sql("read.schema"), schema) if schema else []
@@ -128,7 +118,7 @@ class Catalog:
         if not rows[0]["may_create"]:
             raise InsufficientPrivilege(
                 f"{self.module} error: permission denied to create '{given}' in schema {schema}.",
-                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote(schema or '')} to you.",
+                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote_identifier(schema or '')} to you.",
             )
 
     def _made(self, given: str, found: Row) -> Relation:
@@ -144,8 +134,4 @@ def quoted(schema: str, name: str) -> str:
     >>> quoted("public", 'a"b')
     '"public"."a""b"'
     """
-    return f"{quote(schema)}.{quote(name)}"
-
-
-def is_name(given: str) -> bool:
-    return re.fullmatch(rf"\s*{IDENTIFIER}\s*(?:\.\s*{IDENTIFIER}\s*)?", given) is not None
+    return f"{quote_identifier(schema)}.{quote_identifier(name)}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cerebro_plpy.architecture import ArchitectureSummary, check_architecture
+from cerebro_plpy.architecture import Architecture, check_architecture, read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
-from cerebro_plpy.model_table import parsed
-from cerebro_plpy.records import Architecture, Config, PackedTable, Relation
+from cerebro_plpy.records import Config, PackedTable, Relation, StoredModel
 
 Shape = tuple[int, ...]
 
@@ -16,7 +15,7 @@ Shape = tuple[int, ...]
 def check_configs(
     catalog: Catalog,
     configs: Sequence[Config],
-    architectures: Mapping[int, Architecture],
+    architectures: Mapping[int, StoredModel],
     source: PackedTable,
     table: Relation,
 ) -> None:
@@ -33,10 +32,10 @@ def check_configs(
                 detail=f"mst_key {config.mst_key} names it.",
             )
     for architecture in architectures.values():
-        check_fit(architecture, check_architecture(parsed(architecture.json)), source)
+        check_fit(architecture, check_architecture(read_architecture(architecture.json)), source)
 
 
-def check_fit(architecture: Architecture, summary: ArchitectureSummary, source: PackedTable) -> None:
+def check_fit(architecture: StoredModel, summary: Architecture, source: PackedTable) -> None:
     """One architecture's input and output shapes against those of the packed table."""
     wanted, given = summary.input_shapes[0], source.input_shapes[0]
     if len(summary.input_shapes) != 1 or not same_shape(wanted, given):

@@ -6,12 +6,14 @@ cancel is never caught: it passes through as the exception that `plpy` raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.queries import sql
 
+SAFE_PATH = "pg_catalog, pg_temp"
 Row = dict[str, Any]
 T = TypeVar("T")
 
@@ -45,28 +47,30 @@ class Database:
 
     def __init__(self, plpy: Any) -> None:
         self._plpy = plpy
+        self.caller_path = ""
+        self.caller_schema: str | None = None
 
-    def rows(self, sql: str, *values: object) -> list[Row]:
+    def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
         if values:
-            plan = self._plpy.prepare(numbered(sql), [parameter_type(v) for v in values])
+            plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
             result = self._plpy.execute(plan, list(values))
         else:
-            result = self._plpy.execute(sql)
+            result = self._plpy.execute(statement)
         return list(result) if result.nrows() and result.colnames() else []
 
-    def row(self, sql: str, *values: object) -> Row:
+    def row(self, statement: str, *values: object) -> Row:
         """The first row of a statement that returns at least one."""
-        return self.rows(sql, *values)[0]
+        return self.rows(statement, *values)[0]
 
-    def value(self, sql: str, *values: object) -> Any:
+    def value(self, statement: str, *values: object) -> Any:
         """The first column of the first row; None where there is no row."""
-        rows = self.rows(sql, *values)
+        rows = self.rows(statement, *values)
         return next(iter(rows[0].values())) if rows else None
 
-    def stream(self, sql: str, *values: object) -> Iterator[Row]:
+    def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Rows one after another, through a cursor, so that a large value is held one at a time."""
-        plan = self._plpy.prepare(numbered(sql), [parameter_type(v) for v in values])
+        plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
         cursor = self._plpy.cursor(plan, list(values))
         while True:
             batch = cursor.fetch(1)
@@ -86,9 +90,13 @@ class Database:
         """Tell the user something that they may have switched off."""
         self._plpy.notice(message)
 
-    def quote_ident(self, name: str) -> str:
-        """The name as it must stand in a statement."""
-        return str(self._plpy.quote_ident(name))
+    @contextmanager
+    def pinned_path(self) -> Iterator[None]:
+        """Work under a path that only PostgreSQL's own objects are on; remember the caller's."""
+        caller = self.row(sql("read.caller"))
+        self.caller_path, self.caller_schema = caller["path"], caller["schema"]
+        with self.search_path(SAFE_PATH):
+            yield
 
     @contextmanager
     def search_path(self, path: str) -> Iterator[None]:
@@ -107,14 +115,3 @@ def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
         extras = {k: v for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
         plpy.error(error.message, sqlstate=error.sqlstate, **extras)
         raise
-
-
-def quote_qualified(db: Database, parts: Sequence[str]) -> str:
-    """A schema-qualified name, quoted.
-
-    >>> class Plain:
-    ...     def quote_ident(self, name): return '"' + name + '"'
-    >>> quote_qualified(Plain(), ["a", "b c"])
-    '"a"."b c"'
-    """
-    return ".".join(db.quote_ident(part) for part in parts)

@@ -122,3 +122,19 @@ class Dispatcher(Generic[T]):
     def _end(self, outcome: Outcome[T]) -> None:
         del self._tasks[outcome.worker]
         self._ended.append(outcome)
+
+
+def drive(session: Session, steps: Steps[T]) -> T:
+    """Work through steps in one session, one statement after another; their value."""
+    try:
+        statement = next(steps)
+        while True:
+            try:
+                rows = session.run(statement.sql, statement.values)
+            except CerebroError as error:
+                statement = steps.throw(error)
+            else:
+                statement = steps.send(rows)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value

@@ -18,7 +18,7 @@ from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Architecture, FitRequest, Relation, RunResult
+from cerebro_plpy.records import FitRequest, Relation, RunResult, StoredModel
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.selection import architecture_table, read_configs
 from cerebro_plpy.workplace import Workplace, check_positive, check_transaction, opened
@@ -143,10 +143,10 @@ def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
     return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)
 
 
-def read_architectures(place: Workplace, table: Relation, model_ids: list[int]) -> dict[int, Architecture]:
+def read_architectures(place: Workplace, table: Relation, model_ids: list[int]) -> dict[int, StoredModel]:
     """The architectures by model id."""
     rows = place.reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
-    return {row[0]: Architecture(*row) for row in rows}
+    return {row[0]: StoredModel(*row) for row in rows}
 
 
 def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from cerebro_plpy.names import quote
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest
@@ -17,7 +17,7 @@ STATE_SCHEMA = "cerebro_state"
 
 def state_tables(run_id: int, mst_key: int) -> tuple[str, str]:
     """The two tables that hold the state of a configuration in turn, quoted."""
-    return tuple(f"{STATE_SCHEMA}.{quote(f'r{run_id}_c{mst_key}_{letter}')}" for letter in "ab")  # type: ignore[return-value]
+    return tuple(f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{letter}')}" for letter in "ab")  # type: ignore[return-value]
 
 
 def config_seed(seed: int, mst_key: int) -> int:

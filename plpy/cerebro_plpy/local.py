@@ -7,7 +7,6 @@ statements then run through SPI, one after another, in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import DONE, Rows

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from cerebro_plpy.architecture import check_architecture
+from cerebro_plpy.architecture import check_architecture, read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
 from cerebro_plpy.queries import sql
@@ -18,7 +16,7 @@ def load(catalog: Catalog, table: str | None, text: str | None, weights: bytes |
     """Check an architecture and add it; the table is made by the first one."""
     if text is None:
         raise NullNotAllowed(f"{TITLE}: Model architecture is NULL.", hint="Pass the JSON that model.to_json() gives.")
-    check_architecture(parsed(text))
+    check_architecture(read_architecture(text))
     if weights is not None and len(weights) % 4:
         raise InvalidText(
             f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the weights as float32, one after another.",
@@ -56,12 +54,3 @@ def existing(catalog: Catalog, table: str | None) -> Relation:
             hint="Name a table made by load_keras_model().",
         )
     return relation
-
-
-def parsed(text: str) -> object:
-    """The JSON of an architecture."""
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidText("Unable to read model architecture JSON.", detail=str(error)) from error
-    return value

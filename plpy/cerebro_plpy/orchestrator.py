@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from cerebro_plpy import jobs, schedule
-from cerebro_plpy.dispatch import Dispatcher, Outcome
+from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.platform import Platform, StateSource, Worker
 from cerebro_plpy.policies import Longest, rotation
@@ -97,7 +97,7 @@ class Orchestrator:
                 task = self._tasks.pop(outcome.worker)
                 worker = self._workers[outcome.worker]
                 if outcome.error is None:
-                    self._succeed(dispatcher, worker, task, outcome)
+                    self._succeed(dispatcher, worker, task, outcome.value)
                 else:
                     self._fail(worker, task, outcome.error, reopen)
             self._announce(announce)
@@ -138,20 +138,20 @@ class Orchestrator:
             }
         )
 
-    def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, outcome: Outcome[Any]) -> None:
+    def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
         standing = self._standing[task.mst_key]
         if isinstance(task, Results):
-            self._record(standing, task, outcome.value)
+            self._record(standing, task, value)
             return
         progress = self._progress.get(task.mst_key)
         if progress is None:
             return  # failed meanwhile, in another evaluation
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind == "train":
-            self._trained(standing, task, outcome.value)
+            self._trained(standing, task, value)
             return
         parts = standing.parts.setdefault(task.epoch, [])
-        parts.append(outcome.value)
+        parts.append(value)
         if len(parts) == len(self._plan.segments):
             self._tasks[worker.number] = Results(task.epoch, task.mst_key)
             steps = self._platform.results(worker, self._summed(standing, standing.parts.pop(task.epoch)))

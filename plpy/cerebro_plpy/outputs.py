@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cerebro_plpy import weights
 from cerebro_plpy.catalog import quoted
 from cerebro_plpy.db import Database
-from cerebro_plpy.names import quote
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.packing import text_array
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, RunResult
@@ -106,7 +106,7 @@ def _write_summary(
 
 def class_columns_of(source: PackedTable) -> tuple[str, str]:
     """Definitions and values of the `<dependent>_class_values` columns."""
-    definitions = [f"{quote(name + '_class_values')} {kind}" for name, kind in zip(source.dependent, source.class_types)]
+    definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in zip(source.dependent, source.class_types)]
     values = [
         f"{text_array(values)}::text[]::{kind}" if values else f"NULL::{kind}"
         for values, kind in zip(source.class_values, source.class_types)

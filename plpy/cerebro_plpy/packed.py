@@ -10,7 +10,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Row
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, UndefinedTable, WrongObjectType
-from cerebro_plpy.names import quote
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
 
@@ -52,8 +52,7 @@ def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str 
 def read_summary(catalog: Catalog, reader: Session, relation: Relation) -> dict[str, Any]:
     """The row of the summary table of a packed table."""
     companion = catalog.companion(relation, "_summary")
-    rows = reader.run(sql("read.packed_summary", table=companion.quoted)) if companion else []
-    summary = _json(rows[0][0]) if rows else {}
+    summary = read_summary_row(reader, companion) if companion else {}
     if "dependent_varname" not in summary or "independent_varname" not in summary:
         raise WrongObjectType(
             f"{catalog.module}: Missing summary of table '{relation.given}'. Please ensure that table"
@@ -61,6 +60,12 @@ def read_summary(catalog: Catalog, reader: Session, relation: Relation) -> dict[
             hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
         )
     return summary
+
+
+def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
+    """The only row of a summary table; {} where it has none."""
+    rows = reader.run(sql("read.packed_summary", table=summary.quoted))
+    return _json(rows[0][0]) if rows else {}
 
 
 def names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
@@ -108,9 +113,9 @@ def _shapes(
     text = sql(
         "read.packed_rows",
         table=relation.quoted,
-        shapes=", ".join(f"t.{quote(name + '_shape')}[2:]" for name in wanted),
+        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}[2:]" for name in wanted),
         sizes=", ".join(
-            f"pg_catalog.octet_length(t.{quote(name)}) / nullif(t.{quote(name + '_shape')}[1], 0)" for name in wanted
+            f"pg_catalog.octet_length(t.{quote_identifier(name)}) / nullif(t.{quote_identifier(name + '_shape')}[1], 0)" for name in wanted
         ),
     )
     found = reader.run(text)
@@ -137,8 +142,8 @@ def _segments(
 ) -> tuple[tuple[int, ...], str]:
     """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
     if KEY in columns:
-        found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote(KEY)))
-        return tuple(row[0] for row in found), f"t.{quote(KEY)}"
+        found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
+        return tuple(row[0] for row in found), f"t.{quote_identifier(KEY)}"
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
@@ -159,7 +164,7 @@ def _class_values(
     if found is None:
         return None, "text[]"
     kind = found["type"] if found["category"] == "A" else "text[]"
-    values = reader.run(sql("read.class_values", table=companion.quoted, column=quote(column)))[0][0]
+    values = reader.run(sql("read.class_values", table=companion.quoted, column=quote_identifier(column)))[0][0]
     return (strip_padding(values) if values is not None else None), kind
 
 
@@ -176,4 +181,4 @@ def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
 
 
 def _total(reader: Session, relation: Relation, first: str) -> int:
-    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=quote(f"{first}_shape")))[0][0])
+    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")))[0][0])

@@ -10,10 +10,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.catalog import Catalog, quoted
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedColumn
-from cerebro_plpy.names import quote
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.packed import strip_padding
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
@@ -35,7 +35,7 @@ class Column:
 
     def expression(self) -> str:
         """The array that is sent to the packer, of row `g`."""
-        column = f"g.{quote(self.name)}"
+        column = f"g.{quote_identifier(self.name)}"
         if self.classes is not None:
             index = f"pg_catalog.array_position({text_array(self.classes)}::text[]::{self.type}[], {column}) - 1"
             return f"ARRAY[{index}]::integer[]"
@@ -112,7 +112,7 @@ def numeric_array(found: Row) -> bool:
 def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
     """Rows of the source; refuses an empty one, and NULL where a value must be."""
     strict = [c for c in columns if c.kind != "onehot"]
-    nulls = (f", count(*) FILTER (WHERE t.{quote(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
+    nulls = (f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
     found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join(nulls))).values())
     if found[0] == 0:
         raise InvalidParameter(f"{catalog.module} error: Input table '{source.given}' is empty!")
@@ -128,7 +128,7 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
 def find_classes(db: Database, source: Relation, column: Column, category: str) -> tuple[str | None, ...]:
     """The classes of a target in the order of their one-hot columns."""
     order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    text = sql("pack.classes", source=source.quoted, column=quote(column.name), order=order)
+    text = sql("pack.classes", source=source.quoted, column=quote_identifier(column.name), order=order)
     return strip_padding(db.value(text))
 
 
@@ -136,7 +136,7 @@ def row_elements(db: Database, source: Relation, column: Column) -> int:
     """How many numbers one row of an input has."""
     if column.scalar:
         return 1
-    text = sql("pack.elements", source=source.quoted, column=quote(column.name))
+    text = sql("pack.elements", source=source.quoted, column=quote_identifier(column.name))
     return int(db.value(text) or 0)
 
 
@@ -154,8 +154,8 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
 def fill(db: Database, packing: Packing, buffers: int) -> None:
     """Create the packed table and fill it."""
     columns = (*packing.independent, *packing.dependent)
-    named = [quote(c.name) for c in columns]
-    shapes = [quote(f"{c.name}_shape") for c in columns]
+    named = [quote_identifier(c.name) for c in columns]
+    shapes = [quote_identifier(f"{c.name}_shape") for c in columns]
     db.rows(sql(
         "pack.table", output=packing.output.quoted,
         columns=", ".join(f"{n} bytea NOT NULL" for n in named), shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
@@ -192,25 +192,17 @@ def with_classes(column: Column, classes: tuple[str | None, ...], padded: int) -
     return replace(column, classes=(*classes, *(None,) * (padded - len(classes))))
 
 
-def summarize(db: Database, catalog: Catalog, packing: Packing, buffer_size: int, source: str) -> None:
+def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     """Create and fill the summary table."""
-    summary = quote(packing.output.schema) + "." + quote(packing.output.name + "_summary")
+    summary = quoted(packing.output.schema, packing.output.name + "_summary")
     dependent = packing.dependent
-    class_columns = ", ".join(f"{quote(c.name + '_class_values')} {c.type if c.classes else 'text'}[]" for c in dependent)
+    class_columns = ", ".join(f"{quote_identifier(c.name + '_class_values')} {c.type if c.classes else 'text'}[]" for c in dependent)
     db.rows(sql("pack.summary", summary=summary, class_columns=class_columns))
     values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
-    classes = [len(c.classes) for c in dependent if c.classes]
+    # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
+    classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
     db.rows(
         sql("pack.summarize", summary=summary, class_values=values),
-        source, packing.output.given, [c.name for c in dependent], [c.name for c in packing.independent],
-        [c.type for c in dependent], buffer_size, packing.normalizing_const, classes or None, "all_segments", "all_segments",
+        packing.source.given, packing.output.given, [c.name for c in dependent], [c.name for c in packing.independent],
+        [c.type for c in dependent], buffer_size, packing.normalizing_const, classes, "all_segments", "all_segments",
     )  # fmt: skip
-
-
-def column_list(catalog: Catalog, text: str | None, what: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Column names of a comma-separated list, checked to be there and unlike each other."""
-    if not names or len(set(names)) != len(names):
-        raise UndefinedColumn(
-            f"{catalog.module} error: {what} is {text!r}; expected one or more different column names, separated by commas."
-        )
-    return names

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from cerebro_plpy.dispatch import Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.link import TrainerSpec
-from cerebro_plpy.names import quote
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
@@ -68,6 +68,31 @@ class PostgresPlatform:
         rows = sum(part["rows"] for part in done["datasets"].values())
         yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
         return {name: done["datasets"][d.key] for name, d in zip(("training", "validation"), visit.datasets)}
+
+    def measure(
+        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: dict[str, Any]
+    ) -> Steps[dict[str, Any]]:
+        """Evaluate outside a run, without a log; per data set key its rows and sums."""
+        yield from self._prepare(worker, datasets)
+        if worker.state != state.key:
+            yield Statement(sql("visit.state_read", source=state.sql), state.values)
+        done = yield from self._job(worker, job, datasets, state)
+        worker.state = state.key
+        return dict(done["datasets"])
+
+    def predict(
+        self, worker: Worker, state: StateSource, job: dict[str, Any], blocks: Statement
+    ) -> Generator[Statement, Rows, None]:
+        """Open a prediction job; `blocks` declares the cursor that the caller then fetches from."""
+        yield from self._prepare(worker, ())
+        yield Statement(sql("visit.state_read", source=state.sql), state.values)
+        yield from self._begin(job, state)
+        yield Statement(sql("score.settle"))
+        yield blocks
+
+    def _begin(self, job: dict[str, Any], state: StateSource) -> Generator[Statement, Rows, None]:
+        spec = {**job, "state": {"source": state.source, "key": state.key, "seed": state.seed}}
+        yield Statement(sql("visit.job_begin"), (json.dumps(spec),))
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
@@ -125,8 +150,8 @@ def columns(dataset: Dataset) -> dict[str, str]:
         "table": table.relation.quoted,
         "key": table.key,
         "inputs": str(len(table.independent)),
-        "arrays": ", ".join(f"t.{quote(name)}" for name in names),
-        "shapes": ", ".join(f"t.{quote(name + '_shape')}" for name in names),
+        "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
+        "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
     }
 
 

@@ -54,7 +54,7 @@ class PackedTable:
 
 
 @dataclass(frozen=True)
-class Architecture:
+class StoredModel:
     """A row of an architecture table. `json` is the text as stored."""
 
     model_id: int
@@ -81,7 +81,7 @@ class FitRequest:
     source: PackedTable
     validation: PackedTable | None
     configs: tuple[Config, ...]
-    architectures: Mapping[int, Architecture]
+    architectures: Mapping[int, StoredModel]
     architecture_table: Relation
     epochs: int
     evaluate_epochs: tuple[int, ...]

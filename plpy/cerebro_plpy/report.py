@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from cerebro_plpy.keras_names import LOSSES
 from cerebro_plpy.records import Config, Evaluation, FitRequest
 
 TITLES = {"training": "Training", "validation": "Validation"}
 
 
-def ranking(configs: Sequence[Config], has_validation: bool, smaller_is_better: Iterable[str]) -> dict[str, object]:
+def larger_is_better(metric: str) -> bool:
+    """Whether a larger value of a metric is the better one.
+
+    >>> larger_is_better("accuracy"), larger_is_better("loss"), larger_is_better("mean_squared_error")
+    (True, False, False)
+    """
+    smaller = metric == "loss" or metric in LOSSES or "error" in metric or metric.startswith("false_")
+    return metric == "cosine_similarity" or not smaller
+
+
+def ranking(configs: Sequence[Config], has_validation: bool) -> dict[str, object]:
     """What ranks the configurations of a run: data set, metric, and whether larger is better.
 
     The first metric where all configurations have the same one, else the loss.
@@ -19,7 +30,7 @@ def ranking(configs: Sequence[Config], has_validation: bool, smaller_is_better: 
     return {
         "rank_dataset": "validation" if has_validation else "training",
         "rank_metric": name,
-        "rank_descending": name not in smaller_is_better,
+        "rank_descending": larger_is_better(name),
     }
 
 

@@ -16,7 +16,7 @@ Globals = dict[str, Any]
 def trainer_start(plpy: Any, session: Globals, spec: str) -> str:
     """Start the trainer that `spec` (the fields of TrainerSpec) describes; its report as JSON."""
     return raise_to_sql(
-        plpy, lambda: json.dumps(visit.start_trainer(plpy, session, TrainerSpec(**json.loads(spec))).hello)
+        plpy, lambda: json.dumps(visit.start_trainer(Database(plpy).check_interrupts, session, TrainerSpec(**json.loads(spec))).hello)
     )
 
 
@@ -26,7 +26,7 @@ def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
     def work() -> str:
         chosen = settings.read(Database(plpy))
         spec = settings.trainer_spec(chosen, framework=framework, threads=resources.cores(), trainers=1)
-        return json.dumps(visit.start_trainer(plpy, session, spec).hello)
+        return json.dumps(visit.start_trainer(Database(plpy).check_interrupts, session, spec).hello)
 
     return raise_to_sql(plpy, work)
 
@@ -83,9 +83,9 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "results", **json.loads(spec)})))
 
 
-def predict_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> str:
+def predict_rows(plpy: Any, session: Globals, spec: str, row_count: int, data: list[bytes]) -> str:
     """Predictions for a block of rows, as JSON of array literals."""
-    return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, data)))
+    return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, row_count, data)))
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:

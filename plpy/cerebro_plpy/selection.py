@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cerebro_plpy import grid, model_table
 from cerebro_plpy.catalog import Catalog, quoted
@@ -131,3 +131,39 @@ def _config(
             hint=error.hint, detail=error.detail,
         ) from error  # fmt: skip
     return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
+
+
+def load(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    params: tuple[Sequence[str | None] | None, Sequence[str | None] | None],
+    objects: str | None,
+) -> None:
+    """Make a model selection table of all combinations of models, compile and fit parameters."""
+    check_models(catalog, architectures, model_ids)
+    for name, given in zip(("compile_params_list", "fit_params_list"), params):
+        if not given:
+            raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
+    rows = grid.cross_product([i for i in model_ids or () if i is not None], params[0] or (), params[1] or ())
+    add(catalog.db, create(catalog, table, architectures or "", objects), rows)
+
+
+def generate(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    make: Callable[[list[int]], Sequence[grid.ConfigRow]],
+    objects: str | None,
+) -> None:
+    """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
+    check_models(catalog, architectures, model_ids)
+    rows = make([i for i in model_ids or () if i is not None])
+    if table is not None and table.strip() and catalog.find(table):
+        relation, before = appended(catalog, table, architectures or "")
+        rows = tuple(grid.collapse(rows, before))
+    else:
+        relation = create(catalog, table, architectures or "", objects)
+    add(catalog.db, relation, rows)

@@ -7,10 +7,9 @@ function on a Greenplum segment may not do so; the statement around the function
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from cerebro_plpy.db import Database
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Link, TrainerSpec
 
@@ -19,14 +18,18 @@ ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
 
-def start_trainer(plpy: Any, session: Globals, spec: TrainerSpec) -> Link:
-    """The trainer of this session; one that was started alike and is still alive is used again."""
+def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> Link:
+    """The trainer of this session; one that was started alike and is still alive is used again.
+
+    `check` is called while waiting for the trainer; it raises when the statement is cancelled.
+    """
     link: Link | None = session.get(KEY)
     if link is not None and link.spec == spec and link.alive():
+        link.send({"do": "reset"})
         return link
     if link is not None:
         link.close()
-    link = session[KEY] = Link(spec, Database(plpy).check_interrupts)
+    link = session[KEY] = Link(spec, check)
     return link
 
 
@@ -83,9 +86,9 @@ def state_chunks(link: Link, chunk_bytes: int) -> Iterator[bytes]:
     return link.chunks({"do": "state_get", "chunk_bytes": chunk_bytes})
 
 
-def predict_rows(link: Link, spec: str, data: list[bytes]) -> dict[str, Any]:
+def predict_rows(link: Link, spec: str, row_count: int, data: list[bytes]) -> dict[str, Any]:
     """Predictions for a block of rows in PostgreSQL's binary array format."""
-    header = {"do": "rows", **json.loads(spec), "lengths": [len(part) for part in data]}
+    header = {"do": "rows", **json.loads(spec), "rows": row_count, "lengths": [len(part) for part in data]}
     return link.ask(header, *data)
 
 

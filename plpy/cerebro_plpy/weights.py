@@ -27,7 +27,7 @@ class Tensor:
     end: int
 
 
-def tensors(head: bytes) -> list[Tensor]:
+def tensors(head: bytes | bytearray) -> list[Tensor]:
     """The weights of a state in order; `head` holds at least the length and the header."""
     (length,) = LENGTH.unpack_from(head)
     header = json.loads(head[LENGTH.size : LENGTH.size + length])

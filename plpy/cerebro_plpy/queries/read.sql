@@ -4,9 +4,6 @@ SELECT s.name, s.value FROM cerebro.setting s WHERE s.value IS NOT NULL
 -- name: caller
 SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::text AS schema
 
--- name: parse_name
-SELECT pg_catalog.parse_ident(%s) AS parts
-
 -- name: relation
 SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -63,8 +60,8 @@ SELECT s.model_arch_table::text FROM {table} s LIMIT 1
 -- name: architectures
 SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
 
--- name: model_configs
-SELECT t.mst_key FROM {table} t
-
 -- name: class_values
 SELECT s.{column}::text[] FROM {table} s LIMIT 1
+
+-- name: version
+SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'

@@ -32,3 +32,6 @@ SELECT pg_catalog.set_config('idle_session_timeout', '0', false)
 
 -- name: pid
 SELECT pg_catalog.pg_backend_pid()
+
+-- name: users
+SELECT current_user::text, session_user::text

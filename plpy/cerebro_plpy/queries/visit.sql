@@ -65,8 +65,3 @@ WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::intege
 
 -- name: metric_results
 SELECT cerebro.metric_results(%s::json)
-
--- name: predict_rows
--- A block of rows through the trainer; the identifiers go round it, in the same order.
-SELECT pg_catalog.array_agg(b.id ORDER BY b.n)::text, cerebro.predict_rows(%s::json, ARRAY[pg_catalog.string_agg(b.x, '' ORDER BY b.n)])
-FROM {block} b

@@ -1,0 +1,185 @@
+"""The two preprocessors: check the arguments, find the classes, pack, and describe the result."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cerebro_plpy import packing, resources, settings, visit
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.db import Database
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
+from cerebro_plpy.local import LocalSession
+from cerebro_plpy.names import split_columns
+from cerebro_plpy.packed import read_packed
+from cerebro_plpy.packing import Column, Packing
+from cerebro_plpy.records import PackedTable, Relation
+from cerebro_plpy.workplace import check_positive
+
+DISTRIBUTIONS = ("all_segments", "gpu_segments")
+
+
+@dataclass(frozen=True)
+class PackArguments:
+    """The arguments that both preprocessors have, as they came."""
+
+    source_table: str | None
+    output_table: str | None
+    dependent_varname: str | None
+    independent_varname: str | None
+    buffer_size: int | None
+    distribution_rules: str | None
+
+
+def pack_training(
+    db: Database, session: dict[str, Any], given: PackArguments, normalizing_const: float | None,
+    num_classes: list[int | None] | None, n_segments: int | None, seed: int | None, dependent_type: str | None,
+) -> None:  # fmt: skip
+    """Pack a table for training."""
+    catalog = Catalog(db, "training_preprocessor_dl")
+    check_arguments(catalog, given)
+    constant = 1.0 if normalizing_const is None else normalizing_const
+    if not constant > 0 or constant == float("inf"):
+        raise InvalidParameter(
+            f"{catalog.module}: The normalizing constant has to be a positive integer or NULL.", detail=f"Received {constant}."
+        )
+    check_positive(catalog.module, "n_segments", n_segments)
+    if dependent_type not in (None, "class", "float"):
+        raise InvalidParameter(f"{catalog.module} error: dependent_type is {dependent_type!r}; expected 'class' or 'float'.")
+    source, output, dependent, independent = tables_and_columns(catalog, given, dependent_type)
+    rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
+    dependent = with_found_classes(catalog, source, dependent, num_classes)
+    segments = min(n_segments or resources.parallel_trainers(), rows)
+    plan = Packing(
+        source=source, output=output, dependent=dependent, independent=independent, rows=rows,
+        buffer_size=given.buffer_size, normalizing_const=constant, segments=segments,
+        seed=secrets.randbits(31) if seed is None else seed,
+    )  # fmt: skip
+    pack(catalog, session, plan)
+
+
+def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
+    """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
+    catalog = Catalog(db, "validation_preprocessor_dl")
+    check_arguments(catalog, given)
+    if training is None or catalog.find(training) is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table '{training}' has"
+            " been preprocessed using training_preprocessor_dl().",
+            hint="Name the packed training table.",
+        )
+    model = read_packed(catalog, LocalSession(db), training, "training")
+    source, output, dependent, independent = tables_and_columns(catalog, given, None)
+    if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
+        raise InvalidParameter(
+            f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
+            f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
+        )
+    dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
+    rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
+    plan = Packing(
+        source=source, output=output, dependent=dependent, independent=independent, rows=rows,
+        buffer_size=given.buffer_size, normalizing_const=model.normalizing_const, segments=len(model.segments), seed=None,
+    )  # fmt: skip
+    pack(catalog, session, plan)
+
+
+def check_arguments(catalog: Catalog, given: PackArguments) -> None:
+    """What needs no table."""
+    if given.buffer_size is not None and given.buffer_size < 1:
+        raise InvalidParameter(
+            f"{catalog.module}: The buffer size has to be a positive integer or NULL.", detail=f"Received {given.buffer_size}."
+        )
+    for name in ("dependent_varname", "independent_varname"):
+        if not (getattr(given, name) or "").strip():
+            raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
+    rules = given.distribution_rules
+    if rules is not None and rules not in DISTRIBUTIONS:
+        catalog.relation(rules, "distribution rules")
+
+
+def tables_and_columns(
+    catalog: Catalog, given: PackArguments, dependent_type: str | None
+) -> tuple[Relation, Relation, tuple[Column, ...], tuple[Column, ...]]:
+    """Source, output, targets and inputs."""
+    source = catalog.relation(given.source_table)
+    output = catalog.output(given.output_table, ("_summary",))
+    targets, inputs = split_columns(given.dependent_varname or ""), split_columns(given.independent_varname or "")
+    if len(set(targets + inputs)) != len(targets + inputs):
+        raise InvalidParameter(
+            f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
+        )
+    dependent = tuple(packing.dependent_column(catalog, source, name, dependent_type) for name in targets)
+    return source, output, dependent, tuple(packing.independent_column(catalog, source, name) for name in inputs)
+
+
+def with_found_classes(
+    catalog: Catalog, source: Relation, columns: tuple[Column, ...], num_classes: list[int | None] | None
+) -> tuple[Column, ...]:
+    """The targets with the classes found in the source, padded to num_classes."""
+    encoded = [c for c in columns if c.kind == "onehot"]
+    if num_classes is not None and len(num_classes) != len(encoded):
+        raise InvalidParameter(
+            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for each"
+            " dependent column that is encoded."
+        )
+    padded = iter(num_classes or [None] * len(encoded))
+    return tuple(_classes(catalog, source, c, next(padded)) if c.kind == "onehot" else c for c in columns)
+
+
+def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | None) -> Column:
+    found = classes_of(catalog, source, column)
+    if wanted is not None and wanted < len(found):
+        raise InvalidParameter(
+            "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
+            f" table ({len(found)}).",
+            detail=f"Received {wanted} for column {column.name!r}.",
+        )
+    return packing.with_classes(column, found, wanted or len(found))
+
+
+def classes_of(catalog: Catalog, source: Relation, column: Column) -> tuple[str | None, ...]:
+    """The classes that a target has in a table."""
+    category = catalog.column(source, column.name)["category"]
+    return packing.find_classes(catalog.db, source, column, category)
+
+
+def as_in_training(catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int) -> Column:
+    """A target encoded as the target at that place of the training table was."""
+    classes = model.class_values[index]
+    if classes is None:
+        return replace(column, kind="float32" if model.float_targets[index] else "int16")
+    found = set(classes_of(catalog, source, column))
+    if not found <= set(classes):
+        raise InvalidParameter(
+            f"the class values in {source.given} ({show(found)}) should be a subset of class values in"
+            f" {model.relation.given} ({show(set(classes))})",
+            detail=f"Not known there: {show(found - set(classes))}.",
+            hint="Leave those rows out, or pack the training table again with them.",
+        )
+    return packing.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1])
+
+
+def show(classes: set[str | None]) -> str:
+    """Classes for a message, at most ten.
+
+    >>> show({"b", "a", None})
+    'NULL, a, b'
+    """
+    names = sorted(("NULL" if c is None else c) for c in classes)
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+
+
+def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
+    """Pack with a trainer that has numpy only, which ends with the call."""
+    db = catalog.db
+    elements = sum(packing.row_elements(db, plan.source, c) for c in plan.independent)
+    buffers, buffer_size = packing.layout(plan, elements)
+    spec = settings.trainer_spec(settings.read(db), framework="none", threads=1, trainers=1)
+    visit.start_trainer(db.check_interrupts, session, spec)
+    try:
+        packing.fill(db, plan, buffers)
+    finally:
+        visit.stop_trainer(session)
+    packing.summarize(db, plan, buffer_size)

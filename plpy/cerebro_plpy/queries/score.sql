@@ -1,0 +1,41 @@
+-- name: info
+SELECT t.compile_params::text FROM {table} t WHERE t.mst_key = %s::integer
+
+-- name: model
+SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer
+
+-- name: weights
+SELECT t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
+
+-- name: evaluation
+CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)
+
+-- name: add_evaluation
+INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
+
+-- name: settle
+-- A hashed aggregate would hold all blocks in memory at once.
+SELECT pg_catalog.set_config('enable_hashagg', 'off', false)
+
+-- name: declare
+-- Blocks of rows go through the trainer as a whole; their predictions wait in the cursor, on disk if they are many.
+DECLARE cerebro_predict NO SCROLL CURSOR WITH HOLD FOR
+SELECT pg_catalog.array_agg(b.id)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(pg_catalog.array_send(b.x), ''::bytea)])
+FROM (SELECT t.{id} AS id, {input}::real[] AS x, (pg_catalog.row_number() OVER () - 1) / {block} AS number FROM {table} t) b
+GROUP BY b.number
+
+-- name: fetch
+FETCH 1 FROM cerebro_predict
+
+-- name: close
+CLOSE cerebro_predict
+
+-- name: predictions
+CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob double precision{rank})
+
+-- name: add_predictions
+-- ids is an array literal of the block's identifiers; the other arrays have one element per output row.
+INSERT INTO {output}
+SELECT (%s::{id_type}[])[p.row], %s::text, (%s::text[])[p.class + 1], p.value{rank}
+FROM ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::integer[]),
+                pg_catalog.unnest(%s::double precision[]), pg_catalog.unnest(%s::integer[])) AS p (row, class, value, rank)

@@ -1,0 +1,118 @@
+"""Reads a trained model back from the tables that fit made: what evaluate and predict need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cerebro_plpy.architecture import read_architecture
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import (
+    InvalidParameter,
+    NullNotAllowed,
+    ObjectNotReady,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from cerebro_plpy.names import quote_identifier
+from cerebro_plpy.packed import names, read_summary_row, strip_padding
+from cerebro_plpy.params import CompileParams, parse_compile_params
+from cerebro_plpy.platform import StateSource
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Relation
+
+NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "dependent_vartype")
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """One model of a model table. `class_values` is None for a target that came encoded or is a float."""
+
+    relation: Relation
+    mst_key: int
+    architecture: object
+    compile: CompileParams
+    compile_text: str
+    dependent: tuple[str, ...]
+    class_values: tuple[str | None, ...] | None
+    normalizing_const: float
+    float_target: bool
+
+    def targets(self, classes: int) -> list[dict[str, Any]]:
+        """The target as the trainer wants it described."""
+        return [{"kind": "float"} if self.float_target else {"kind": "onehot", "classes": classes}]
+
+    def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
+        """The program as the trainer wants it described."""
+        return {"architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets}
+
+    def state(self) -> StateSource:
+        """Where the weights are read from: the model table itself."""
+        text = sql("score.weights", table=self.relation.quoted)
+        return StateSource("weights", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+
+
+def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
+    """The model with that key."""
+    _check_model_table(catalog, relation)
+    info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
+    if info is None or summary is None:
+        raise WrongObjectType(
+            f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
+            hint="Name the output table of madlib_fit_multiple_model().",
+        )
+    if mst_key is None:
+        raise NullNotAllowed(
+            f"{catalog.module}: Multi-model needs to pass mst_key",
+            hint=f"SELECT mst_key, training_loss_final FROM {info.quoted} ORDER BY 2;",
+        )
+    rows = reader.run(sql("score.info", table=info.quoted), (mst_key,))
+    if not rows:
+        raise UndefinedObject(
+            f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
+            hint=f"SELECT mst_key FROM {info.quoted};",
+        )
+    row = read_summary_row(reader, summary)
+    missing = [name for name in NEEDED if name not in row]
+    if missing:
+        raise UndefinedColumn(
+            f"One or more expected columns missing in model summary table ('{summary.name}').",
+            detail=f"Missing: {', '.join(missing)}.",
+        )
+    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
+    if not stored or not stored[0][1]:
+        raise ObjectNotReady(
+            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
+            hint="It failed in training; see cerebro.leaderboard for the reason.",
+        )
+    dependent = names(row, "dependent_varname")
+    classes = row.get(f"{dependent[0]}_class_values")
+    return TrainedModel(
+        relation=relation, mst_key=mst_key, architecture=read_architecture(stored[0][0]),
+        compile=parse_compile_params(rows[0][0]), compile_text=rows[0][0], dependent=dependent,
+        class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
+        normalizing_const=float(row["normalizing_const"] or 1.0), float_target=not classes and row.get("num_classes") is None,
+    )  # fmt: skip
+
+
+def as_texts(reader: Session, summary: Relation, name: str) -> list[str | None]:
+    """Class values as PostgreSQL writes them."""
+    column = quote_identifier(f"{name}_class_values")
+    return list(reader.run(sql("read.class_values", table=summary.quoted, column=column))[0][0])
+
+
+def _check_model_table(catalog: Catalog, relation: Relation) -> None:
+    columns = catalog.columns(relation)
+    for name in ("model_weights", "model_arch"):
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{catalog.module} error: column '{name}' does not exist in model table '{relation.given}'.",
+                hint="Name the output table of madlib_fit_multiple_model().",
+            )
+    if "mst_key" not in columns:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{relation.given}' holds a single model; expected the output of"
+            " madlib_fit_multiple_model()."
+        )
