@@ -54,9 +54,11 @@ $(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $
 	cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
 
 install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
-	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -d "$(DESTDIR)$(SHARE)"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
-	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	cd plpy && find cerebro_plpy -name '*.py' -exec install -D -m 644 {} "$(DESTDIR)$(SITE)/{}" \; \
+	     -o -name '*.sql' -exec install -D -m 644 {} "$(DESTDIR)$(SITE)/{}" \;
+	install -m 644 build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
 	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
 
 uninstall: ## remove what install put there

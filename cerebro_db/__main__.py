@@ -1,4 +1,4 @@
-"""So that `python -I -m cerebro_db` works where the script cerebro-db has no path, as for another system user."""
+"""Lets `python -I -m cerebro_db` stand for the script, whose path another system user need not reach."""
 
 from cerebro_db.cli import main
 

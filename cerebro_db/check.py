@@ -1,6 +1,6 @@
 """Checks a server step by step, from the outside in, and says what to do about each failure.
 
-The order is that of what can go wrong in an installation: each step needs only what the steps before it proved.
+The order is that of an installation: each step needs only what the steps before it have proved.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def main(url: str) -> int:
     failed = False
     for finding in examine(url):
         failed |= finding.state == "FAIL"
-        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}"))
+        console.print(
+            Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}")
+        )
         for line in finding.remedy.splitlines():
             console.print(Text(f"      {line}"))
     return int(failed)
@@ -94,36 +96,36 @@ def _extension(connection: sa.Connection) -> Finding:
         return Finding(
             state="FAIL",
             told=f"{told}, but this client is version {ours}",
-            remedy=f"Install version {ours} on the server and run ALTER EXTENSION cerebro_db UPDATE as a superuser,\n"
-            f"or install version {found[0]} of this client.",
+            remedy=f"Install version {ours} on the server and, as a superuser, run\n"
+            f"ALTER EXTENSION cerebro_db UPDATE; or install version {found[0]} of this client.",
         )
     return Finding(told=told)
 
 
 def _plpython(connection: sa.Connection) -> Finding:
     report = _report(connection, "python_version")
-    told = f"Python {report['python']}, cerebro_plpy {report['package']}, psycopg2 {report['psycopg2']}"
+    python = report["python"]
+    told = f"Python {python}, cerebro_plpy {report['package']}, psycopg2 {report['psycopg2']}"
     if report["package"] != report["extension"]:
         return Finding(
             state="FAIL",
             told=f"{told}, but the extension is version {report['extension']}",
-            remedy="Install both from one version (`make install`), then connect anew: modules stay loaded in a session.",
+            remedy="Install both from one version (`make install`), then connect anew.",
         )
     if report["psycopg2"] is None:
         return Finding(
             state="FAIL",
             told=told,
-            remedy=f"Install psycopg2 for the server's Python {report['python']} (on Debian: python3-psycopg2).",
+            remedy=f"Install psycopg2 for the server's Python {python} (on Debian: python3-psycopg2).",
         )
     return Finding(told=told)
 
 
 def _trainer(connection: sa.Connection) -> Finding:
     report = _report(connection, "trainer_report")
-    return Finding(
-        told=f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']},"
-        f" Python {report['python_version']}, {report['threads']} threads, devices {', '.join(report['devices'])}"
-    )
+    framework = f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
+    machine = f"{report['threads']} threads, devices {', '.join(report['devices'])}"
+    return Finding(told=f"{framework}, Python {report['python_version']}, {machine}")
 
 
 def _workers(connection: sa.Connection) -> Finding:
@@ -150,8 +152,8 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
     port = connection.exec_driver_sql("SHOW port").scalar_one()
     return (
         "Worker sessions connect from the server to itself as the calling user. To let them in:\n"
-        "add to pg_ident.conf (`postgres` stands for the system user that runs the server; the second line keeps\n"
-        "letting system users in under their own names)\n"
+        "add to pg_ident.conf (`postgres` stands for the system user that runs the server;\n"
+        "the second line keeps letting system users in under their own names)\n"
         f'    cerebro  postgres   "{user}"\n'
         "    cerebro  /^(.*)$    \\1\n"
         "add to pg_hba.conf, before its other lines\n"
@@ -165,7 +167,9 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
 
 def _out_of_memory(connection: sa.Connection) -> Finding | None:
     """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server with it."""
-    is_superuser, is_local = _row(connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL")
+    is_superuser, is_local = _row(
+        connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL"
+    )
     if not is_superuser:
         return None  # others may not read the server's files
     group = _file(connection, "/proc/self/cgroup").strip().rpartition("::")[2]
@@ -184,7 +188,7 @@ def _out_of_memory(connection: sa.Connection) -> Finding | None:
             return Finding(
                 state="WARN",
                 told=f"systemd ends the whole service {unit} when one process of it runs out of memory",
-                remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue, and restart it.",
+                remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue.",
             )
     return Finding(told="nothing found that would end the server along with a trainer")
 

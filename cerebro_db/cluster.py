@@ -1,7 +1,7 @@
 """One private PostgreSQL cluster on disk and its processes: made, configured, started, found and stopped.
 
-Everything here runs as the operating-system user who owns the server. The kernel is asked whether a server runs:
-its processes have the cluster as their working directory, while a file with a process number outlives a crash.
+Everything here runs as the system user who owns the server. The kernel is asked whether a server runs: its
+processes have the cluster as their working directory, while a file with a process number outlives a crash.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ START_SECONDS = 300  # after a crash a start includes recovery
 GONE_SECONDS = 15.0
 LOG_LINES = 20
 
-# Who reaches the socket owns the server, because every user there is trusted; so the socket lies in a folder that only
-# the server's own operating-system user (and root) can enter, and there is no other way in.
+# Who reaches the socket owns the server, because every user there is trusted; so the socket lies in a folder
+# that only the server's own system user (and root) can enter, and there is no other way in.
 HBA = "local all all trust\n"
 
 
@@ -59,9 +59,15 @@ class Cluster:
             return
         partial = self.data.with_name("cluster.partial")
         shutil.rmtree(partial, ignore_errors=True)
-        command = [self.bindir / "initdb", "--pgdata", partial, "--username=postgres", "--encoding=UTF8"]
+        options = [
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--auth=trust",
+            "--no-instructions",
+        ]
         done = subprocess.run(
-            [*command, "--locale=C.UTF-8", "--auth=trust", "--no-instructions"],
+            [str(self.bindir / "initdb"), f"--pgdata={partial}", *options],
             cwd=self.data.parent,
             env=_environment(),
             capture_output=True,
@@ -95,9 +101,9 @@ class Cluster:
         """Starts the server and waits until it answers; what it logged is in the error if it does not."""
         self._remove_stale_files(socket)
         logged = self.log.stat().st_size if self.log.exists() else 0
-        command = [self.bindir / "pg_ctl", "start", "--wait", f"--timeout={START_SECONDS}", "--silent"]
+        options = ["--wait", f"--timeout={START_SECONDS}", "--silent", f"--log={self.log}"]
         done = subprocess.run(
-            [*command, "--pgdata", self.data, "--log", self.log],
+            [str(self.bindir / "pg_ctl"), "start", f"--pgdata={self.data}", *options],
             cwd=self.data,
             env=_environment() | dict(environment),
             stdin=subprocess.DEVNULL,
@@ -134,8 +140,8 @@ class Cluster:
                 return
 
     def _remove_stale_files(self, socket: Path) -> None:
-        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse to start. Processes
-        # of the old server are given time to notice that it ended; while one lives the files must stay.
+        # The process number in them may meanwhile be another process's, and PostgreSQL would refuse to start.
+        # Processes of the old server get time to notice that it ended; while one lives the files must stay.
         if _gone(self.data, GONE_SECONDS):
             for path in (self.data / "postmaster.pid", *socket.glob(".s.PGSQL.*")):
                 path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Puts what this package ships where a server finds it: the extension script and the Python that backends run."""
+"""Puts what this package ships where a server finds it: the extension script, the Python for backends."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ def place_extension(target: Path) -> None:
 
 
 def place_backend(folder: Path) -> bool:
-    """Puts the package for backends into `folder`, which is on the server's Python path; True if it was another."""
+    """Puts the package for backends into `folder`, on the server's path; True if it replaced another."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ObjectNotReady(f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`.")
+        raise ObjectNotReady(
+            f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`."
+        )
     source, target = Path(spec.submodule_search_locations[0]), folder / PACKAGE
     shipped = _contents(source) | {"VERSION": f"{version('cerebro_db')}\n".encode()}
     if target.exists() and _contents(target) == shipped:
@@ -65,9 +67,10 @@ def place_backend(folder: Path) -> bool:
         path = fresh / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+    replaced = target.exists()
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
-    return True
+    return replaced
 
 
 def lend_psycopg2(folder: Path, server_python: str) -> None:

@@ -1,8 +1,8 @@
 """Finds a PostgreSQL on this machine, wherever its packager put it, and copies what must not be touched.
 
-PostgreSQL looks for its files relative to its own binary. So a copy of a few binaries, with links to the rest in the
-same relative places, is a whole server of its own: extensions can be installed in it without being root and without
-changing anything that belongs to the system.
+PostgreSQL looks for its files relative to its own binary. So a copy of a few binaries, with links to the
+rest in the same relative places, is a whole server of its own: extensions can be installed in it without
+being root and without changing anything that belongs to the system.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ class Installation:
         if not (bindir / "postgres").exists() or not (pkglibdir / "plpython3.so").exists():
             return None
         digits = "".join(c if c.isdigit() else " " for c in facts["VERSION"]).split()
-        return cls(
-            major=int(digits[0]), bindir=bindir, sharedir=Path(facts["SHAREDIR"]), pkglibdir=pkglibdir
-        )
+        return cls(major=int(digits[0]), bindir=bindir, sharedir=Path(facts["SHAREDIR"]), pkglibdir=pkglibdir)
 
     def copy_to(self, tree: Path) -> Installation:
         """Makes `tree` a private copy: real binaries and extension folder, links for everything else."""
@@ -66,7 +64,7 @@ class Installation:
 
 
 def find(major: int | None = None) -> Installation:
-    """The server of PG_CONFIG, else the newest one with PL/Python; only of this major version where one is given."""
+    """The server of PG_CONFIG, else the newest one with PL/Python, of this major version if one is given."""
     for installation in filter(None, map(Installation.of, _candidates())):
         if installation.major >= OLDEST and major in (None, installation.major):
             return installation

@@ -1,4 +1,4 @@
-"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are made again as another system user."""
+"""Whose server it is: PostgreSQL refuses to run as root, so root's calls are repeated as another user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USER = "postgres"
 
 
 def give(data: Path) -> None:
-    """Makes the folder for the server user, who may be unable to make it; one that is in use keeps its owner."""
+    """Makes the folder for the server user, who may be unable to; one that is in use keeps its owner."""
     missing = [path for path in (data, *data.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()
@@ -26,9 +26,9 @@ def give(data: Path) -> None:
 
 
 def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str:
-    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it; gives what it printed.
+    """Runs `cerebro-db` with these arguments as the user who owns `data`, or is to own it.
 
-    What it said about itself is passed on, or raised if it failed.
+    Gives what it printed; what it said beside that is passed on, or raised if it failed.
     """
     user = _user_of(data)
     try:

@@ -1,4 +1,4 @@
-"""Brings the database of the embedded server to what the client expects: role, extension, settings. In SQL only.
+"""Brings the database of the embedded server to what the client expects: role, extension, settings.
 
 Every step can be repeated, so that a start which was interrupted is completed by the next one.
 """

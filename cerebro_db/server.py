@@ -1,4 +1,4 @@
-"""The embedded server: a private PostgreSQL beside the virtual environment, for a first try, a demo and tests.
+"""The embedded server: a private PostgreSQL beside the virtual environment, for first tries and tests.
 
 It asks for nothing: no root, no password, no free TCP port, and it changes nothing outside its own folder:
 
@@ -49,7 +49,9 @@ class EmbeddedServer:
     Called as root, both happen as another system user, because PostgreSQL refuses to run as root.
     """
 
-    def __init__(self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print
+    ) -> None:
         self.data = (data or default_data()).resolve()
         if forbidden := sorted(set('"$`\\\n') & set(str(self.data))):
             raise InvalidParameter(
@@ -90,8 +92,10 @@ class EmbeddedServer:
     def status(self) -> Status:
         """Whether the server runs, and where everything is."""
         running = self._cluster().running()
-        url = running and provision.url(running.socket, running.port)
-        return Status(url=url, pid=running and running.pid, data=self.data, log=self.log)
+        if running is None:
+            return Status(url=None, pid=None, data=self.data, log=self.log)
+        url = provision.url(running.socket, running.port)
+        return Status(url=url, pid=running.pid, data=self.data, log=self.log)
 
     def _cluster(self, bindir: Path = Path()) -> Cluster:
         return Cluster(bindir=bindir, data=self.data / "cluster", log=self.log)
@@ -108,8 +112,7 @@ class EmbeddedServer:
         socket = self._socket_folder()
         cluster.configure(socket, self.port)
         shutil.rmtree(self.data / "python", ignore_errors=True)
-        # Relative to the cluster, where all processes of the server have their working directory: an absolute path
-        # would be cut at a colon.
+        # Relative to the cluster, where the server's processes work, because a path is cut at colons.
         cluster.start(socket, {"PYTHONPATH": "../python"})
         running = cluster.running()
         if running is None:
@@ -118,7 +121,8 @@ class EmbeddedServer:
 
     def _provision(self, running: Running) -> None:
         python = self.data / "python"
-        deployment.place_backend(python)
+        if deployment.place_backend(python):
+            self.say("sessions that are open keep the modules they have loaded: connect anew")
         socket, port = running.socket, running.port
         with provision.superuser(socket, port, "postgres") as connection:
             provision.make_database(connection)
@@ -135,9 +139,10 @@ class EmbeddedServer:
             provision.write_settings(connection, {"trainer_python": trainer, "worker_conninfo": worker})
 
     def _socket_folder(self) -> Path:
-        """The folder of the socket: a short one elsewhere where the kernel or a URL could not take its path."""
+        """The folder of the socket; a short one elsewhere if the kernel or a URL could not take its path."""
         folder = self.data / "run"
-        if len(os.fsencode(folder / f".s.PGSQL.{self.port}")) > LONGEST_SOCKET or set(",:") & set(str(folder)):
+        length = len(os.fsencode(folder / f".s.PGSQL.{self.port}"))
+        if length > LONGEST_SOCKET or set(",:") & set(str(folder)):
             folder = Path("/tmp") / f"cerebro_db-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
         folder.mkdir(mode=0o700, exist_ok=True)
         facts = folder.lstat()

@@ -1,7 +1,7 @@
 """One private server for the whole test run, one database per test.
 
-The server is an embedded server in a folder of its own, so no test can touch a server that somebody uses. Starting
-it is safe to repeat, so each process of pytest-xdist does, and the process that began the run stops it at the end.
+The server is an embedded server in a folder of its own, so no test can touch a server that somebody uses.
+Starting it is safe to repeat, so each process of pytest-xdist does; the process that began the run stops it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """A database of one test, with the extension; `url` is for the ordinary role, `superuser_url` for the other."""
+    """A database of one test, with the extension; `url` is for the ordinary role."""
 
     name: str
     url: str
@@ -136,7 +136,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Adds to a failure what the server has logged since the test began."""
-    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    report: pytest.TestReport = yield  # type: ignore[assignment]
     log = Path(os.environ[FOLDER]) / "server" / "postgresql.log"
     if report.failed and log.exists():
         lines = log.read_bytes()[item.stash.get(log_size, 0) :].decode(errors="replace").splitlines()
