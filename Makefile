@@ -26,7 +26,7 @@ PIP :=  .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -82,6 +82,10 @@ demo: bootstrap ## from a bare machine to a leaderboard
 test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -rs
+
+objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
 
 lint: bootstrap ## ruff, and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

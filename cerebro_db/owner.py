@@ -47,10 +47,11 @@ def run(data: Path, arguments: Sequence[str], say: Callable[[str], None]) -> str
             f"the system user {user.pw_name} cannot run {interpreter()}",
             hint="Make the virtual environment with `make`, which puts it where that user can read it.",
         ) from error
-    if done.returncode:
-        raise ObjectNotReady(done.stderr.strip().removeprefix("ERROR:").strip())
-    for line in done.stderr.splitlines():
+    told, _, failure = done.stderr.partition("ERROR:")
+    for line in told.splitlines():
         say(line)
+    if done.returncode:
+        raise ObjectNotReady(failure.strip() or f"the command failed with exit status {done.returncode}")
     return done.stdout
 
 

@@ -38,6 +38,12 @@ def url(socket: Path, port: int, role: str = ROLE, database: str = DATABASE) -> 
     return f"postgresql://{role}@/{database}?host={quote(str(socket), safe='')}&port={port}"
 
 
+def conninfo(socket: Path, port: int) -> str:
+    """The same server in libpq's other form, without role and database: a worker session adds its own."""
+    quoted = str(socket).replace("\\", "\\\\").replace("'", "\\'")
+    return f"host='{quoted}' port={port}"
+
+
 @contextmanager
 def superuser(socket: Path, port: int, database: str = DATABASE) -> Iterator[sa.Connection]:
     """A session of the superuser in which every statement commits."""

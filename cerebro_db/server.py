@@ -23,8 +23,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from psycopg2.extensions import make_dsn
-
 from cerebro_db import deployment, installation, owner, provision
 from cerebro_db.cluster import Cluster, Running
 from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNotReady
@@ -135,7 +133,7 @@ class EmbeddedServer:
             remembered = self.data / "extension.sha256"
             provision.install(connection, deployment.build(), remembered, self.say)
             trainer = str(deployment.interpreter())
-            worker = make_dsn(host=str(socket), port=port)
+            worker = provision.conninfo(socket, port)
             provision.write_settings(connection, {"trainer_python": trainer, "worker_conninfo": worker})
 
     def _socket_folder(self) -> Path:

@@ -50,6 +50,12 @@ class Database:
     superuser_url: str
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-objects", action="store_true", help="record the extension's objects (make objects)"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))

@@ -1,0 +1,183 @@
+"""The rules that keep the parts apart: who imports whom, and what may stand in SQL. No server is needed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {
+    "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
+    "cerebro_trainer": ROOT / "plpy" / "cerebro_trainer",
+    "cerebro_db": ROOT / "cerebro_db",
+}
+MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+
+# The ways out of a backend: the database, worker sessions, the trainer. The pure core reaches none of them.
+DOORS = {"db", "sessions", "link", "platform_postgres"}
+PURE = ("architecture", "grid", "orchestrator", "params", "policies", "schedule")
+
+# Who may import what is not in the standard library; what is not named here is free to its package.
+SOLE_IMPORTERS = {
+    "psycopg2": {"cerebro_plpy.sessions", "cerebro_db.driver"},
+    "tensorflow": {"cerebro_trainer.program_tensorflow"},
+    "plpy": set(),
+}
+
+SQL_FUNCTION = re.compile(
+    r"CREATE (?:OR REPLACE )?FUNCTION\s+(?P<name>[\w.@]+)\s*\((?P<arguments>.*?)\)\s*RETURNS[^$]*?"
+    r"LANGUAGE\s+plpython3u[^$]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
+    re.DOTALL,
+)
+IMPORT_LINE = re.compile(r"from cerebro_plpy import (\w+)")
+CALL_LINE = re.compile(r"return (\w+)\.(\w+)\((plpy, GD(?:, \w+)*)\)")
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def name_of(path: Path) -> str:
+    package, folder = next((name, at) for name, at in PACKAGES.items() if path.is_relative_to(at))
+    return ".".join((package, *path.relative_to(folder).with_suffix("").parts))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full names of what a module imports anywhere in it; for `from a import b` also a.b."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{path} imports relatively"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def arrows(package: str) -> dict[str, set[str]]:
+    """Module to the modules of the same package that it imports."""
+    own = {name_of(path): path for path in MODULES if path.is_relative_to(PACKAGES[package])}
+    return {name: set(imported(path)) & set(own) for name, path in own.items()}
+
+
+def sql_functions() -> list[tuple[str, str, str]]:
+    """Name, argument list and body of every PL/Python function in sql/."""
+    texts = [path.read_text() for path in sorted((ROOT / "sql").glob("*.sql"))]
+    found = [
+        match.group("name", "arguments", "body") for text in texts for match in SQL_FUNCTION.finditer(text)
+    ]
+    assert len(found) == sum(text.count("plpython3u") for text in texts), "a function has another layout"
+    return [(name, arguments, body) for name, arguments, body in found]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_never_import_each_other(package: str) -> None:
+    others = set(PACKAGES) - {package}
+    for path in MODULES:
+        if path.is_relative_to(PACKAGES[package]):
+            assert not {name.partition(".")[0] for name in imported(path)} & others, path
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_arrows_make_no_circle(package: str) -> None:
+    TopologicalSorter(arrows(package)).prepare()
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_core_is_pure(module: str) -> None:
+    graph = arrows("cerebro_plpy")
+    reached, ahead = set[str](), [f"cerebro_plpy.{module}"]
+    while ahead:
+        name = ahead.pop()
+        reached.add(name)
+        ahead.extend(graph[name] - reached)
+    assert not reached & {f"cerebro_plpy.{door}" for door in DOORS}
+
+
+@pytest.mark.parametrize("library", SOLE_IMPORTERS)
+def test_one_module_holds_each_library(library: str) -> None:
+    importers = {
+        name_of(path) for path in MODULES if library in {n.partition(".")[0] for n in imported(path)}
+    }
+    assert importers <= SOLE_IMPORTERS[library]
+
+
+def test_a_backend_loads_the_standard_library_only() -> None:
+    allowed = sys.stdlib_module_names | {"cerebro_plpy", "psycopg2"}
+    for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
+        assert {name.partition(".")[0] for name in imported(path)} <= allowed, path
+
+
+def test_a_backend_may_be_python_39() -> None:
+    for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
+        ast.parse(path.read_text(), filename=str(path), feature_version=(3, 9))
+
+
+def test_a_trainer_without_a_framework_loads_none() -> None:
+    """Packing needs numpy only, and must not wait for a framework."""
+    probe = (
+        "import sys, cerebro_trainer.__main__, cerebro_trainer.packing;"
+        "print(sorted({'keras', 'tensorflow', 'jax', 'torch'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-I", "-c", probe], check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_one_module_touches_plpy() -> None:
+    for path in MODULES:
+        touches = any(
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "plpy"
+            for node in ast.walk(tree(path))
+        )
+        assert not touches or name_of(path) == "cerebro_plpy.db", path
+
+
+def test_plpy_is_no_package() -> None:
+    """From the repository's root `import plpy` would find the folder; no test and no tool may run so."""
+    assert not (ROOT / "plpy" / "__init__.py").exists()
+    assert importlib.util.find_spec("plpy") is None
+
+
+def test_sql_bodies_are_two_lines() -> None:
+    for name, arguments, body in sql_functions():
+        lines = body.split("\n")
+        assert len(lines) == 2, name
+        loaded, call = IMPORT_LINE.fullmatch(lines[0]), CALL_LINE.fullmatch(lines[1])
+        assert loaded and call and loaded[1] == call[1], name
+        handed = call[3].split(", ")[2:]
+        declared = re.findall(r"(?:^|,)\s*(\w+)\s+[a-z]", arguments)
+        assert handed == declared, name
+
+
+def test_sql_calls_functions_that_exist() -> None:
+    for name, _, body in sql_functions():
+        call = CALL_LINE.search(body)
+        assert call, name
+        module = tree(PACKAGES["cerebro_plpy"] / f"{call[1]}.py")
+        defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+        assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
+        assert len(defined[call[2]].args.args) == len(call[3].split(", ")), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_stay_small_and_say_why_they_exist(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 250
+    assert ast.get_docstring(tree(path))
+    for node in ast.walk(tree(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assert node.end_lineno is not None and node.end_lineno - node.lineno < 30, node.name
+
+
+def test_the_version_stands_once() -> None:
+    """PGXN wants a copy in META.json; nothing else has one."""
+    version = re.search(r"default_version = '(.+)'", (ROOT / "cerebro_db.control").read_text())
+    meta = json.loads((ROOT / "META.json").read_text())
+    assert version and meta["version"] == meta["provides"]["cerebro_db"]["version"] == version[1]

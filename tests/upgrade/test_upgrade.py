@@ -1,0 +1,110 @@
+"""What an installation consists of, and that every way to it leads to the same.
+
+When there are released versions, their frozen scripts join here: an old version, updated, must list the same
+as a fresh installation. The file objects.txt is the list of objects that users can see, so that a change of
+the interface shows in review; `make objects` writes it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2.extensions import connection as Connection
+
+HERE = Path(__file__).parent
+FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
+
+
+def listing(connection: Connection) -> list[str]:
+    """The lines of objects.sql, with the functions' schema called public wherever it is."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
+        )
+        (schema,) = cursor.fetchone() or pytest.fail("the extension is not there")
+        cursor.execute("SET search_path = pg_catalog")
+        cursor.execute((HERE / "objects.sql").read_text())
+        lines = [str(line).replace(f"{schema}.", "public.") for (line,) in cursor.fetchall()]
+        cursor.execute("RESET search_path")
+    return sorted(lines)
+
+
+def execute(connection: Connection, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def made_anew(connection: Connection, form: str) -> list[str]:
+    execute(connection, "DROP EXTENSION cerebro_db CASCADE")
+    execute(connection, "SET search_path = public")
+    execute(connection, form)
+    return listing(connection)
+
+
+def test_both_forms_make_the_same(superuser: Connection) -> None:
+    in_public, in_madlib = (made_anew(superuser, form) for form in FORMS)
+    assert [*difflib.unified_diff(in_public, in_madlib, lineterm="", n=0)] == []
+
+
+def test_an_installation_can_be_repeated(superuser: Connection) -> None:
+    first = made_anew(superuser, FORMS[0])
+    assert made_anew(superuser, FORMS[0]) == first
+
+
+def test_objects_are_those_of_the_list(superuser: Connection, request: pytest.FixtureRequest) -> None:
+    lines = made_anew(superuser, FORMS[0])
+    interface = [line for line in lines if not line.startswith("digest of ")]
+    recorded = HERE / "objects.txt"
+    if request.config.getoption("--write-objects"):
+        recorded.write_text("\n".join(interface) + "\n")
+    difference = difflib.unified_diff(
+        recorded.read_text().splitlines(), interface, "objects.txt", "database", lineterm=""
+    )
+    assert [*difference] == [], "where this is meant, `make objects` writes the list anew"
+
+
+def test_every_object_has_a_comment(superuser: Connection) -> None:
+    """Sequences belong to their columns, types to their tables; the rest says what it is for."""
+    with superuser.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT pg_describe_object(d.classid, d.objid, 0)
+            FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+            WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+              AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL
+              AND NOT (d.classid = 'pg_class'::regclass
+                       AND (SELECT relkind FROM pg_class WHERE oid = d.objid) IN ('S', 'i', 'c'))
+              AND NOT (d.classid = 'pg_type'::regclass
+                       AND (SELECT typrelid <> 0 OR typelem <> 0 FROM pg_type WHERE oid = d.objid))
+            """
+        )
+        assert cursor.fetchall() == []
+
+
+def test_nothing_is_public(superuser: Connection) -> None:
+    """A role that was granted nothing can execute none of the functions."""
+    with superuser.cursor() as cursor:
+        cursor.execute("CREATE ROLE stranger")
+        try:
+            cursor.execute(
+                """
+                SELECT p.oid::regprocedure::text
+                FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+                JOIN pg_proc p ON p.oid = d.objid AND d.classid = 'pg_proc'::regclass
+                WHERE e.extname = 'cerebro_db' AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+                  AND has_function_privilege('stranger', p.oid, 'execute')
+                """
+            )
+            assert cursor.fetchall() == []
+        finally:
+            cursor.execute("DROP ROLE stranger")
+
+
+def test_the_script_refuses_to_be_run_by_hand(connection: Connection) -> None:
+    """psql stops at the first line; anything else stumbles over it."""
+    script = next(Path(__file__).parents[2].glob("build/cerebro_db--*.sql"))
+    with connection.cursor() as cursor, pytest.raises(psycopg2.errors.SyntaxError):
+        cursor.execute(script.read_text())
