@@ -102,8 +102,9 @@ def opened(
         )
     if held:
         db.notice(
-            f"working in this session alone, with one trainer: {', '.join(held)} is temporary, or changed or locked in"
-            " this transaction. COMMIT first to train in parallel and to keep the states if this transaction is rolled back."
+            f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
+            " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep what was"
+            " trained if this transaction is rolled back."
         )
     place = Workplace(db, session, chosen, bool(held))
     try:
