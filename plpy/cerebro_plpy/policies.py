@@ -104,7 +104,7 @@ def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
     """Ring order: config i of all configs of the run starts at segment i modulo the number of segments.
 
     Every epoch goes round the same ring on from where the last one ended. Optimal where all visits take
-    the same time; otherwise the slowest config holds up those behind it.
+    the same time; otherwise a slow config may hold up those behind it.
     """
     rings = {key: _ring(segments, index) for index, key in enumerate(sorted(mst_keys))}
     return FixedOrder(lambda mst_key, epoch: rings[mst_key])
