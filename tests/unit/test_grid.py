@@ -7,12 +7,13 @@ from itertools import product
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cerebro_plpy.draws import Range
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.grid import ConfigRow, collapse, cross_product, expand_grid, generate, random_search
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
-from hypothesis import given
-from hypothesis import strategies as st
 
 FAMILIES = """{
     'optimizer_params_list': [
@@ -118,8 +119,8 @@ def test_parameters_are_drawn_independently() -> None:
         parse_compile_params(row.compile_params).optimizer.config
         for row in random_search(grid, None, [1], 400, 3)
     ]
-    quadrants = [(int(c["beta_1"] > 0.5), int(c["beta_2"] > 0.5)) for c in configs]  # type: ignore[operator]
-    assert all(60 < quadrants.count(quadrant) < 140 for quadrant in product((0, 1), repeat=2))
+    halves = [tuple(float(str(config[name])) > 0.5 for name in ("beta_1", "beta_2")) for config in configs]
+    assert all(60 < halves.count(half) < 140 for half in product((False, True), repeat=2))
 
 
 def test_a_finite_space_is_exhausted_but_not_repeated() -> None:
@@ -135,6 +136,9 @@ def test_overlapping_families_are_counted_once() -> None:
     assert len(random_search(grid, None, [1], 3, 0)) == 3
     with pytest.raises(InvalidParameter, match="holds 3 different"):
         random_search(grid, None, [1], 4, 0)
+    equal = "{'loss': ['mse'], 'optimizer_params_list': [{'lr': [0.1, 0.2]}, {'lr': [0.2, 0.1]}]}"
+    with pytest.raises(InvalidParameter, match="holds 2 different"):
+        random_search(equal, None, [1], 3, 0)
 
 
 BOUNDS = st.tuples(st.floats(1e-6, 0.999), st.floats(1e-6, 0.999)).map(sorted).filter(lambda b: b[0] < b[1])

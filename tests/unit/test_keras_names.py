@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 
 import keras
 import pytest
-from cerebro_plpy import keras_layers, keras_names
 
-ARGUMENTLESS_KINDS = {"self", "kwargs"}
+from cerebro_plpy import keras_layers, keras_names
 
 
 def arguments(cls: type) -> set[str]:
-    return set(inspect.signature(cls.__init__).parameters) - ARGUMENTLESS_KINDS
+    return set(inspect.signature(cls).parameters) - {"kwargs"}
 
 
 def optimizer_classes() -> set[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cerebro_plpy.errors import InvalidName
 from cerebro_plpy.names import (
     MAX_BYTES,
@@ -12,8 +15,6 @@ from cerebro_plpy.names import (
     split_columns,
     split_qualified,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 ANY_NAME = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=15)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import keras
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
 from cerebro_plpy.literals import MAX_LENGTH
 from cerebro_plpy.optimizers import parse_optimizer
 from cerebro_plpy.params import FitParams, canonical, parse_compile_params, parse_fit_params
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def optimizer_of(text: str) -> dict[str, Any]:
@@ -268,6 +269,6 @@ def test_canonical_does_not_depend_on_the_order(settings: dict[str, object], ran
 def test_any_text_is_read_or_refused_as_such(text: str) -> None:
     for parse in (parse_compile_params, parse_fit_params, parse_optimizer, canonical):
         try:
-            parse(text)  # type: ignore[operator]
+            parse(text)
         except CerebroError as error:
             assert error.message
