@@ -26,7 +26,7 @@ PIP :=  .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test objects lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -56,11 +56,10 @@ $(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $
 	@cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
 
 install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
-	install -d "$(DESTDIR)$(SHARE)"
+	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
-	cd plpy && find cerebro_plpy -name '*.py' -exec install -D -m 644 {} "$(DESTDIR)$(SITE)/{}" \; \
-	     -o -name '*.sql' -exec install -D -m 644 {} "$(DESTDIR)$(SITE)/{}" \;
-	install -m 644 build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -m 644 plpy/cerebro_plpy/queries/*.sql "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
 
 uninstall: ## remove what install put there
@@ -84,10 +83,6 @@ demo: bootstrap ## from a bare machine to a leaderboard
 test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -rs
-
-objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
-	@$(READY) .venv/dev .venv/package
-	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
 
 lint: bootstrap ## ruff, and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

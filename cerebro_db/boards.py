@@ -1,15 +1,19 @@
-"""How a run is put in words for a terminal: its leaderboard, what tells its configs apart, one line a moment."""
+"""How a run is put in words for a terminal: its leaderboard, what tells configs apart, a line of progress."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from cerebro_db.tables import Point, Progress, Standing
+
+WIDTH = 120
 
 
 def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -27,7 +31,7 @@ def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
 def _settings(params: Mapping[str, Any]) -> Iterator[str]:
     for key, value in params.items():
         if key.endswith("_params") and isinstance(value, str):
-            yield from split_settings(value)
+            yield from (setting.replace("'", "") for setting in split_settings(value))
         else:
             yield f"{key}={value}"
 
@@ -77,13 +81,20 @@ def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point]) ->
     return table
 
 
-def number(value: float | None) -> str:
-    """Four significant digits, nothing for None.
+def standard_output() -> Console:
+    """The standard output, as wide as its terminal; wide enough for a leaderboard where it is none."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH)
 
-    >>> number(0.98333), number(None)
-    ('0.9833', '')
+
+def number(value: float | None) -> str:
+    """Four decimals, fewer digits where they would be lost in the size of the number; nothing for None.
+
+    >>> number(0.98333), number(0.00001), number(12345.6), number(None)
+    ('0.9833', '1.00e-05', '1.23e+04', '')
     """
-    return "" if value is None else f"{value:.4g}"
+    if value is None:
+        return ""
+    return f"{value:.4f}" if value == 0 or 0.0001 <= abs(value) < 1000 else f"{value:.2e}"
 
 
 def clock(time: timedelta | None) -> str:

@@ -17,26 +17,27 @@ from rich.console import Console
 from rich.table import Table
 
 from cerebro_db import digits
-from cerebro_db.boards import leaderboard_table
+from cerebro_db.boards import leaderboard_table, standard_output
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.session import Session, connect
 from cerebro_db.watch import follow
 
 METADATA = sa.MetaData(schema="demo")
-COLUMNS = (
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("pixels", sa.ARRAY(sa.REAL), nullable=False, comment="64 grey levels from 0 to 16, row by row"),
-    sa.Column("digit", sa.SmallInteger, nullable=False),
+IMAGES, HELD_OUT = (
+    sa.Table(
+        name,
+        METADATA,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("pixels", sa.ARRAY(sa.REAL), nullable=False, comment="64 grey levels from 0 to 16"),
+        sa.Column("digit", sa.SmallInteger, nullable=False),
+    )
+    for name in ("digits", "digits_held_out")
 )
-IMAGES = sa.Table("digits", METADATA, *(column.copy() for column in COLUMNS))
-HELD_OUT = sa.Table("digits_held_out", METADATA, *(column.copy() for column in COLUMNS))
 PREDICTIONS = sa.table("predictions", sa.column("id"), sa.column("class_value"), schema="demo")
-# Everything that an earlier demo left.
-MADE = (
-    "digits digits_held_out architectures train_packed train_packed_summary held_out_packed "
-    "held_out_packed_summary configs configs_summary model model_info model_summary model_state predictions"
-).split()
+# What the SQL functions make, and the companions that they make beside it.
+MADE = ("architectures", "train_packed", "held_out_packed", "configs", "model", "predictions")
+SUFFIXES = ("", "_summary", "_info", "_state")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class Plan:
 def main(url: str, plan: Plan | None = None) -> int:
     """Runs the demo in schema `demo` of the database at `url`; 0 when the run has completed."""
     plan = plan or Plan()
-    console = Console()
+    console = standard_output()
     with connect(url) as session:
         _load(session, plan, console)
         _prepare(session, plan, console)
@@ -74,14 +75,19 @@ def _load(session: Session, plan: Plan, console: Console) -> None:
     }
     with translated(), session.engine.begin() as connection:
         connection.execute(sa.schema.CreateSchema("demo", if_not_exists=True))
-        for name in MADE:
-            connection.execute(
-                sa.schema.DropTable(sa.Table(name, sa.MetaData(), schema="demo"), if_exists=True)
-            )
+        _everything().drop_all(connection)
         METADATA.create_all(connection)
         for table, part in parts.items():
             copy_rows(connection, ("demo", table.name), ("id", "pixels", "digit"), part)
     _say(console, f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out.")
+
+
+def _everything() -> sa.MetaData:
+    """All tables that a demo makes, so that those of an earlier one can be dropped."""
+    everything = sa.MetaData(schema="demo")
+    for name in (IMAGES.name, HELD_OUT.name, *(made + suffix for made in MADE for suffix in SUFFIXES)):
+        sa.Table(name, everything)
+    return everything
 
 
 def _prepare(session: Session, plan: Plan, console: Console) -> None:
@@ -102,7 +108,8 @@ def _prepare(session: Session, plan: Plan, console: Console) -> None:
     )
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
-    _say(console, f"Packed over {plan.segments} segments; models: {', '.join(architectures)}.")
+    described = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))
+    _say(console, f"Packed over {plan.segments} segments; models: {described}.")
 
 
 def _train(session: Session, plan: Plan, console: Console) -> int:
@@ -141,8 +148,7 @@ def _started(session: Session, fit: Future[int]) -> int | None:
 
 def _show_leaderboard(session: Session, run_id: int, console: Console) -> None:
     _say(console, "\nLeaderboard")
-    table = leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id))
-    console.print(table, width=max(console.width, 110), crop=False)
+    console.print(leaderboard_table(session.leaderboard(run_id), session.learning_curve(run_id)))
 
 
 def _show_predictions(session: Session, run_id: int, console: Console) -> None:

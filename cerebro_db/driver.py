@@ -11,8 +11,8 @@ import csv
 import io
 import select
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, cast
 from urllib.parse import unquote
 
 import psycopg2
@@ -22,13 +22,16 @@ from psycopg2 import extensions, sql
 from cerebro_db import errors
 
 Notice = Callable[[str], None]
+DRIVER = "postgresql+psycopg2"
 
 
 def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
-    """The engine itself, or a new one for a postgresql:// or SQLAlchemy URL."""
-    if isinstance(target, sa.Engine):
-        return target
-    return sa.create_engine(sqlalchemy_url(target))
+    """The engine itself, which must use psycopg2, or a new one for a postgresql:// or SQLAlchemy URL."""
+    if not isinstance(target, sa.Engine):
+        return sa.create_engine(sqlalchemy_url(target))
+    if (name := f"{target.dialect.name}+{target.dialect.driver}") != DRIVER:
+        raise errors.InvalidParameter(f"cannot use an engine of {name}", hint=f"Create it for {DRIVER}://.")
+    return target
 
 
 def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
@@ -43,11 +46,11 @@ def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
         raise errors.InvalidParameter(
             f"not a database URL: {target!r}", hint="Write it as postgresql://user@host:port/database."
         ) from error
-    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg2"):
+    if url.drivername not in ("postgresql", "postgres", DRIVER):
         raise errors.InvalidParameter(
             f"cannot use the database URL scheme {url.drivername!r}", hint="Use postgresql:// instead."
         )
-    return url.set(drivername="postgresql+psycopg2", host=unquote(url.host) if url.host else url.host)
+    return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
 
 
 @contextmanager
@@ -71,7 +74,8 @@ def copy_rows(
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
         sql.Identifier(*table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    with translated(), connection.connection.cursor() as cursor:
+    session = cast(extensions.connection, connection.connection.driver_connection)
+    with translated(), session.cursor() as cursor:
         cursor.copy_expert(statement, lines)
 
 
@@ -117,6 +121,10 @@ class Caller:
         )
         with translated():
             session = self._connected()
+            if session.isexecuting():
+                raise errors.ObjectNotReady(
+                    "a call goes on in this session already", hint="Wait for it, or use a session of its own."
+                )
             session.notices = _Messages(on_notice)
             cursor = session.cursor()
             cursor.execute(statement, arguments)
@@ -142,9 +150,9 @@ class Caller:
     def _connected(self) -> extensions.connection:
         if self._session is None or self._session.closed:
             with self._engine.connect() as model:
-                info = model.connection.driver_connection.info  # type: ignore[union-attr]
-                parameters = {**info.dsn_parameters, "password": info.password}
-            self._session = psycopg2.connect(**parameters, async_=True)
+                info = cast(extensions.connection, model.connection.driver_connection).info
+                address = extensions.make_dsn(**{**info.dsn_parameters, "password": info.password})
+            self._session = psycopg2.connect(address, async_=True)
             _wait(self._session)
         return self._session
 
@@ -154,10 +162,8 @@ class Caller:
             _wait(session)
         except KeyboardInterrupt:
             session.cancel()
-            try:
+            with suppress(extensions.QueryCanceledError):
                 _wait(session)
-            except extensions.QueryCanceledError:
-                pass
             raise
 
 

@@ -151,11 +151,11 @@ class TrainerFailure(CerebroError):
 class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can."""
 
-    sqlstate = "22000"
+    sqlstate = "MS001"
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.
-_RAISED_BY = re.compile(r"^(?:plpy\.\w+|cerebro_plpy(?:\.\w+)+): ")
+_RAISED_BY = re.compile(r"^(?:(?:plpy|spiexceptions)\.\w+|cerebro_plpy(?:\.\w+)+): ")
 
 
 def plain_message(message: str) -> str:

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from cerebro_db.tables import Point, Span
 
@@ -94,6 +95,7 @@ def draw_learning_curves(points: Iterable[Point], path: Path, *, best: int | Non
             shown = [line for line in lines if (line.name, line.dataset) == (name, dataset)]
             _draw_panel(panels[row, column], shown, best)
             panels[row, column].set(title=dataset, ylabel=name, xlabel="epoch")
+            panels[row, column].label_outer()
     return _save(figure, path)
 
 
@@ -133,7 +135,7 @@ def _draw_panel(panel: Axes, lines: Sequence[Curve], best: int | None) -> None:
             zorder=3 if is_best else 2,
             label=f"config {line.mst_key}{' (best)' if is_best else ''}" if few or is_best else None,
         )
-    panel.xaxis.get_major_locator().set_params(integer=True)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     if any(few or line.mst_key == best for line in lines):
         panel.legend(fontsize="small", frameon=False)
 
@@ -145,5 +147,6 @@ def _colour(mst_key: int) -> tuple[float, float, float, float]:
 
 def _save(figure: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    FigureCanvasAgg(figure).print_png(path)
+    FigureCanvasAgg(figure)
+    figure.savefig(path, format="png")
     return path

@@ -24,8 +24,13 @@ class RunReader:
         return self._read(Run, sa.select(tables.RUN).order_by(tables.RUN.c.run_id.desc()))
 
     def newest_run_of(self, pid: int) -> int | None:
-        """The id of the newest run whose fit was called in server process `pid`."""
-        query = sa.select(sa.func.max(tables.RUN.c.run_id)).where(tables.RUN.c.pid == pid)
+        """The id of the newest run that server process `pid` has begun in its present session."""
+        run, process = tables.RUN.c, tables.ACTIVITY.c
+        query = (
+            sa.select(sa.func.max(run.run_id))
+            .join_from(tables.RUN, tables.ACTIVITY, process.pid == run.pid)
+            .where(run.pid == pid, process.backend_start <= run.started_at)
+        )
         with translated(), self.engine.connect() as connection:
             found = connection.execute(query).scalar_one()
         return None if found is None else int(found)

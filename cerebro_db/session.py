@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-
 from cerebro_db import errors, tables
 from cerebro_db.arguments import (
     ConfigOptions,

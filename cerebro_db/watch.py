@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cerebro_db.boards import leaderboard_table, progress_line
+from cerebro_db.boards import leaderboard_table, progress_line, standard_output
 from cerebro_db.driver import engine_for
 from cerebro_db.runs import RunReader
 from cerebro_db.tables import Progress, Span
@@ -19,11 +19,16 @@ POLL_SECONDS = 0.5
 
 
 def watch(url: str, run_id: int) -> int:
-    """Shows run `run_id` until it ends; 0 when it has completed, or when Ctrl-C ended the watching."""
+    """Shows run `run_id` until it ends, and its leaderboard then.
+
+    Returns 0 when the run has completed or Ctrl-C ended the watching, 1 when the run ended otherwise.
+    """
     engine = engine_for(url)
-    console = Console()
+    reader, console = RunReader(engine), standard_output()
     try:
-        return 0 if follow(RunReader(engine), run_id, console) == "completed" else 1
+        status = follow(reader, run_id, console)
+        console.print(leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id)))
+        return 0 if status == "completed" else 1
     except KeyboardInterrupt:
         console.print(f"Run {run_id} goes on.")
         return 0
@@ -33,48 +38,43 @@ def watch(url: str, run_id: int) -> int:
 
 def follow(reader: RunReader, run_id: int, console: Console) -> str:
     """Shows a run until it ends and returns its status: live on a terminal, line by line elsewhere."""
-    if console.is_terminal:
-        return _live(reader, run_id, console)
-    return _lines(reader, run_id, console)
+    status = (_live if console.is_terminal else _lines)(reader, run_id, console)
+    console.print(progress_line(reader.progress(run_id)), soft_wrap=True, highlight=False)
+    return status
 
 
 def _live(reader: RunReader, run_id: int, console: Console) -> str:
     progress = reader.progress(run_id)
-    with Live(console=console, auto_refresh=False) as live:
-        while True:
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        while progress.status == "running":
             live.update(_frame(reader, progress), refresh=True)
-            if progress.status != "running":
-                return progress.status
             time.sleep(POLL_SECONDS)
             progress = reader.progress(run_id)
+    return progress.status
 
 
 def _lines(reader: RunReader, run_id: int, console: Console) -> str:
     shown: tuple[object, ...] = ()
-    while True:
-        progress = reader.progress(run_id)
+    while (progress := reader.progress(run_id)).status == "running":
         if (now := landmark(progress)) != shown:
             console.print(progress_line(progress), soft_wrap=True, highlight=False)
             shown = now
-        if progress.status != "running":
-            return progress.status
         time.sleep(POLL_SECONDS)
+    return progress.status
 
 
 def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: status, epoch, failures or a twentieth of the visits."""
+    """What must change for another line: the epoch, the failures or a twentieth of the visits."""
     twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
-    return (progress.status, progress.epoch, progress.configs_failed, twentieth)
+    return (progress.epoch, progress.configs_failed, twentieth)
 
 
 def _frame(reader: RunReader, progress: Progress) -> RenderableType:
     run_id = progress.run_id
     bar = ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done)
     board = leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id))
-    parts: list[RenderableType] = [progress_line(progress), bar, board]
-    if progress.status == "running":
-        parts.append(occupation([span for span in reader.timeline(run_id) if span.status == "running"]))
-    return Group(*parts)
+    running = [span for span in reader.timeline(run_id) if span.status == "running"]
+    return Group(progress_line(progress), bar, occupation(running), board)
 
 
 def occupation(running: list[Span]) -> Table:

@@ -60,7 +60,8 @@ class Catalog:
         if given is None or not given.strip():
             raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
         parts = self._parts(given, "output")
-        schema, name = parts if len(parts) == 2 else (self.db.caller_schema, parts[0])
+        schema = self._check_schema(given, parts[0] if len(parts) == 2 else self.db.caller_schema)
+        name = parts[-1]
         longest = name + max(suffixes, key=len, default="")
         if len(longest.encode()) > MAX_BYTES:
             raise InvalidName(
@@ -68,7 +69,6 @@ class Catalog:
                 f" {len(longest.encode())} bytes, expected at most {MAX_BYTES}.",
                 hint="Choose a shorter name.",
             )
-        self._check_schema(given, schema)
         for suffix in ("", *suffixes):
             if self._lookup(quoted(schema, name + suffix)):
                 raise DuplicateTable(
@@ -108,9 +108,9 @@ class Catalog:
                 f"{self.module} error: Invalid {what} table name {given}", detail=error.message, hint=error.hint
             ) from error
 
-    def _check_schema(self, given: str, schema: str | None) -> None:
+    def _check_schema(self, given: str, schema: str | None) -> str:
         rows = self.db.rows(sql("read.schema"), schema) if schema else []
-        if not rows:
+        if schema is None or not rows:
             raise InvalidName(
                 f"{self.module} error: Invalid output table name {given}: there is no schema to create it in.",
                 hint="Create the schema, or put an existing one into the search_path.",
@@ -118,8 +118,9 @@ class Catalog:
         if not rows[0]["may_create"]:
             raise InsufficientPrivilege(
                 f"{self.module} error: permission denied to create '{given}' in schema {schema}.",
-                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote_identifier(schema or '')} to you.",
+                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote_identifier(schema)} to you.",
             )
+        return schema
 
     def _made(self, given: str, found: Row) -> Relation:
         return Relation(

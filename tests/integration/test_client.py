@@ -1,0 +1,272 @@
+"""The Python client against a real server: calls, messages, cancels, and runs seen while they go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from itertools import product
+from typing import Any, Protocol, get_type_hints
+
+import psycopg2
+import pytest
+import sqlalchemy as sa
+
+import cerebro_db
+from cerebro_db import arguments, digits, errors, tables
+from cerebro_db.driver import Caller, engine_for
+from cerebro_db.watch import watch
+
+PATIENCE = 60.0
+LOCK = 4711
+COMPILE_GRID = {"loss": ["categorical_crossentropy"], "metrics": [["accuracy"]]}
+FUNCTIONS = {
+    "training_preprocessor_dl": arguments.PackOptions,
+    "validation_preprocessor_dl": arguments.PackValidationOptions,
+    "generate_model_configs": arguments.ConfigOptions,
+    "madlib_fit_multiple_model": arguments.FitOptions,
+    "madlib_evaluate": arguments.EvaluateOptions,
+    "madlib_predict": arguments.PredictOptions,
+}
+
+
+class Database(Protocol):
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def superuser_url(self) -> str: ...
+
+
+@pytest.fixture
+def session(database: Database) -> Iterator[cerebro_db.Session]:
+    with cerebro_db.connect(database.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def packed(session: cerebro_db.Session) -> cerebro_db.Session:
+    """A session with 60 packed images and two configurations of one small model."""
+    with session.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE images (id integer, pixels real[], digit integer)")
+        rows = [dict(zip(("id", "pixels", "digit"), row, strict=True)) for row in digits.rows()[:60]]
+        connection.execute(sa.text("INSERT INTO images VALUES (:id, :pixels, :digit)"), rows)
+    session.load_model(digits.architectures()["mlp"], "models", name="mlp")
+    session.pack("images", "images_packed", "digit", "pixels", normalizing_const=16, n_segments=2, seed=1)
+    session.configs(
+        "models",
+        "configs",
+        [1],
+        {**COMPILE_GRID, "optimizer": ["Adam"], "lr": [0.01, 0.1]},
+        {"batch_size": [8]},
+    )
+    return session
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("run", tables.Run),
+        ("progress", tables.Progress),
+        ("leaderboard", tables.Standing),
+        ("learning_curve", tables.Point),
+        ("timeline", tables.Span),
+        ("visit", tables.Visit),
+    ],
+)
+def test_records_have_the_columns_of_their_relations(
+    superuser: psycopg2.extensions.connection, name: str, record: type[Any]
+) -> None:
+    with superuser.cursor() as cursor:
+        cursor.execute("SELECT * FROM cerebro." + name + " LIMIT 0")
+        assert cursor.description is not None
+        columns = {column.name for column in cursor.description}
+    assert {field.name for field in fields(record)} <= columns
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_options_are_arguments_of_the_functions(superuser: psycopg2.extensions.connection, name: str) -> None:
+    with superuser.cursor() as cursor:
+        cursor.execute("SELECT proargnames FROM pg_proc WHERE proname = %s", (name,))
+        signatures = cursor.fetchall()
+    assert signatures
+    for (names,) in signatures:
+        assert set(get_type_hints(FUNCTIONS[name])) <= set(names)
+
+
+def test_the_functions_are_found_in_the_extension_s_schema(database: Database) -> None:
+    with psycopg2.connect(database.superuser_url) as superuser, superuser.cursor() as cursor:
+        cursor.execute('DROP EXTENSION cerebro_db; CREATE SCHEMA "Model Lab";')
+        cursor.execute('CREATE EXTENSION cerebro_db SCHEMA "Model Lab"')
+    superuser.close()
+    with cerebro_db.connect(database.superuser_url) as session:
+        assert session.schema == "Model Lab"
+        session.load_model(digits.architectures()["mlp"], '"Model Lab".models')
+
+
+def test_a_database_without_the_extension_is_told_so(database: Database) -> None:
+    elsewhere = sa.make_url(database.superuser_url).set(database="template1")
+    with cerebro_db.connect(elsewhere) as session, pytest.raises(errors.ObjectNotReady) as caught:
+        session.load_model({}, "models")
+    assert "CREATE EXTENSION" in str(caught.value.hint)
+
+
+def test_a_refusal_has_its_class_message_and_hint(packed: cerebro_db.Session) -> None:
+    with pytest.raises(errors.DuplicateTable) as caught:
+        packed.pack("images", "images_packed", "digit", "pixels")
+    assert caught.value.message.startswith("training_preprocessor_dl")
+    assert "images_packed" in caught.value.message
+    assert caught.value.hint
+    with pytest.raises(errors.UndefinedTable):
+        packed.fit("nowhere", "model", "configs", 1)
+    assert packed.runs() == [], "a wrong call leaves no run"
+
+
+def test_a_fit_and_its_run_agree(packed: cerebro_db.Session, capsys: pytest.CaptureFixture[str]) -> None:
+    notices: list[str] = []
+    run_id = packed.fit(
+        "images_packed",
+        "model",
+        "configs",
+        2,
+        notices.append,
+        validation_table="images_packed",
+        metrics_compute_frequency=1,
+        name="two epochs",
+    )
+    assert any(str(run_id) in notice for notice in notices)
+    assert packed.current_run() == run_id
+    (run,) = packed.runs()
+    assert (run.run_id, run.name, run.status, run.epochs) == (run_id, "two epochs", "completed", 2)
+
+    progress = packed.progress(run_id)
+    assert (progress.status, progress.epoch) == ("completed", 2)
+    assert progress.visits_done == progress.visits_total == 8
+
+    visits = Counter((visit.mst_key, visit.epoch, visit.segment_id) for visit in packed.visits(run_id))
+    configs = [standing.mst_key for standing in packed.leaderboard(run_id)]
+    assert visits == Counter(product(configs, (1, 2), run.segments))
+
+    newest = {
+        point.mst_key: point.value
+        for point in packed.learning_curve(run_id)
+        if (point.epoch, point.dataset, point.name) == (2, "validation", "accuracy")
+    }
+    assert {standing.mst_key: standing.value for standing in packed.leaderboard(run_id)} == newest
+    assert Counter(span.kind for span in packed.timeline(run_id))["train"] == 8
+
+    assert watch(packed.engine.url.render_as_string(hide_password=False), run_id) == 0
+    told = capsys.readouterr().out
+    assert "completed" in told and "validation accuracy" in told
+
+    best = packed.leaderboard(run_id)[0].mst_key
+    packed.evaluate("model", "images_packed", "evaluation", mst_key=best)
+    packed.predict("model", "images", "id", "pixels", "prediction", pred_type="response", mst_key=best)
+    with packed.engine.connect() as connection:
+        metric = connection.exec_driver_sql("SELECT metric FROM evaluation").scalar_one()
+        right = connection.exec_driver_sql(
+            "SELECT avg((class_value = digit::text)::int) FROM prediction JOIN images USING (id)"
+        ).scalar_one()
+    assert metric == pytest.approx(newest[best])
+    assert float(right) == pytest.approx(newest[best], abs=1e-6)
+
+
+def test_a_run_that_is_not_there_is_an_error(session: cerebro_db.Session) -> None:
+    with pytest.raises(errors.UndefinedObject) as caught:
+        session.progress(12345)
+    assert "12345" in caught.value.message
+    assert session.leaderboard(12345) == []
+
+
+@pytest.fixture
+def caller(session: cerebro_db.Session) -> Iterator[Caller]:
+    """A caller in a database with a function that speaks and then waits for a lock, or for its cancel."""
+    with session.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION wait_for_lock(number bigint) RETURNS text LANGUAGE plpgsql AS"
+            " $$BEGIN RAISE INFO 'waiting' USING hint = 'unlock';"
+            " PERFORM pg_advisory_xact_lock(number); RETURN 'locked'; END$$"
+        )
+    opened = Caller(session.engine)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def locked(connection: psycopg2.extensions.connection) -> psycopg2.extensions.connection:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+    return connection
+
+
+def unlock(connection: psycopg2.extensions.connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def when_waiting(url: str, pid: Callable[[], int | None], act: Callable[[], object]) -> threading.Thread:
+    """Acts, in a thread, as soon as that process of the server waits for a lock."""
+
+    def follow() -> None:
+        engine = engine_for(url)
+        query = sa.text("SELECT FROM pg_locks WHERE pid = :pid AND NOT granted")
+        until = time.monotonic() + PATIENCE
+        with engine.connect() as connection:
+            while connection.execute(query, {"pid": pid()}).first() is None and time.monotonic() < until:
+                connection.rollback()
+                time.sleep(0.01)
+        engine.dispose()
+        act()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    return thread
+
+
+def test_messages_come_while_the_call_goes_on(caller: Caller, locked: psycopg2.extensions.connection) -> None:
+    """The call can end only because its message is answered."""
+    received: list[str] = []
+
+    def answer(message: str) -> None:
+        received.append(message)
+        unlock(locked)
+
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}, answer) == [("locked",)]
+    assert received == ["INFO:  waiting\nHINT:  unlock"]
+
+
+def test_another_thread_can_cancel(
+    database: Database, caller: Caller, locked: psycopg2.extensions.connection
+) -> None:
+    refused: list[errors.CerebroError] = []
+
+    def call_and_cancel() -> None:
+        try:
+            caller.call(("public", "wait_for_lock"), {"number": LOCK})
+        except errors.ObjectNotReady as error:
+            refused.append(error)
+        caller.cancel()
+
+    thread = when_waiting(database.url, lambda: caller.pid, call_and_cancel)
+    with pytest.raises(errors.CerebroError) as caught:
+        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+    thread.join()
+    assert refused, "one call at a time"
+    assert caught.value.sqlstate == "57014"
+    unlock(locked)
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+
+
+def test_ctrl_c_cancels_the_statement(
+    database: Database, caller: Caller, locked: psycopg2.extensions.connection
+) -> None:
+    thread = when_waiting(database.url, lambda: caller.pid, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+    thread.join()
+    unlock(locked)
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"

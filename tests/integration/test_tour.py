@@ -1,0 +1,56 @@
+"""The scripts that a user of psql reads first: they run, and what the README shows is what they print."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Protocol
+
+import psycopg2
+
+SCRIPTS = Path(__file__).parents[1] / "sql"
+
+
+class Database(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
+def psql(url: str, script: str) -> str:
+    """What the script prints; messages of the server, which tell times, are not part of it."""
+    command = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file"]
+    command += [str(SCRIPTS / script), url]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_tour_prints_what_the_readme_shows(database: Database) -> None:
+    assert psql(database.url, "tour.sql") == (SCRIPTS / "tour.out").read_text()
+
+
+def test_a_madlib_user_s_workflow_on_iris(
+    database: Database, connection: psycopg2.extensions.connection
+) -> None:
+    psql(database.url, "iris.sql")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*), count(model_weights) FROM iris_model")
+        assert cursor.fetchone() == (12, 12)
+        cursor.execute("SELECT count(*), min(array_length(validation_loss, 1)) FROM iris_model_info")
+        assert cursor.fetchone() == (12, 2), "metrics after epochs 5 and 10"
+        cursor.execute("SELECT metrics_iters, num_classes FROM iris_model_summary")
+        assert cursor.fetchone() == ([5, 10], [3])
+        cursor.execute(
+            "SELECT e.metric = i.validation_metrics_final, e.metric FROM iris_evaluation e, iris_model_info i"
+            " ORDER BY i.validation_loss_final, i.mst_key LIMIT 1"
+        )
+        same, metric = cursor.fetchone() or (None, 0.0)
+        assert same
+        cursor.execute(
+            "SELECT count(*), avg((class_value = species)::int)"
+            " FROM iris_prediction JOIN iris_test USING (id)"
+        )
+        count, right = cursor.fetchone() or (0, 0)
+    assert count == 30
+    assert abs(float(right) - metric) < 1e-6, "predictions and evaluation come from the same model"
+    assert metric > 0.8

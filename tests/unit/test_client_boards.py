@@ -1,0 +1,115 @@
+"""What a run looks like on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from io import StringIO
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cerebro_db.boards import distinctions, leaderboard_table, newest_losses, progress_line, split_settings
+from cerebro_db.tables import Point, Progress, Standing
+from cerebro_db.watch import landmark
+
+NAMES = st.sampled_from(["lr", "momentum", "batch_size", "epochs", "loss"])
+SCALARS = st.one_of(st.integers(0, 99).map(str), st.sampled_from(["'a,b'", '"(,"', "None", "True"]))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]"),
+        st.lists(inner, max_size=3).map(lambda items: f"Adam({','.join(items)})"),
+    ),
+    max_leaves=6,
+)
+SETTINGS = st.tuples(NAMES, VALUES).map("=".join)
+MOMENT = datetime(2030, 1, 1, tzinfo=timezone.utc)
+PROGRESS = Progress(
+    run_id=3,
+    name=None,
+    owner="ann",
+    status="running",
+    epoch=1,
+    epochs=5,
+    visits_done=0,
+    visits_total=80,
+    configs_running=4,
+    configs_failed=0,
+    best_mst_key=None,
+    best_value=None,
+    elapsed=timedelta(seconds=1),
+    eta=None,
+)
+
+
+def standing(mst_key: int, rank: int, value: float | None, status: str = "completed") -> Standing:
+    return Standing(
+        run_id=3,
+        rank=rank,
+        mst_key=mst_key,
+        params={"model_id": mst_key, "fit_params": "epochs=1"},
+        epochs=2,
+        status=status,
+        dataset="validation",
+        metric="accuracy",
+        value=value,
+        training_time=timedelta(seconds=1.25),
+        reason=None,
+    )
+
+
+def loss(mst_key: int, epoch: int, value: float | None) -> Point:
+    return Point(
+        run_id=3, mst_key=mst_key, epoch=epoch, dataset="validation", name="loss", value=value, time=MOMENT
+    )
+
+
+@given(st.lists(SETTINGS, max_size=6))
+def test_settings_that_were_joined_are_split_again(settings: list[str]) -> None:
+    assert split_settings(", ".join(settings)) == settings
+
+
+@given(st.lists(st.lists(SETTINGS, max_size=4, unique=True), min_size=2, max_size=5))
+def test_configs_are_told_by_what_not_all_of_them_share(configs: list[list[str]]) -> None:
+    params = [{"fit_params": ",".join(settings)} for settings in configs]
+    plain = [[setting.replace("'", "") for setting in settings] for settings in configs]
+    shared = set.intersection(*map(set, plain))
+    for settings, text in zip(plain, distinctions(params), strict=True):
+        assert text == ", ".join(setting for setting in settings if setting not in shared)
+
+
+def test_a_single_config_is_told_by_everything() -> None:
+    assert distinctions([{"model_id": 1, "fit_params": "epochs=1"}]) == ["model_id=1, epochs=1"]
+    assert distinctions([]) == []
+
+
+def test_the_newest_loss_that_was_computed_counts() -> None:
+    points = [loss(1, 2, 0.5), loss(1, 1, 0.9), loss(1, 3, None)]
+    of_training = replace(loss(2, 1, 0.1), dataset="training")
+    assert newest_losses([*points, of_training], "validation") == {1: 0.5}
+
+
+def test_a_leaderboard_shows_rank_config_metric_loss_and_seconds() -> None:
+    console = Console(width=100, record=True, file=StringIO())
+    board = [standing(7, 1, 0.98765), standing(4, 2, None, status="failed")]
+    console.print(leaderboard_table(board, [loss(7, 2, 0.12345)]))
+    lines = [line.split() for line in console.export_text().splitlines() if line.strip()]
+    assert lines[0] == ["rank", "mst_key", "params", "validation", "accuracy", "loss", "seconds"]
+    assert lines[2] == ["1", "7", "model_id=7", "0.9877", "0.1235", "1.2"]
+    assert lines[3] == ["2", "4", "model_id=4", "failed", "1.2"]
+
+
+def test_a_line_of_progress_says_only_what_is_known() -> None:
+    assert progress_line(PROGRESS) == ("run 3 running, epoch 1 of 5, visit 0 of 80, elapsed 0:00:01, eta ?")
+    ended = replace(PROGRESS, status="completed", epoch=5, visits_done=80, best_mst_key=7, best_value=0.9)
+    assert progress_line(ended) == (
+        "run 3 completed, epoch 5 of 5, visit 80 of 80, elapsed 0:00:01, best: mst_key=7 0.9000"
+    )
+
+
+@given(st.integers(1, 500))
+def test_a_run_has_a_bounded_number_of_lines(total: int) -> None:
+    marks = {landmark(replace(PROGRESS, visits_done=done, visits_total=total)) for done in range(total + 1)}
+    assert len(marks) <= 21

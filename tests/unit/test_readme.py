@@ -1,0 +1,21 @@
+"""README.md cannot drift from what was run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_tour_in_the_readme_is_the_golden_file() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = re.search(r"<!-- tour: begin .*?-->\n```sql\n(.*?)```\n<!-- tour: end -->", readme, re.DOTALL)
+    assert shown is not None
+    assert shown.group(1) == (ROOT / "tests" / "sql" / "tour.out").read_text()
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
