@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
 from cerebro_plpy.queries import sql
 
+TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 SAFE_PATH = "pg_catalog, pg_temp"
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -57,7 +58,18 @@ class Database:
             result = self._plpy.execute(plan, list(values))
         else:
             result = self._plpy.execute(statement)
-        return list(result) if result.nrows() and result.colnames() else []
+        return list(result)
+
+    def guarded_rows(self, statement: str, *values: object) -> list[Row]:
+        """Like `rows`; what a trainer was the reason of, is raised as our own error and can be handled."""
+        try:
+            return self.rows(statement, *values)
+        except self._plpy.SPIError as error:
+            code, detail, hint = error.spidata[:3]
+            kind = by_sqlstate(sqlstate_of(code))
+            if kind not in TRAINER_ERRORS:
+                raise
+            raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
 
     def row(self, statement: str, *values: object) -> Row:
         """The first row of a statement that returns at least one."""
@@ -105,6 +117,15 @@ class Database:
         self.value("SELECT pg_catalog.set_config('search_path', %s, true)", path)
         yield
         self.value("SELECT pg_catalog.set_config('search_path', %s, true)", before)
+
+
+def sqlstate_of(code: int) -> str:
+    """The five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
+
+    >>> sqlstate_of(67371461)
+    '57014'
+    """
+    return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
 
 
 def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:

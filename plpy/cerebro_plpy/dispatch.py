@@ -76,9 +76,7 @@ class Dispatcher(Generic[T]):
     def wait(self) -> list[Outcome[T]]:
         """Outcomes of steps that ended, at least one when any are under way."""
         while self._tasks and not self._ended:
-            for worker in list(self._tasks):
-                self._move(worker)
-            if not self._ended:
+            if not any([self._move(worker) for worker in list(self._tasks)]):
                 self._sleep()
         ended, self._ended = self._ended, []
         return ended
@@ -90,16 +88,19 @@ class Dispatcher(Generic[T]):
         if not any(select.select(waiting(READ), waiting(WRITE), [], POLL_SECONDS)):
             self._check()
 
-    def _move(self, worker: int) -> None:
+    def _move(self, worker: int) -> bool:
+        """Take the answer of a worker's statement and send its next one; False while there is no answer."""
         session, steps = self._tasks[worker]
         try:
             self._wanted[worker] = session.wants()
             if self._wanted[worker] != DONE:
-                return
+                return False
             rows = session.result()
         except CerebroError as error:
-            return self._fail(worker, error)
-        self._advance(worker, lambda: steps.send(rows))
+            self._fail(worker, error)
+        else:
+            self._advance(worker, lambda: steps.send(rows))
+        return True
 
     def _fail(self, worker: int, error: CerebroError) -> None:
         _, steps = self._tasks[worker]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from cerebro_plpy import outputs, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation
 from cerebro_plpy.db import Database
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.packed import read_packed
@@ -21,6 +21,7 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest, Relation, RunResult, StoredModel
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.selection import architecture_table, read_configs
+from cerebro_plpy.warm import existing_output, warm_states
 from cerebro_plpy.workplace import Workplace, check_positive, check_transaction, opened
 
 MODULE = "madlib_keras_fit_multiple"
@@ -52,10 +53,13 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
     check_transaction(db, MODULE)
     epochs, frequency, schedule = check_arguments(arguments)
     catalog = Catalog(db, MODULE)
-    output = catalog.output(arguments.model_output_table, outputs.SUFFIXES)
-    relations = find_inputs(catalog, arguments)
+    before = existing_output(catalog, arguments.model_output_table) if arguments.warm_start else {}
+    output = before[""] if before else catalog.output(arguments.model_output_table, outputs.SUFFIXES)
+    relations = {**find_inputs(catalog, arguments), **before}
     with opened(db, session, relations.values(), arguments.workers) as place:
         request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
+        if before:
+            request = replace(request, warm_states=warm_states(place.reader, before, request.configs))
         result = train(db, place, request)
     outputs.write(db, request, output, result, version)
     return result.run_id
@@ -81,11 +85,6 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
     check_positive(MODULE, "workers", given.workers)
     if given.use_gpus and not resources.gpus():
         raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to train on the processor.")
-    if given.warm_start:
-        raise FeatureNotSupported(
-            f"{MODULE} error: warm_start is not available yet.",
-            hint="Load the trained weights with load_keras_model() and train from there.",
-        )
     return given.num_iterations, frequency or given.num_iterations, schedule
 
 

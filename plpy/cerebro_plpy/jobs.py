@@ -43,9 +43,9 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
     seed = config_seed(request.seed, config.mst_key)
     key = state_key(run_id, config.mst_key, 0)
-    if config.mst_key in request.warm_states:
-        text = sql("visit.warm_source", state=request.warm_states[config.mst_key])
-        return StateSource("chunks", key, seed, text, (config.mst_key,))
+    warm = request.warm_states.get(config.mst_key)
+    if warm:
+        return StateSource(warm.source, key, seed, warm.sql, warm.values)
     if request.architectures[config.model_id].has_weights:
         text = sql("visit.weights_source", table=request.architecture_table.quoted)
         return StateSource("weights", key, seed, text, (config.model_id,))

@@ -21,7 +21,7 @@ class LocalSession:
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""
-        self._rows = [tuple(row.values()) for row in self._db.rows(statement, *values)]
+        self._rows = [tuple(row.values()) for row in self._db.guarded_rows(statement, *values)]
 
     def wants(self) -> int:
         """Nothing is ever under way."""

@@ -21,12 +21,13 @@ LARGEST_FIELD = 512 << 20
 
 
 def write(db: Database, request: FitRequest, output: Relation, result: RunResult, version: str) -> None:
-    """Create and fill the four tables. They belong to the caller and appear when the caller commits."""
+    """Create and fill the four tables, which appear when the caller commits; a warm start empties and refills them."""
     made = {suffix: quoted(output.schema, output.name + suffix) for suffix in ("", *SUFFIXES)}
-    db.rows(sql("output.models", output=made[""]))
-    db.rows(sql("output.info", output=made["_info"]))
-    db.rows(sql("output.states", output=made["_state"]))
-    db.rows(sql("output.states_external", output=made["_state"]))
+    if request.spec["warm_start"]:
+        for table in made.values():
+            db.rows(sql("warm.empty", table=table))
+    else:
+        _create(db, made, request.source)
     for config in request.configs:
         state = result.states.get(config.mst_key)
         size = _write_model(db, request, made, config, state)
@@ -34,6 +35,14 @@ def write(db: Database, request: FitRequest, output: Relation, result: RunResult
         if state:
             db.rows(sql("output.add_state", output=made["_state"], state=state), config.mst_key)
     _write_summary(db, request, made["_summary"], output, result, version)
+
+
+def _create(db: Database, made: dict[str, str], source: PackedTable) -> None:
+    db.rows(sql("output.models", output=made[""]))
+    db.rows(sql("output.info", output=made["_info"]))
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns_of(source)[0]))
+    db.rows(sql("output.states", output=made["_state"]))
+    db.rows(sql("output.states_external", output=made["_state"]))
 
 
 def _write_model(db: Database, request: FitRequest, made: dict[str, str], config: Config, state: str | None) -> float | None:
@@ -90,8 +99,7 @@ def _write_summary(
     db: Database, request: FitRequest, table: str, output: Relation, result: RunResult, version: str
 ) -> None:
     source, spec = request.source, request.spec
-    class_columns, class_values = class_columns_of(source)
-    db.rows(sql("output.summary", output=table, class_columns=class_columns))
+    _, class_values = class_columns_of(source)
     db.rows(
         sql("output.add_summary", output=table, class_values=class_values),
         source.relation.given, request.validation.relation.given if request.validation else None,

@@ -75,6 +75,15 @@ class Config:
 
 
 @dataclass(frozen=True)
+class WarmState:
+    """How an earlier state of a configuration is read: as `chunks` of a whole state or as flat `weights`."""
+
+    source: str
+    sql: str
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True)
 class FitRequest:
     """A call of fit whose arguments have been checked."""
 
@@ -89,7 +98,7 @@ class FitRequest:
     schedule: str
     workers: int
     gpus: int
-    warm_states: Mapping[int, str]
+    warm_states: Mapping[int, WarmState]
     name: str | None
     spec: Mapping[str, Any]
 

@@ -85,7 +85,9 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
 def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, PostgresPlatform]:
     worker = place.workers(1)[0]
     cache = settings.cache_bytes(place.settings, max(1, partitions))
-    return worker, PostgresPlatform(place.trainer_spec(1, gpu="0" if gpu else "-1"), cache)
+    # As many threads as in a fit of the usual size, so that its trainers can be used again.
+    spec = place.trainer_spec(resources.parallel_trainers(), gpu="0" if gpu else "-1")
+    return worker, PostgresPlatform(spec, cache)
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:

@@ -154,6 +154,11 @@ class WorkerSession:
                 raise ConnectionFailure("the server did not answer while a run was ended")
 
         self._check = check
+        if self._busy:
+            try:
+                self._settle(deadline)
+            except CerebroError:
+                pass  # it was cut off by the cancel; what follows is a statement of its own
 
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""

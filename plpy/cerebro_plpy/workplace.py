@@ -31,38 +31,39 @@ class Workplace:
         self.db = db
         self.settings = chosen
         self.local = local
-        self._pool: list[WorkerSession] = session.setdefault(POOL, [])
+        # The control session has no trainer: it must not be given to a worker while those with one wait.
+        self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {"control": [], "worker": []})
         self._who = identity(db, chosen.worker_conninfo)
-        self._open: list[WorkerSession] = []
-        self.control = self._take()
+        self._open: list[tuple[str, WorkerSession]] = []
+        self.control = self._take("control")
         self.reader: Session = LocalSession(db) if local else self.control
 
-    def _take(self) -> WorkerSession:
-        while self._pool:
-            session = self._pool.pop()
+    def _take(self, role: str) -> WorkerSession:
+        while self._pool[role]:
+            session = self._pool[role].pop()
             try:
                 if session.who == self._who:
                     session.run(sql("session.busy"))
-                    self._open.append(session)
+                    self._open.append((role, session))
                     return session
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
-        session = WorkerSession(self._who, "cerebro_db", self.db.check_interrupts)
-        self._open.append(session)
+        session = WorkerSession(self._who, f"cerebro_db {role}", self.db.check_interrupts)
+        self._open.append((role, session))
         return session
 
     def workers(self, count: int) -> list[Worker]:
         """That many workers; one, in the caller's session, where the tables are visible only there."""
         if self.local:
             return [Worker(0, LocalSession(self.db))]
-        return [Worker(number, self._take()) for number in range(count)]
+        return [Worker(number, self._take("worker")) for number in range(count)]
 
     def reopen(self, worker: Worker) -> None:
         """Give a worker a new session, after the server ended the one it had."""
         worker.session.close()
-        self._open = [s for s in self._open if s is not worker.session]
-        worker.session = self._take()
+        self._open = [(role, session) for role, session in self._open if session is not worker.session]
+        worker.session = self._take("worker")
 
     def trainer_spec(self, trainers: int, gpu: str = "-1") -> TrainerSpec:
         """How each of several trainers is started; they share the machine's cores."""
@@ -73,12 +74,12 @@ class Workplace:
 
     def close(self, keep: bool) -> None:
         """End the sessions, or let them wait for the next call."""
-        for session in self._open:
+        for role, session in self._open:
             if not keep or self.settings.trainer_idle_seconds == 0:
                 session.close()
                 continue
             session.run(sql("session.idle"), (f"{self.settings.trainer_idle_seconds}s",))
-            self._pool.append(session)
+            self._pool[role].append(session)
         self._open = []
 
     def give_up(self) -> None:
@@ -101,8 +102,9 @@ def opened(
         )
     if held:
         db.notice(
-            f"working in this session alone, with one trainer: {', '.join(held)} is temporary, or changed or locked in"
-            " this transaction. COMMIT first to train in parallel and to keep the states if this transaction is rolled back."
+            f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
+            " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep what was"
+            " trained if this transaction is rolled back."
         )
     place = Workplace(db, session, chosen, bool(held))
     try:

@@ -33,7 +33,8 @@ class Trainer:
         self._datasets: dict[str, Dataset] = {}
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
         self._deferred: TrainerError | None = None
-        self._commands = {"open": Command(self._open, replies=False), "buffer": Command(self._buffer, replies=False),
+        self._commands = {"reset": Command(self._reset, replies=False),
+                          "open": Command(self._open, replies=False), "buffer": Command(self._buffer, replies=False),
                           "close": Command(self._close), "pack": Command(self._pack)}
         if self._work is not None:
             self._commands |= {
@@ -78,6 +79,13 @@ class Trainer:
         self._deferred = error
         if self._work is not None:
             self._work.abandon()
+
+    def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        """Forget data and state, for another call begins in the same session; programs are kept."""
+        self._datasets.clear()
+        if self._work is not None:
+            self._work.reset()
+        return ()
 
     def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         self._datasets[text(header, "dataset")] = Dataset(integer(header, "cache_bytes", minimum=0))

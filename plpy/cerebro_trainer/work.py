@@ -115,6 +115,11 @@ class Work:
         if self._job is not None:
             self._job = self._held = None
 
+    def reset(self) -> None:
+        """Drop the state that is held, and all that belongs to it."""
+        self._chunks = []
+        self._job = self._held = None
+
     def _open_job(self) -> Job:
         if self._job is None:
             raise RequestError("no job is open", sqlstate="55000")

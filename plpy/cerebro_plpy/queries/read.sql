@@ -42,11 +42,11 @@ SELECT pg_catalog.to_json(s) FROM {table} s LIMIT 1
 SELECT DISTINCT t.{key}::integer FROM {table} t ORDER BY 1
 
 -- name: packed_buffers
-SELECT count(*), count(DISTINCT t.buffer_id) FROM {table} t
+SELECT count(*) AS rows, count(DISTINCT t.buffer_id) AS ids FROM {table} t
 
 -- name: packed_rows
 -- The shapes of all buffers but for their number of rows, and how many bytes an element of a target takes.
-SELECT DISTINCT pg_catalog.json_build_array({shapes})::text, pg_catalog.json_build_array({sizes})::text FROM {table} t
+SELECT DISTINCT pg_catalog.json_build_array({shapes})::text AS shapes, pg_catalog.json_build_array({sizes})::text AS sizes FROM {table} t
 
 -- name: packed_total
 SELECT coalesce(sum(t.{shape}[1]), 0)::bigint FROM {table} t
@@ -58,7 +58,7 @@ SELECT t.mst_key::integer, t.model_id::integer, t.compile_params::text, t.fit_pa
 SELECT s.model_arch_table::text FROM {table} s LIMIT 1
 
 -- name: architectures
-SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
+SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL AS has_weights FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
 
 -- name: class_values
 SELECT s.{column}::text[] FROM {table} s LIMIT 1

@@ -27,9 +27,6 @@ SELECT count(cerebro.state_add(s.chunk)) FROM ({source}) s
 -- name: state_source
 SELECT t.chunk FROM {state} t ORDER BY t.part OFFSET 0
 
--- name: warm_source
-SELECT t.chunk FROM {state} t WHERE t.mst_key = %s::integer ORDER BY t.part OFFSET 0
-
 -- name: weights_source
 SELECT t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 

@@ -1,0 +1,66 @@
+"""Warm start: configurations go on from the states in an existing model table, found by mst_key.
+
+Known keys go on, with their optimizer's state where the optimizer is of the same class; new keys start
+fresh; keys that the model selection table no longer has vanish from the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
+from cerebro_plpy.params import parse_compile_params
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, Relation, WarmState
+
+SUFFIXES = ("", "_info", "_summary", "_state")
+
+
+def existing_output(catalog: Catalog, given: str | None) -> dict[str, Relation]:
+    """The four output tables by suffix, which must exist and be the caller's to rewrite."""
+    output = catalog.relation(given, "model output")
+    found = {"": output}
+    for suffix in SUFFIXES[1:]:
+        companion = catalog.companion(output, suffix)
+        if companion is None:
+            raise UndefinedTable(
+                f"{catalog.module} error: table '{output.given}{suffix}' does not exist; warm_start goes on from the"
+                " output tables of an earlier call.",
+                hint="Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
+            )
+        found[suffix] = companion
+    for relation in found.values():
+        if not catalog.db.value(sql("warm.may_rewrite"), relation.oid):
+            raise InsufficientPrivilege(
+                f"{catalog.module} error: permission denied to rewrite table '{relation.name}'.",
+                hint="warm_start replaces the rows of the output tables: it takes SELECT, INSERT and DELETE on them.",
+            )
+    if {"mst_key", "part", "chunk"} - catalog.columns(found["_state"]).keys():
+        raise WrongObjectType(f"{catalog.module} error: table '{output.given}_state' holds no states of models.")
+    return found
+
+
+def warm_states(reader: Session, tables: Mapping[str, Relation], configs: Sequence[Config]) -> dict[int, WarmState]:
+    """Where each configuration that was trained before goes on; those that failed then start fresh."""
+    before: dict[int, str] = dict(reader.run(sql("warm.trained", info=tables["_info"].quoted, state=tables["_state"].quoted)))
+    states = {}
+    for config in configs:
+        if config.mst_key not in before:
+            continue
+        if same_optimizer(before[config.mst_key], config):
+            text = sql("warm.state", state=tables["_state"].quoted)
+            states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
+        else:
+            text = sql("score.weights", table=tables[""].quoted)
+            states[config.mst_key] = WarmState("weights", text, (config.mst_key,))
+    return states
+
+
+def same_optimizer(compile_text: str, config: Config) -> bool:
+    """Whether the optimizer's variables of then fit the optimizer of now."""
+    try:
+        return parse_compile_params(compile_text).optimizer.class_name == config.compile.optimizer.class_name
+    except CerebroError:
+        return False

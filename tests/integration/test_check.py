@@ -1,0 +1,71 @@
+"""`cerebro-db check` on a server that is whole, and on servers of which one part is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from psycopg2.extensions import connection as Connection
+
+
+def check(url: str) -> tuple[int, dict[str, str]]:
+    """The exit status, and the state of each step that was taken."""
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", url]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stdout.splitlines() if line[0] != " "]
+    states = {line[5:].partition(":")[0].strip(): line[:5].strip() for line in lines}
+    return done.returncode, states
+
+
+def execute(connection: Connection, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def test_a_whole_server(database: Any) -> None:
+    status, states = check(database.url)
+    assert status == 0
+    assert states == dict.fromkeys(("server", "extension", "PL/Python", "trainer", "worker sessions"), "OK")
+
+
+def test_a_superuser_is_told_more(database: Any) -> None:
+    status, states = check(database.superuser_url)
+    assert status == 0
+    assert states["out of memory"] in ("OK", "WARN")
+
+
+def test_no_server() -> None:
+    assert check("postgresql:///x?host=/nowhere") == (1, {"server": "FAIL"})
+
+
+def test_no_extension(database: Any, superuser: Connection) -> None:
+    execute(superuser, "DROP EXTENSION cerebro_db CASCADE")
+    assert check(database.url) == (1, {"server": "OK", "extension": "FAIL"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "step"),
+    [
+        ("trainer_python", "/nowhere/python", "trainer"),
+        ("trainer_python", "/usr/bin/false", "trainer"),
+        ("worker_conninfo", "host=/nowhere", "worker sessions"),
+        ("worker_conninfo", "no conninfo", "worker sessions"),
+    ],
+)
+def test_a_wrong_setting(database: Any, superuser: Connection, setting: str, value: str, step: str) -> None:
+    execute(superuser, f"UPDATE cerebro.setting SET value = '{value}' WHERE name = '{setting}'")
+    status, states = check(database.url)
+    assert status == 1
+    assert [name for name, state in states.items() if state == "FAIL"] == [step]
+
+
+def test_how_to_let_workers_in(database: Any, superuser: Connection) -> None:
+    """The lines to add name the role and the database."""
+    execute(superuser, "UPDATE cerebro.setting SET value = 'host=/nowhere' WHERE name = 'worker_conninfo'")
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check", database.url]
+    told = subprocess.run(command, cwd="/", capture_output=True, text=True).stdout
+    assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
+    assert 'cerebro  postgres   "cerebro"' in told
