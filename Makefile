@@ -34,24 +34,26 @@ help: ## say what can be made
 all: $(BUILT) ## build the extension script and the upgrade scripts into build/
 
 build:
-	mkdir -p build
+	@mkdir -p build
 
 build/VERSION: $(EXTENSION).control | build
-	echo $(VERSION) > $@
+	@echo $(VERSION) > $@
 
 build/$(EXTENSION).control: $(EXTENSION).control | build
-	cp $< $@
+	@cp $< $@
 
 $(SCRIPT): $(TABLES) $(FUNCTIONS) $(EXTENSION).control | build
 	@rm -f build/$(EXTENSION)--*.sql
-	printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit' > $@
-	cat $(TABLES) $(FUNCTIONS) >> $@
+	@echo "Building $@"
+	@printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit' > $@
+	@cat $(TABLES) $(FUNCTIONS) >> $@
 
 # From any older version straight to this one: the table changes since then in order, then every function again,
 # so that no function is ever created against the tables of a version in between.
 $(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $(SCRIPT)
-	printf '%s\n' '\echo Use "ALTER EXTENSION $(EXTENSION) UPDATE" to load this file. \quit' > $@
-	cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
+	@echo "Building $@"
+	@printf '%s\n' '\echo Use "ALTER EXTENSION $(EXTENSION) UPDATE" to load this file. \quit' > $@
+	@cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
 
 install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
 	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
@@ -97,21 +99,25 @@ bootstrap:
 	@.ci/bootstrap
 
 $(MADE):
-	.ci/venv $(PYTHON)
-	touch $@
+	@echo "Making the virtual environment .venv with $(PYTHON)"
+	@.ci/venv $(PYTHON)
+	@touch $@
 
 .venv/runtime: pyproject.toml $(MADE) | $(BUILT)
-	rm -rf build/lib
-	$(PIP) install --no-build-isolation ".[tensorflow,demo]"
-	touch $@
+	@echo "Installing TensorFlow, Keras and what else is needed; the first time this downloads some 300 MB"
+	@rm -rf build/lib
+	@$(PIP) install --no-build-isolation ".[tensorflow,demo]"
+	@touch $@
 
 .venv/dev: .venv/runtime | $(BUILT)
-	rm -rf build/lib
-	$(PIP) install --no-build-isolation ".[tensorflow,demo,dev]"
-	touch $@
+	@echo "Installing pytest, ruff and mypy"
+	@rm -rf build/lib
+	@$(PIP) install --no-build-isolation ".[tensorflow,demo,dev]"
+	@touch $@
 
 # Not an editable install: a trainer runs with `python -I`, and the user `postgres` may be unable to read the clone.
 .venv/package: .venv/runtime $(BUILT) $(SOURCES)
-	rm -rf build/lib
-	$(PIP) install --no-deps --no-build-isolation --force-reinstall .
-	touch $@
+	@echo "Installing the package into .venv"
+	@rm -rf build/lib
+	@$(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	@touch $@

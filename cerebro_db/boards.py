@@ -31,7 +31,8 @@ def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
 def _settings(params: Mapping[str, Any]) -> Iterator[str]:
     for key, value in params.items():
         if key.endswith("_params") and isinstance(value, str):
-            yield from (setting.replace("'", "") for setting in split_settings(value))
+            for setting in split_settings(value):
+                yield setting.replace("'", "").removeprefix("optimizer=")
         else:
             yield f"{key}={value}"
 

@@ -74,7 +74,8 @@ def open_database(connection: sa.Connection, database: str) -> None:
     """Lets the role work in a database that has the extension, or will have it."""
     for statement in (
         f'GRANT CREATE ON DATABASE "{database}" TO {ROLE}',
-        f'ALTER DATABASE "{database}" SET search_path = "$user", public, {SCHEMA}',
+        # Without "$user": there is a schema of the role's name, and it is the extension's.
+        f'ALTER DATABASE "{database}" SET search_path = public, {SCHEMA}',
         f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
         f"GRANT ALL ON SCHEMA public TO {ROLE}",
     ):

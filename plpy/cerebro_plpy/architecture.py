@@ -112,6 +112,8 @@ def _walk(value: object, place: str, found: set[str], depth: int) -> None:
             _check_object(value, place, found)
         for key, item in value.items():
             _walk(item, _place(key, place), found, depth + 1)
+        if place == "layer" and value.get("class_name") in MODELS:
+            check_sizes(value)
     elif isinstance(value, str):
         _check_name(value, place)
 
@@ -128,10 +130,10 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
         raise unreadable(f"class_name {name!r} is not text")
     if name == "function" and place == "activation" and isinstance(node.get("config"), str):
         return  # its name is checked where activations given by name are
-    if place == "layer" and module in OPERATION_MODULES:
+    if place == "layer" and isinstance(module, str) and module in OPERATION_MODULES:
         found.add(name)
         return
-    if module is not None and not _MODULE.fullmatch(str(module)):
+    if module is not None and not (isinstance(module, str) and _MODULE.fullmatch(module)):
         raise _refused(node, f"because its module {module!r} is not part of Keras")
     if node.get("registered_name") not in (None, name):
         raise _refused(node, f"because it is registered as {node['registered_name']!r}")
@@ -139,18 +141,16 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
         raise _refused(node, f"as {place}")
     if place in ("layer", "activation"):
         found.add(name)
-        _check_layer(node)
+        _refuse_stateful(node)
 
 
-def _check_layer(node: Node) -> None:
+def _refuse_stateful(node: Node) -> None:
     config = node.get("config")
     if isinstance(config, dict) and config.get("stateful") is True:
         raise FeatureNotSupported(
             f"{node['class_name']} with stateful=True is not supported",
             hint="Rows of a table have no order between batches: build the layer with stateful=False.",
         )
-    if node["class_name"] in MODELS:
-        check_sizes(node)
 
 
 def _check_name(name: str, place: str) -> None:

@@ -172,10 +172,13 @@ def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
     """The orchestrator with its workers."""
     workers = place.workers(request.workers)
     trainers = len(workers)
-    spec = place.trainer_spec(trainers, gpu="0" if request.gpus else "-1")
+    started = [
+        settings.TrainerRequest(trainers=trainers, gpu=number % request.gpus if request.gpus else None)
+        for number in range(trainers)
+    ]
     tables = 2 if request.validation else 1
     cache = settings.cache_bytes(place.settings, trainers * len(request.source.segments) * tables // trainers)
-    return Orchestrator(PostgresPlatform(spec, cache), request, workers, log)
+    return Orchestrator(PostgresPlatform(started, cache), request, workers, log)
 
 
 def announce(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
@@ -85,7 +86,11 @@ def _expression(source: str, text: str) -> ast.expr:
     if len(source) > MAX_LENGTH:
         raise InvalidText(f"parameter text is longer than {MAX_LENGTH} characters")
     try:
-        return ast.parse(source, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # about the user's text, such as an odd escape; nobody would see it
+            return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise InvalidText(f"invalid syntax in {shown(text)}", detail=error.msg) from error
     except (ValueError, MemoryError, RecursionError) as error:

@@ -11,7 +11,11 @@ from cerebro_plpy.errors import InvalidName
 MAX_BYTES = 63
 
 _IDENTIFIER = re.compile(
-    r"""\s*(?: "(?P<quoted>(?:[^"]|"")*)" | (?P<plain>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*) )\s*""",
+    r"""
+    [ \t\n\r\f\v]*
+    (?: "(?P<quoted>(?:[^"]|"")*)" | (?P<plain>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*) )
+    [ \t\n\r\f\v]*
+    """,
     re.VERBOSE,
 )
 
@@ -74,8 +78,9 @@ def _names(text: str, separator: str) -> Iterator[str]:
         rest = text[position : position + 1]
         if match is None or rest not in ("", separator):
             raise InvalidName(
-                f"{text!r} cannot be read as names separated by {separator!r}: stuck at {text[position:][:20]!r}",
+                f"{text!r} cannot be read as names separated by {separator!r}",
                 hint='Put a name with spaces, capitals or other signs in double quotes, such as "My column".',
+                detail=f"Reading stopped at {text[position:][:20]!r}.",
             )
         name = _unquoted(match)
         check_name(name)

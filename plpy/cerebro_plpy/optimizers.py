@@ -6,8 +6,9 @@ they are rewritten here, where the user can still be told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.keras_names import (
@@ -87,7 +88,7 @@ def _decayed(class_name: str, config: dict[str, object], decay: float) -> dict[s
     if isinstance(initial, dict):
         raise InvalidParameter(f"{class_name}: decay cannot be combined with a learning rate schedule")
     settings = {"initial_learning_rate": initial, "decay_steps": 1, "decay_rate": decay}
-    return {"learning_rate": _schedule({"class_name": "InverseTimeDecay", "config": settings})}
+    return {"learning_rate": _schedule("decay", {"class_name": "InverseTimeDecay", "config": settings})}
 
 
 def _checked(class_name: str, key: str, value: object) -> object:
@@ -107,23 +108,23 @@ def _checked(class_name: str, key: str, value: object) -> object:
 
 def _learning_rate(key: str, value: object) -> object:
     if isinstance(value, dict):
-        return _schedule(value)
+        return _schedule(key, value)
     rate = _number(key, value)
     if rate < 0:
         raise invalid_value(key, repr(value), "a number that is not negative, or a schedule")
     return rate
 
 
-def _schedule(value: dict[object, object]) -> dict[str, object]:
+def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
     class_name, config = value.get("class_name"), value.get("config")
-    if class_name not in SCHEDULES or not isinstance(config, dict):
+    if not isinstance(class_name, str) or class_name not in SCHEDULES or not isinstance(config, dict):
         known = ", ".join(sorted(SCHEDULES))
         expected = f"{{'class_name': one of {known}, 'config': {{...}}}}"
-        raise invalid_value("learning_rate", repr(value), expected)
-    unknown = [key for key in config if key not in SCHEDULES[str(class_name)]]
+        raise invalid_value(key, repr(value), expected)
+    unknown = [name for name in config if name not in SCHEDULES[class_name]]
     if unknown or not all(_is_plain(item) for item in config.values()):
-        accepted = ", ".join(sorted(SCHEDULES[str(class_name)]))
-        raise invalid_value("learning_rate", repr(value), f"{class_name} with numbers for {accepted}")
+        accepted = ", ".join(sorted(SCHEDULES[class_name]))
+        raise invalid_value(key, repr(value), f"{class_name} with numbers for {accepted}")
     return {
         "module": "keras.optimizers.schedules",
         "class_name": class_name,

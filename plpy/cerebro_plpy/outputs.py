@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerebro_plpy import weights
 from cerebro_plpy.catalog import quoted
 from cerebro_plpy.db import Database
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.packing import text_array
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, RunResult
+from cerebro_plpy.weights import Weights, read_weights
 
 SUFFIXES = ("_info", "_summary", "_state")
 # pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
@@ -47,24 +47,20 @@ def _create(db: Database, made: dict[str, str], source: PackedTable) -> None:
 
 def _write_model(db: Database, request: FitRequest, made: dict[str, str], config: Config, state: str | None) -> float | None:
     """One row with the flat weights of a configuration; their size in kilobytes."""
-    flat, size = read_weights(db, state) if state else (None, None)
-    if state and flat is None:
-        db.notice(f"mst_key={config.mst_key}: model_weights is NULL, because {size} bytes are more than a field can carry"
-                  " through pg_dump; the weights are in the state table.")  # fmt: skip
+    if state is None:
+        found = Weights(0, None)
+    else:
+        chunks = (row["chunk"] for row in db.stream(sql("output.read_state", state=state)))
+        found = read_weights(chunks, LARGEST_FIELD)
+        if found.flat is None:
+            db.notice(
+                f"mst_key={config.mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump"
+                " can carry in a field; the weights are in the state table."
+            )
     architecture = request.architectures[config.model_id].json
     key = request.source.segments[0]
-    db.rows(sql("output.add_model", output=made[""]), config.mst_key, flat, architecture, key)
-    return size / 1024 if size is not None else None
-
-
-def read_weights(db: Database, state: str) -> tuple[bytes | None, int]:
-    """The flat float32 weights in a state table, and their bytes; no weights where they are too large."""
-    data = bytearray()
-    for row in db.stream(sql("output.read_state", state=state)):
-        data += row["chunk"]
-    wanted = weights.tensors(data)
-    size = weights.elements(wanted) * 4
-    return (weights.flat_float32(bytes(data)) if size <= LARGEST_FIELD else None), size
+    db.rows(sql("output.add_model", output=made[""]), config.mst_key, found.flat, architecture, key)
+    return found.size / 1024 if state else None
 
 
 def _write_info(db: Database, table: str, config: Config, size: float | None, result: RunResult) -> None:

@@ -7,16 +7,16 @@ trainer; the new state with the log row that says which table holds it.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from cerebro_plpy.dispatch import Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
+from cerebro_plpy.settings import TrainerRequest
 
 T = TypeVar("T")
 
@@ -30,8 +30,9 @@ def job_result(rows: Rows) -> dict[str, Any]:
 class PostgresPlatform:
     """See `platform.Platform` for the laws."""
 
-    def __init__(self, spec: TrainerSpec, cache_bytes: int) -> None:
-        self._spec = spec
+    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int) -> None:
+        """`trainers` says how that of each worker is started, by its number."""
+        self._trainers = trainers
         self._cache_bytes = cache_bytes
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
@@ -101,7 +102,7 @@ class PostgresPlatform:
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
         if not worker.started:
-            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._spec)),))
+            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
             worker.started = True
         for dataset in datasets:
             if dataset.key not in worker.datasets:

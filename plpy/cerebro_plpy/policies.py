@@ -12,10 +12,12 @@ from cerebro_plpy.schedule import ConfigProgress, Kind, Plan, Preference, remain
 
 @dataclass(frozen=True)
 class Longest:
-    """The config with the most remaining work first, on the segment whose worker has most to do.
+    """The config with the most remaining work first (longest remaining time first).
 
     `seconds` holds the measured mean seconds of a visit by (mst_key, kind). A config without one counts as
-    the mean of its kind; where nothing is measured, all count alike.
+    the mean of its kind; where nothing is measured, all count alike. Of several free segments a config takes
+    the next on the ring from its own place, so that configs spread; preferring the segment with the most
+    work left made no difference in simulations, because mostly one worker at a time becomes idle.
     """
 
     seconds: Mapping[tuple[int, Kind], float] = field(default_factory=dict)
@@ -25,12 +27,11 @@ class Longest:
         ranked = sorted(
             configs.values(), key=lambda progress: (-remaining[progress.mst_key], progress.mst_key)
         )
-        loads = _Loads(plan, configs, self.cost)
         position = {key: index for index, key in enumerate(sorted(configs))}
 
         def pick(progress: ConfigProgress, free: Sequence[int]) -> int:
             ring = _ring(plan.segments, position[progress.mst_key])
-            return max(free, key=lambda segment: (*loads.of(segment), -ring.index(segment)))
+            return next(segment for segment in ring if segment in free)
 
         return Preference(ranked, pick)
 
@@ -51,30 +52,6 @@ class Longest:
     def _mean(self, kind: Kind) -> float:
         known = [seconds for (_, measured), seconds in self.seconds.items() if measured == kind]
         return fmean(known) if known else 1.0
-
-
-class _Loads:
-    """Seconds of work that wait, in the stages under way, for a worker and for one of its segments.
-
-    Summed up when asked for: mostly one worker is idle, and the other segments do not matter.
-    """
-
-    def __init__(
-        self, plan: Plan, configs: Mapping[int, ConfigProgress], cost: Callable[[int, Kind], float]
-    ) -> None:
-        self._workers = plan.workers
-        self._waiting = [(cost(item.mst_key, item.kind), item.waiting) for item in configs.values()]
-        self._known: dict[int, float] = {}
-
-    def of(self, segment: int) -> tuple[float, float]:
-        worker = self._workers[segment]
-        beside = (other for other, serves in self._workers.items() if serves == worker)
-        return sum(map(self._segment, beside)), self._segment(segment)
-
-    def _segment(self, segment: int) -> float:
-        if segment not in self._known:
-            self._known[segment] = sum(seconds for seconds, waiting in self._waiting if segment in waiting)
-        return self._known[segment]
 
 
 @dataclass(frozen=True)
@@ -104,7 +81,7 @@ def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
     """Ring order: config i of all configs of the run starts at segment i modulo the number of segments.
 
     Every epoch goes round the same ring on from where the last one ended. Optimal where all visits take
-    the same time; otherwise the slowest config holds up those behind it.
+    the same time; otherwise a slow config may hold up those behind it.
     """
     rings = {key: _ring(segments, index) for index, key in enumerate(sorted(mst_keys))}
     return FixedOrder(lambda mst_key, epoch: rings[mst_key])

@@ -176,7 +176,7 @@ def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     db = catalog.db
     elements = sum(packing.row_elements(db, plan.source, c) for c in plan.independent)
     buffers, buffer_size = packing.layout(plan, elements)
-    spec = settings.trainer_spec(settings.read(db), framework="none", threads=1, trainers=1)
+    spec = settings.trainer_spec(settings.read(db), settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)
     try:
         packing.fill(db, plan, buffers)

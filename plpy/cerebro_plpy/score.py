@@ -86,8 +86,8 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
     worker = place.workers(1)[0]
     cache = settings.cache_bytes(place.settings, max(1, partitions))
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
-    spec = place.trainer_spec(resources.parallel_trainers(), gpu="0" if gpu else "-1")
-    return worker, PostgresPlatform(spec, cache)
+    request = settings.TrainerRequest(trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None)
+    return worker, PostgresPlatform((request,), cache)
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:

@@ -6,29 +6,28 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import resources, settings, visit
+from cerebro_plpy import settings, visit
 from cerebro_plpy.db import Database, raise_to_sql
-from cerebro_plpy.link import TrainerSpec
+from cerebro_plpy.settings import TrainerRequest
 
 Globals = dict[str, Any]
 
 
 def trainer_start(plpy: Any, session: Globals, spec: str) -> str:
-    """Start the trainer that `spec` (the fields of TrainerSpec) describes; its report as JSON."""
-    return raise_to_sql(
-        plpy, lambda: json.dumps(visit.start_trainer(Database(plpy).check_interrupts, session, TrainerSpec(**json.loads(spec))).hello)
-    )
+    """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
+    return raise_to_sql(plpy, lambda: _started(plpy, session, TrainerRequest(**json.loads(spec))))
 
 
 def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
     """Start a trainer as a run would; its report as JSON."""
+    return raise_to_sql(plpy, lambda: _started(plpy, session, TrainerRequest(framework=framework)))
 
-    def work() -> str:
-        chosen = settings.read(Database(plpy))
-        spec = settings.trainer_spec(chosen, framework=framework, threads=resources.cores(), trainers=1)
-        return json.dumps(visit.start_trainer(Database(plpy).check_interrupts, session, spec).hello)
 
-    return raise_to_sql(plpy, work)
+def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
+    # The settings are read here, not passed in: whoever may call this must not choose what is executed.
+    db = Database(plpy)
+    spec = settings.trainer_spec(settings.read(db), request)
+    return json.dumps(visit.start_trainer(db.check_interrupts, session, spec).hello)
 
 
 def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:

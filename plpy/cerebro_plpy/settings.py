@@ -11,6 +11,9 @@ from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.queries import sql
 
 
+FRAMEWORKS = ("tensorflow", "none")
+
+
 @dataclass(frozen=True)
 class Settings:
     """One field per row that `cerebro.setting` may have; None means the default."""
@@ -44,8 +47,24 @@ def _number(name: str, text: str, least: int) -> int:
     return int(text)
 
 
-def trainer_spec(settings: Settings, *, framework: str, threads: int, trainers: int, gpu: str = "-1") -> TrainerSpec:
-    """How each of several trainers on this machine is started."""
+@dataclass(frozen=True)
+class TrainerRequest:
+    """What a run may choose about its trainers; all else is the administrator's.
+
+    `trainers` share the cores and the memory of a machine; `gpu` is the number of a device, None for none.
+    """
+
+    framework: str = "tensorflow"
+    trainers: int = 1
+    gpu: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.framework not in FRAMEWORKS or self.trainers < 1 or (self.gpu is not None and self.gpu < 0):
+            raise InvalidParameter(f"no trainer can be started like this: {self}")
+
+
+def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
+    """How a trainer on this machine is started; which program it is, only the administrator decides."""
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
@@ -53,12 +72,12 @@ def trainer_spec(settings: Settings, *, framework: str, threads: int, trainers: 
             " the environment must have cerebro_db[tensorflow] installed.",
         )
     limit = settings.trainer_memory_mb
-    memory = limit << 20 if limit is not None else resources.memory_bytes() * 3 // 4 // max(1, trainers)
+    memory = limit << 20 if limit is not None else resources.memory_bytes() * 3 // 4 // request.trainers
     return TrainerSpec(
         python=settings.trainer_python,
-        framework=framework,
-        threads=threads,
-        gpu=gpu,
+        framework=request.framework,
+        threads=1 if request.framework == "none" else max(1, resources.cores() // request.trainers),
+        gpu="-1" if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
     )

@@ -1,7 +1,8 @@
-"""Reads the weights out of a state, with the standard library alone.
+"""Picks the weights out of a state as it is read chunk by chunk, with the standard library alone.
 
 A state is a safetensors file (8 bytes of header length, a JSON header, then the tensors); its metadata
-list, under `weights`, the tensors that `get_weights()` of the model gives, in order.
+list, under `weights`, the tensors that `get_weights()` of the model gives, in order. Optimizer variables,
+often twice as large, are passed over, so that a backend never holds them.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 LENGTH = struct.Struct("<Q")
 # Formats of the array module by safetensors' names of element types.
-NARROW = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I", "U16": "H",
-          "U8": "B", "BOOL": "B"}  # fmt: skip
+CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I", "U16": "H",
+         "U8": "B", "BOOL": "B"}  # fmt: skip
+SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 2, "BF16": 2}
 
 
 @dataclass(frozen=True)
@@ -26,28 +28,51 @@ class Tensor:
     start: int
     end: int
 
+    @property
+    def elements(self) -> int:
+        """How many numbers it holds."""
+        return (self.end - self.start) // SIZES[self.dtype]
 
-def tensors(head: bytes | bytearray) -> list[Tensor]:
-    """The weights of a state in order; `head` holds at least the length and the header."""
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a state. `flat` is None where they have more than the bytes allowed."""
+
+    size: int
+    flat: bytes | None
+
+
+def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
+    """All weights of a state, one after another, as little-endian float32, and their number of bytes."""
+    rest = iter(chunks)
+    head, wanted = _header(rest)
+    size = 4 * sum(tensor.elements for tensor in wanted)
+    if size > largest:
+        return Weights(size, None)
+    parts = {tensor: bytearray() for tensor in wanted}
+    position = 0
+    for chunk in _after(head, rest):
+        for tensor, part in parts.items():
+            part += chunk[max(0, tensor.start - position) : max(0, tensor.end - position)]
+        position += len(chunk)
+    return Weights(size, b"".join(as_float32(tensor.dtype, bytes(part)) for tensor, part in parts.items()))
+
+
+def _header(chunks: Iterator[bytes]) -> tuple[bytes, list[Tensor]]:
+    """What was read to have the whole header, and the weights that it names, in order."""
+    head = next(chunks)
     (length,) = LENGTH.unpack_from(head)
-    header = json.loads(head[LENGTH.size : LENGTH.size + length])
     base = LENGTH.size + length
-    found = []
-    for name in json.loads(header["__metadata__"]["weights"]):
-        start, end = header[name]["data_offsets"]
-        found.append(Tensor(header[name]["dtype"], base + start, base + end))
-    return found
+    while len(head) < base:
+        head += next(chunks)
+    header = json.loads(head[LENGTH.size : base])
+    entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
+    return head, [Tensor(e["dtype"], base + e["data_offsets"][0], base + e["data_offsets"][1]) for e in entries]
 
 
-def elements(wanted: Iterable[Tensor]) -> int:
-    """How many numbers the tensors hold."""
-    sizes = {**{name: array(code).itemsize for name, code in NARROW.items()}, "F16": 2, "BF16": 2}
-    return sum((t.end - t.start) // sizes[t.dtype] for t in wanted)
-
-
-def flat_float32(state: bytes) -> bytes:
-    """All weights of a state, one after another, as little-endian float32."""
-    return b"".join(as_float32(t.dtype, state[t.start : t.end]) for t in tensors(state))
+def _after(head: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from chunks
 
 
 def as_float32(dtype: str, data: bytes) -> bytes:
@@ -62,4 +87,4 @@ def as_float32(dtype: str, data: bytes) -> bytes:
         return b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2))
     if dtype == "F16":
         return array("f", (value for (value,) in struct.iter_unpack("<e", data))).tobytes()
-    return array("f", array(NARROW[dtype], data)).tobytes()
+    return array("f", array(CODES[dtype], data)).tobytes()

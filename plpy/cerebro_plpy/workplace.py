@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy import resources, settings
+from cerebro_plpy import settings
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import ActiveTransaction, CerebroError, InvalidParameter, ReadOnlyTransaction
-from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.queries import sql
@@ -65,22 +64,22 @@ class Workplace:
         self._open = [(role, session) for role, session in self._open if session is not worker.session]
         worker.session = self._take("worker")
 
-    def trainer_spec(self, trainers: int, gpu: str = "-1") -> TrainerSpec:
-        """How each of several trainers is started; they share the machine's cores."""
-        threads = max(1, resources.cores() // trainers)
-        return settings.trainer_spec(
-            self.settings, framework="tensorflow", threads=threads, trainers=trainers, gpu=gpu
-        )
-
     def close(self, keep: bool) -> None:
         """End the sessions, or let them wait for the next call."""
         for role, session in self._open:
-            if not keep or self.settings.trainer_idle_seconds == 0:
+            if keep and self.settings.trainer_idle_seconds and self._put_aside(session):
+                self._pool[role].append(session)
+            else:
                 session.close()
-                continue
-            session.run(sql("session.idle"), (f"{self.settings.trainer_idle_seconds}s",))
-            self._pool[role].append(session)
         self._open = []
+
+    def _put_aside(self, session: WorkerSession) -> bool:
+        """Let the server end a session if no call comes; False where the session is gone already."""
+        try:
+            session.run(sql("session.idle"), (f"{self.settings.trainer_idle_seconds}s",))
+        except CerebroError:
+            return False
+        return True
 
     def give_up(self) -> None:
         """From now on only end what was begun: a cancel has been noticed already."""

@@ -1,4 +1,4 @@
-"""Starts a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T --idle-seconds S`.
+"""Starts a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T …`.
 
 The order matters. First the process ties its life to its parent's, then it makes itself the first choice of
 the kernel's memory killer, and only then it loads a framework, which takes a second and much memory.
@@ -26,7 +26,7 @@ PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
 FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow"}
 NOT_NEEDED = ("sklearn", "scipy", "pandas", "matplotlib")
-"""Keras imports these where it finds them, for wrappers and plots: a second and 95 MB that training never uses."""
+"""Keras imports these where it finds them, for wrappers and plots: a second and 95 MB of no use here."""
 WORKING_DIRECTORY = "cerebro_trainer-"
 
 
@@ -53,11 +53,17 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("cerebro_trainer", description="The training process of cerebro_db.")
     parser.add_argument("--fd", type=int, required=True, help="the connected socket, an inherited descriptor")
-    parser.add_argument("--parent", type=int, required=True, help="process id of the backend that started this")
+    parser.add_argument(
+        "--parent", type=int, required=True, help="process id of the backend that started this"
+    )
     parser.add_argument("--framework", choices=("none", *FRAMEWORKS), required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
-    parser.add_argument("--idle-seconds", type=float, required=True,
-                        help="end when no request came for so long; 0: wait for ever")
+    parser.add_argument(
+        "--idle-seconds",
+        type=float,
+        required=True,
+        help="end when no request came for so long; 0: wait for ever",
+    )
     return parser.parse_args()
 
 
@@ -80,12 +86,17 @@ def _framework(name: str, threads: int) -> Framework | None:
 
 
 def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
-    return {"protocol": PROTOCOL, "version": _version(), "pid": os.getpid(),
-            "framework": framework.name if framework else "none",
-            "framework_version": framework.version if framework else None,
-            "keras_version": framework.keras_version if framework else None,
-            "python_version": platform.python_version(),
-            "devices": framework.devices if framework else (), "threads": threads}
+    return {
+        "protocol": PROTOCOL,
+        "version": _version(),
+        "pid": os.getpid(),
+        "framework": framework.name if framework else "none",
+        "framework_version": framework.version if framework else None,
+        "keras_version": framework.keras_version if framework else None,
+        "python_version": platform.python_version(),
+        "devices": framework.devices if framework else (),
+        "threads": threads,
+    }
 
 
 def _version() -> str | None:

@@ -43,13 +43,16 @@ def decode(payload: Bytes, rows: int, element: ElementType) -> npt.NDArray[Any]:
     Raises RequestError: 22004 for NULL arrays or elements, 22023 where shapes differ or an array is empty,
     42804 for another element type. Rows are counted from 1 in messages.
     """
-    shape = _shape(payload, 0, 1, element) if rows else ()
+    shape = _shape(payload, 0, 1, element)
     head = HEAD.size + DIMENSION.size * len(shape)
-    record = np.dtype([("head", "u1", head),
-                       ("elements", [("length", ">i4"), ("value", element.wire)], math.prod(shape))])
+    record = np.dtype(
+        [("head", "u1", head), ("elements", [("length", ">i4"), ("value", element.wire)], math.prod(shape))]
+    )
     aligned = payload.nbytes // record.itemsize
-    table = payload[:aligned * record.itemsize].view(record)
-    fits = _same_dimensions(table["head"]) & (table["elements"]["length"] == record_length(element)).all(axis=1)
+    table = payload[: aligned * record.itemsize].view(record)
+    fits = _same_dimensions(table["head"]) & (table["elements"]["length"] == record_length(element)).all(
+        axis=1
+    )
     if aligned != rows or payload.nbytes % record.itemsize or not fits.all():
         raise _misfit(payload, rows, element, int(fits.argmin()) if not fits.all() else aligned)
     return table["elements"]["value"].reshape(rows, *shape)
@@ -65,7 +68,7 @@ def record_length(element: ElementType) -> int:
 
 
 def floats(payload: Bytes, rows: int, divide: float | None = None) -> npt.NDArray[np.float32]:
-    """float4[] arrays as float32 of shape (rows, *dims), divided by `divide` in float32 as SQL's real does."""
+    """float4[] arrays as float32 of shape (rows, *dims), divided in float32 as SQL does for real."""
     values = decode(payload, rows, FLOAT4).astype(np.float32)
     if divide is not None and divide != 1.0:
         values /= np.float32(divide)
@@ -80,8 +83,10 @@ def small_integers(payload: Bytes, rows: int) -> npt.NDArray[np.int16]:
 def one_hot(payload: Bytes, rows: int, classes: int) -> npt.NDArray[np.int16]:
     """int4[] arrays of one class index each, as one-hot int16 of shape (rows, classes)."""
     indices = decode(payload, rows, INT4).reshape(rows, -1)
-    if rows and indices.shape[1] != 1:
-        raise RequestError(f"expected one class index per row, received arrays of {indices.shape[1]} elements")
+    if indices.shape[1] != 1:
+        raise RequestError(
+            f"expected one class index per row, received arrays of {indices.shape[1]} elements"
+        )
     wrong = (indices < 0) | (indices >= classes)
     if wrong.any():
         row = int(wrong.argmax())
@@ -104,17 +109,27 @@ def _shape(payload: Bytes, offset: int, row: int, element: ElementType) -> tuple
     """The dimensions of the array that starts at `offset`, after checking its type and size."""
     end = offset + HEAD.size
     if payload.nbytes < end:
-        raise RequestError(f"more rows than arrays: only {row - 1} values are not NULL", sqlstate="22004",
-                           hint="Leave rows with NULL values out.")
+        raise RequestError(
+            f"more rows than arrays: only {row - 1} values are not NULL",
+            sqlstate="22004",
+            hint="Leave rows with NULL values out.",
+        )
     dimensions, _, oid = HEAD.unpack(payload[offset:end].tobytes())
     if oid != element.oid:
-        raise RequestError(f"row {row}: expected an array of {element.name} (type oid {element.oid}), "
-                           f"received element type oid {oid}", sqlstate="42804")
+        raise RequestError(
+            f"row {row}: expected an array of {element.name} (type oid {element.oid}), "
+            f"received element type oid {oid}",
+            sqlstate="42804",
+        )
     if not 1 <= dimensions <= MAX_DIMENSIONS:
-        raise RequestError(f"row {row}: expected an array of 1 to {MAX_DIMENSIONS} dimensions, "
-                           f"received {'an empty array' if dimensions == 0 else dimensions}")
-    return tuple(DIMENSION.unpack(payload[end + DIMENSION.size * i:end + DIMENSION.size * (i + 1)].tobytes())[0]
-                 for i in range(dimensions))
+        raise RequestError(
+            f"row {row}: expected an array of 1 to {MAX_DIMENSIONS} dimensions, "
+            f"received {'an empty array' if dimensions == 0 else dimensions}"
+        )
+    return tuple(
+        DIMENSION.unpack(payload[end + DIMENSION.size * i : end + DIMENSION.size * (i + 1)].tobytes())[0]
+        for i in range(dimensions)
+    )
 
 
 def _same_dimensions(heads: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -123,24 +138,32 @@ def _same_dimensions(heads: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     The null flag (bytes 4 to 7) is passed over: PostgreSQL sets it for any array that has a null bitmap,
     also when no element is NULL any more. NULL elements show in their length.
     """
-    sizes = [HEAD.size + DIMENSION.size * d + b
-             for d in range((heads.shape[1] - HEAD.size) // DIMENSION.size) for b in range(4)]
+    sizes = [
+        HEAD.size + DIMENSION.size * d + b
+        for d in range((heads.shape[1] - HEAD.size) // DIMENSION.size)
+        for b in range(4)
+    ]
     columns = [*range(4), *range(8, 12), *sizes]
     return np.asarray((heads[:, columns] == heads[:1, columns]).all(axis=1))
 
 
 def _misfit(payload: Bytes, rows: int, element: ElementType, index: int) -> RequestError:
-    """What is wrong with row `index` (from 0): all rows before it have the first row's size, so it is aligned."""
+    """What is wrong with row `index` (from 0); rows before it have the first one's size, so it is aligned."""
     first = _shape(payload, 0, 1, element)
     size = HEAD.size + DIMENSION.size * len(first) + (4 + record_length(element)) * math.prod(first)
     if index >= rows:
         return RequestError(f"expected {rows} arrays, received {payload.nbytes - rows * size} bytes more")
     shape = _shape(payload, index * size, index + 1, element)
     if shape != first:
-        return RequestError(f"row {index + 1} has shape {_by(shape)}, but row 1 has shape {_by(first)}",
-                            hint="All arrays of a column must have the same dimensions.")
-    return RequestError(f"row {index + 1} has a NULL element", sqlstate="22004",
-                        hint="Replace NULL elements, or leave such rows out.")
+        return RequestError(
+            f"row {index + 1} has shape {_by(shape)}, but row 1 has shape {_by(first)}",
+            hint="All arrays of a column must have the same dimensions.",
+        )
+    return RequestError(
+        f"row {index + 1} has a NULL element",
+        sqlstate="22004",
+        hint="Replace NULL elements, or leave such rows out.",
+    )
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -13,7 +13,9 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import guarded
 from cerebro_trainer.specs import ProgramSpec
 
-NOT_OFFERED = frozenset({"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"})
+NOT_OFFERED = frozenset(
+    {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"}
+)
 """Wrappers, and one whose weights need a last step at the end of training, which hopping has many of."""
 NOT_METRICS = frozenset({"mean", "sum", "metric", "mean_metric_wrapper"})
 """They take values and weights, not targets and predictions."""
@@ -32,23 +34,31 @@ class Compiled:
 
 
 def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
-    """Resolve a spec's compile parameters for a model with these outputs; ConfigError names what is unknown."""
+    """A spec's compile parameters, for a model with these outputs; ConfigError names what is unknown."""
     arguments = spec.compile
     names = _per_output(arguments.get("loss"), output_names, "loss")
     indices = tuple(_is_sparse(keras.losses.get, name, "loss") for name in names)
     one_hot = [target.classes > 0 for target in spec.targets]
     if len(one_hot) != len(names):
-        raise ConfigError(f"the model has {len(names)} outputs, but there are {len(one_hot)} dependent columns",
-                          sqlstate="42804")
-    losses = [LossOnIndices(keras.losses.get(name), name) if sparse and encoded else name
-              for name, sparse, encoded in zip(names, indices, one_hot, strict=True)]
-    return Compiled(_optimizer(arguments.get("optimizer")), losses,
-                    _metrics(arguments.get("metrics"), output_names, one_hot),
-                    _metrics(arguments.get("weighted_metrics"), output_names, one_hot),
-                    _loss_weights(arguments.get("loss_weights"), output_names), indices)
+        raise ConfigError(
+            f"the model has {len(names)} outputs, but there are {len(one_hot)} dependent columns",
+            sqlstate="42804",
+        )
+    losses = [
+        LossOnIndices(keras.losses.get(name), name) if sparse and encoded else name
+        for name, sparse, encoded in zip(names, indices, one_hot, strict=True)
+    ]
+    return Compiled(
+        _optimizer(arguments.get("optimizer")),
+        losses,
+        _metrics(arguments.get("metrics"), output_names, one_hot),
+        _metrics(arguments.get("weighted_metrics"), output_names, one_hot),
+        _loss_weights(arguments.get("loss_weights"), output_names),
+        indices,
+    )
 
 
-class LossOnIndices(keras.losses.Loss):
+class LossOnIndices(keras.losses.Loss):  # type: ignore[misc]
     """A loss that wants class indices, fed with one-hot targets."""
 
     def __init__(self, inner: Callable[..., Any], name: str) -> None:
@@ -60,7 +70,7 @@ class LossOnIndices(keras.losses.Loss):
         return self._inner(keras.ops.argmax(y_true, axis=-1), y_pred)
 
 
-class MetricOnIndices(keras.metrics.Metric):
+class MetricOnIndices(keras.metrics.Metric):  # type: ignore[misc]
     """A metric that wants class indices, fed with one-hot targets; its variables are the inner metric's."""
 
     def __init__(self, inner: keras.metrics.Metric, name: str) -> None:
@@ -82,23 +92,33 @@ def _optimizer(spec: object) -> keras.optimizers.Optimizer:
     offered = _classes(keras.optimizers, keras.optimizers.Optimizer, NOT_OFFERED)
     name = str(spec.get("class_name"))
     if name.lower() not in offered:
-        raise ConfigError(f"optimizer {name} is unknown; known are "
-                          f"{', '.join(sorted(cls.__name__ for cls in offered.values()))}")
+        raise ConfigError(
+            f"optimizer {name} is unknown; known are "
+            f"{', '.join(sorted(cls.__name__ for cls in offered.values()))}"
+        )
     config = {key: _hyperparameter(key, value) for key, value in (spec.get("config") or {}).items()}
     if config.get("use_ema") and not config.get("ema_overwrite_frequency"):
-        raise ConfigError("use_ema needs ema_overwrite_frequency: a visit is not the end of training, when Keras "
-                          "would overwrite the weights by their average", sqlstate="0A000")
+        raise ConfigError(
+            "use_ema needs ema_overwrite_frequency: a visit is not the end of training, when Keras "
+            "would overwrite the weights by their average",
+            sqlstate="0A000",
+        )
     return guarded(lambda: offered[name.lower()](**config))
 
 
 def _hyperparameter(key: str, value: object) -> Any:
     if key == "learning_rate" and isinstance(value, dict):
-        schedules = _classes(keras.optimizers.schedules, keras.optimizers.schedules.LearningRateSchedule,
-                             frozenset({"LearningRateSchedule"}))
+        schedules = _classes(
+            keras.optimizers.schedules,
+            keras.optimizers.schedules.LearningRateSchedule,
+            frozenset({"LearningRateSchedule"}),
+        )
         cls = schedules.get(str(value.get("class_name")).lower())
         if cls is None:
-            raise ConfigError(f"learning rate schedule {value.get('class_name')!r} is unknown; known are "
-                              f"{', '.join(sorted(known.__name__ for known in schedules.values()))}")
+            raise ConfigError(
+                f"learning rate schedule {value.get('class_name')!r} is unknown; known are "
+                f"{', '.join(sorted(known.__name__ for known in schedules.values()))}"
+            )
         return guarded(lambda: cls(**value.get("config", {})))
     if isinstance(value, dict):
         raise ConfigError(f"optimizer argument {key} must be a plain value, received {value!r}")
@@ -106,8 +126,11 @@ def _hyperparameter(key: str, value: object) -> Any:
 
 
 def _classes(module: Any, base: type, without: frozenset[str]) -> dict[str, Any]:
-    return {name.lower(): cls for name, cls in vars(module).items()
-            if inspect.isclass(cls) and issubclass(cls, base) and name not in without}
+    return {
+        name.lower(): cls
+        for name, cls in vars(module).items()
+        if inspect.isclass(cls) and issubclass(cls, base) and name not in without
+    }
 
 
 def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
@@ -115,11 +138,15 @@ def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
     if isinstance(value, Mapping):
         unknown = set(value) - set(names)
         if unknown:
-            raise ConfigError(f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}")
+            raise ConfigError(
+                f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}"
+            )
         return [value.get(name) for name in names]
     if isinstance(value, list):
         if len(value) != len(names):
-            raise ConfigError(f"{what} has {len(value)} entries, but the model has {len(names)} outputs {list(names)}")
+            raise ConfigError(
+                f"{what} has {len(value)} entries, but the model has {len(names)} outputs {list(names)}"
+            )
         return list(value)
     return [value] * len(names)
 
@@ -128,8 +155,10 @@ def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool]) -> li
     """Metric names by output. A flat list means all of its metrics for a single output, as in Keras."""
     if isinstance(value, list) and len(names) == 1 and all(isinstance(item, str) for item in value):
         value = [value]
-    lists = [entry if isinstance(entry, list) else [entry] if entry else []
-             for entry in _per_output(value or None, names, "metrics")]
+    lists = [
+        entry if isinstance(entry, list) else [entry] if entry else []
+        for entry in _per_output(value or None, names, "metrics")
+    ]
     return [[_metric(name, encoded) for name in entry] for entry, encoded in zip(lists, one_hot, strict=True)]
 
 

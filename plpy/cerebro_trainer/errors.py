@@ -14,8 +14,9 @@ class TrainerError(Exception):
 
     kind: ClassVar[str] = "request"
 
-    def __init__(self, message: str, *, sqlstate: str = "22023", hint: str | None = None,
-                 detail: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, sqlstate: str = "22023", hint: str | None = None, detail: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.sqlstate = sqlstate
@@ -24,8 +25,15 @@ class TrainerError(Exception):
 
     def as_header(self) -> dict[str, object]:
         """The frame header that carries this error."""
-        return {"error": {"kind": self.kind, "sqlstate": self.sqlstate, "message": self.message,
-                          "hint": self.hint, "detail": self.detail}}
+        return {
+            "error": {
+                "kind": self.kind,
+                "sqlstate": self.sqlstate,
+                "message": self.message,
+                "hint": self.hint,
+                "detail": self.detail,
+            }
+        }
 
 
 class RequestError(TrainerError):
@@ -44,12 +52,24 @@ class OutOfMemory(TrainerError):
     kind = "memory"
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, sqlstate="53200",
-                         hint="Lower cache_mb or the buffer size, or raise the memory limit of the trainer.")
+        super().__init__(
+            message,
+            sqlstate="53200",
+            hint="Lower cache_mb or the buffer size, or raise the memory limit of the trainer.",
+        )
 
 
-CONFIG_EXCEPTIONS = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RuntimeError,
-                     NotImplementedError, RecursionError)
+CONFIG_EXCEPTIONS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    NotImplementedError,
+    RecursionError,
+)
 """What Keras raises, anywhere, for configurations that make no sense."""
 
 

@@ -38,7 +38,7 @@ class Output:
 
     @property
     def target_shape(self) -> Shape:
-        """What the loss and the metrics are given: one-hot rows stay one-hot, floats have the output's shape."""
+        """What losses and metrics are given: one-hot rows stay one-hot, floats get the output's shape."""
         return (*self.shape[:-1], 1) if self.indices and not self.classes else self.shape
 
     def fit(self, target: Array, position: int) -> Array:
@@ -46,16 +46,22 @@ class Output:
         shape = target.shape[1:]
         if self.classes:
             if shape != (self.classes,) or not (self.binary or matches(shape, self.shape)):
-                raise ConfigError(f"output {position + 1} of the model has shape {show(self.shape)}, but its "
-                                  f"one-hot target has shape {show(shape)} ({self.classes} classes)",
-                                  sqlstate="42804", hint="The last layer needs one unit per class.")
+                raise ConfigError(
+                    f"output {position + 1} of the model has shape {show(self.shape)}, but its "
+                    f"one-hot target has shape {show(shape)} ({self.classes} classes)",
+                    sqlstate="42804",
+                    hint="The last layer needs one unit per class.",
+                )
             return target[:, 1:2] if self.binary else target
         if matches(shape, self.target_shape):
             return target
         if matches((*shape, 1), self.target_shape):
             return target[..., np.newaxis]
-        raise ConfigError(f"output {position + 1} of the model needs a target of shape {show(self.target_shape)}, "
-                          f"received {show(shape)}", sqlstate="42804")
+        raise ConfigError(
+            f"output {position + 1} of the model needs a target of shape {show(self.target_shape)}, "
+            f"received {show(shape)}",
+            sqlstate="42804",
+        )
 
 
 @dataclass(frozen=True)
@@ -68,19 +74,28 @@ class Interface:
     def fit(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
         """A buffer's arrays as the model takes them."""
         if len(buffer.targets) != len(self.outputs):
-            raise ConfigError(f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} "
-                              "dependent columns", sqlstate="42804")
-        targets = [output.fit(target, position)
-                   for position, (output, target) in enumerate(zip(self.outputs, buffer.targets, strict=True))]
+            raise ConfigError(
+                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} "
+                "dependent columns",
+                sqlstate="42804",
+            )
+        targets = [
+            output.fit(target, position)
+            for position, (output, target) in enumerate(zip(self.outputs, buffer.targets, strict=True))
+        ]
         return self.fit_inputs(buffer.inputs), targets
 
     def fit_inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Independent columns as the model takes them: float32, of the model's shapes."""
         if len(arrays) != len(self.inputs):
-            raise ConfigError(f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} "
-                              "independent columns", sqlstate="42804")
-        return [_fit_input(array, shape, position)
-                for position, (array, shape) in enumerate(zip(arrays, self.inputs, strict=True))]
+            raise ConfigError(
+                f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent columns",
+                sqlstate="42804",
+            )
+        return [
+            _fit_input(array, shape, position)
+            for position, (array, shape) in enumerate(zip(arrays, self.inputs, strict=True))
+        ]
 
 
 def matches(shape: Sequence[int], expected: Shape) -> bool:
@@ -89,7 +104,9 @@ def matches(shape: Sequence[int], expected: Shape) -> bool:
     >>> matches((3, 4), (None, 4)), matches((3,), (3, 1))
     (True, False)
     """
-    return len(shape) == len(expected) and all(e is None or s == e for s, e in zip(shape, expected, strict=True))
+    return len(shape) == len(expected) and all(
+        e is None or s == e for s, e in zip(shape, expected, strict=True)
+    )
 
 
 def show(shape: Sequence[int | None]) -> str:
@@ -101,6 +118,9 @@ def _fit_input(array: Array, shape: Shape, position: int) -> Array:
     if len(array.shape) == 1 and shape == (1,):
         array = array[:, np.newaxis]
     if not matches(array.shape[1:], shape):
-        raise ConfigError(f"input {position + 1} of the model has shape {show(shape)}, but the data have shape "
-                          f"{show(array.shape[1:])}", sqlstate="42804")
+        raise ConfigError(
+            f"input {position + 1} of the model has shape {show(shape)}, but the data have shape "
+            f"{show(array.shape[1:])}",
+            sqlstate="42804",
+        )
     return array.astype(np.float32, copy=False)

@@ -51,8 +51,11 @@ class Fit:
     def from_header(cls, header: Mapping[str, Any]) -> Fit:
         """Read the `fit` object of a request."""
         fit = record(header, "fit")
-        return cls(batch_size=integer(fit, "batch_size", minimum=1), epochs=integer(fit, "epochs", minimum=1),
-                   shuffle=typed(fit, "shuffle", bool))
+        return cls(
+            batch_size=integer(fit, "batch_size", minimum=1),
+            epochs=integer(fit, "epochs", minimum=1),
+            shuffle=typed(fit, "shuffle", bool),
+        )
 
 
 def place_from_header(header: Mapping[str, Any]) -> order.Place:
@@ -64,8 +67,9 @@ def place_from_header(header: Mapping[str, Any]) -> order.Place:
 class TrainJob(Job):
     """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place,
-                 threads: int) -> None:
+    def __init__(
+        self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place, threads: int
+    ) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
             raise RequestError(f"a train job has one dataset, received {len(datasets)}")
@@ -77,21 +81,32 @@ class TrainJob(Job):
         self._loss = self._seconds = 0.0
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        rows = (order.permutation(self._place, buffer.buffer_id, pass_no, buffer.rows) if self._fit.shuffle
-                else order.natural(buffer.rows))
+        rows = (
+            order.permutation(self._place, buffer.buffer_id, pass_no, buffer.rows)
+            if self._fit.shuffle
+            else order.natural(buffer.rows)
+        )
         began = time.perf_counter()
         self._loss += self.program.train(buffer, rows, self._fit.batch_size)
         self._seconds += time.perf_counter() - began
         self._rows += buffer.rows
         self._batches += math.ceil(buffer.rows / self._fit.batch_size)
         if not math.isfinite(self._loss):
-            raise ConfigError(f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
-                              sqlstate="22003", hint="A smaller learning rate, gradient clipping or normalised "
-                                                     "inputs usually help.")
+            raise ConfigError(
+                f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
+                sqlstate="22003",
+                hint="A smaller learning rate, gradient clipping or normalised inputs usually help.",
+            )
 
     def result(self) -> dict[str, object]:
-        return {"rows": self._rows, "batches": self._batches, "loss": self._loss / self._rows if self._rows else None,
-                "form": self.program.form, "threads": self._threads, "seconds": self._seconds}
+        return {
+            "rows": self._rows,
+            "batches": self._batches,
+            "loss": self._loss / self._rows if self._rows else None,
+            "form": self.program.form,
+            "threads": self._threads,
+            "seconds": self._seconds,
+        }
 
 
 class EvaluateJob(Job):
@@ -100,18 +115,19 @@ class EvaluateJob(Job):
     def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
         super().__init__(program, datasets)
         self._rows = dict.fromkeys(datasets, 0)
-        self._sums: dict[str, Sums] = {}
+        self._sums: dict[str, Sums] = {dataset: program.no_sums() for dataset in datasets}
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        sums = self.program.evaluate(buffer)
+        added = zip(self._sums[dataset], self.program.evaluate(buffer), strict=True)
+        self._sums[dataset] = [[old + new for old, new in zip(*pair, strict=True)] for pair in added]
         self._rows[dataset] += buffer.rows
-        before = self._sums.get(dataset)
-        self._sums[dataset] = sums if before is None else [
-            [old + new for old, new in zip(olds, news, strict=True)] for olds, news in zip(before, sums, strict=True)]
 
     def result(self) -> dict[str, object]:
-        return {"datasets": {dataset: {"rows": rows, "sums": self._sums.get(dataset, [])}
-                             for dataset, rows in self._rows.items()}}
+        return {
+            "datasets": {
+                dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()
+            }
+        }
 
 
 class PredictJob(Job):

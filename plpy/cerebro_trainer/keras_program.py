@@ -1,4 +1,4 @@
-"""What all programs share, whatever framework runs Keras: variables in order, fresh states, losses and metrics."""
+"""What programs share, whatever framework runs Keras: variables in order, fresh states, loss and metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
 
 EVALUATION_BYTES = 16 << 20
-EVALUATION_ROWS = 1024
+EVALUATION_ROWS = 256
 """Evaluation runs in batches of at most so many rows and input bytes, whatever the training batch size."""
 
 
@@ -29,12 +29,21 @@ class KerasProgram(Program):
         self._node = models.prepare(spec.architecture)
         self.model = models.build(self._node)
         parts = compiled(spec, models.output_names(self.model))
-        outputs = tuple(Output(tuple(output.shape[1:]), target.classes, indices) for output, target, indices
-                        in zip(self.model.outputs, spec.targets, parts.indices, strict=True))
+        outputs = tuple(
+            Output(tuple(output.shape[1:]), target.classes, indices)
+            for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
+        )
         self.interface = Interface(tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs), outputs)
-        models.guarded(lambda: self.model.compile(
-            optimizer=parts.optimizer, loss=parts.losses, metrics=parts.metrics, loss_weights=parts.loss_weights,
-            weighted_metrics=parts.weighted_metrics, jit_compile=False))
+        models.guarded(
+            lambda: self.model.compile(
+                optimizer=parts.optimizer,
+                loss=parts.losses,
+                metrics=parts.metrics,
+                loss_weights=parts.loss_weights,
+                weighted_metrics=parts.weighted_metrics,
+                jit_compile=False,
+            )
+        )
         if not self.model.trainable_variables:
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
@@ -75,12 +84,21 @@ class KerasProgram(Program):
         """The loss and the compile metrics, in their order, from (added) sums of `evaluate`."""
         metrics = self.compile_metrics.metrics
         if len(sums) != 1 + len(metrics):
-            raise ConfigError(f"expected sums of the loss and {len(metrics)} metrics, received {len(sums)} lists")
+            raise ConfigError(
+                f"expected sums of the loss and {len(metrics)} metrics, received {len(sums)} lists"
+            )
         for metric, values in zip(metrics, sums[1:], strict=True):
             _set_sums(metric, values)
         total, rows = sums[0]
-        return {"loss": total / rows if rows else None,
-                "metrics": [_scalar(metric) for metric in metrics] if rows else [None] * len(metrics)}
+        return {
+            "loss": total / rows if rows else None,
+            "metrics": [_scalar(metric) for metric in metrics] if rows else [None] * len(metrics),
+        }
+
+    def no_sums(self) -> Sums:
+        """What `evaluate` gives for no rows: zeros."""
+        self.compile_metrics.reset_state()
+        return [[0.0, 0.0], *self.metric_sums()]
 
     def evaluation_batch(self, inputs: Sequence[Array]) -> int:
         """Rows per batch of evaluation and prediction; depends on the shape of a row alone."""
@@ -89,8 +107,10 @@ class KerasProgram(Program):
 
     def metric_sums(self) -> Sums:
         """Each compile metric's variables as they now are, flattened."""
-        return [[float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
-                for metric in self.compile_metrics.metrics]
+        return [
+            [float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
+            for metric in self.compile_metrics.metrics
+        ]
 
     def _built_metrics(self) -> Any:
         """Have Keras build losses and metrics for the shapes they will see, and check that metrics add up."""
@@ -99,12 +119,14 @@ class KerasProgram(Program):
         if found is None:
             raise ConfigError("Keras did not compile the metrics")
         models.guarded(lambda: self.model.compute_loss(None, *probes[0], training=False))
-        states = [models.guarded(lambda: _after(found, batches)) for batches in
-                  ([probes[0]], [probes[1]], probes)]
+        states = models.guarded(lambda: [_after(found, part) for part in (probes[:1], probes[1:], probes)])
         for metric, first, second, both in zip(found.metrics, *states, strict=True):
             if not np.allclose(np.add(first, second), both, rtol=1e-4, atol=1e-4):
-                raise ConfigError(f"metric {metric.name} is not supported: its state over a partition cannot be "
-                                  "added to that over another", sqlstate="0A000")
+                raise ConfigError(
+                    f"metric {metric.name} is not supported: its state over a partition cannot be "
+                    "added to that over another",
+                    sqlstate="0A000",
+                )
             _scalar(metric)
         found.reset_state()
         return found
@@ -114,14 +136,19 @@ class KerasProgram(Program):
         generator = np.random.default_rng(seed)
         targets, predictions = [], []
         for output in self.interface.outputs:
-            prediction = generator.uniform(0.1, 0.9, (4, *(size or 1 for size in output.shape))).astype(np.float32)
+            prediction = generator.uniform(0.1, 0.9, (4, *(size or 1 for size in output.shape))).astype(
+                np.float32
+            )
             shape = (4, *(size or 1 for size in output.target_shape))
-            targets.append(np.eye(shape[-1], dtype=np.float32)[np.arange(4) % shape[-1]]
-                           if output.classes and not output.binary else
-                           np.asarray(generator.integers(0, 2, shape), dtype=np.float32))
+            targets.append(
+                np.eye(shape[-1], dtype=np.float32)[np.arange(4) % shape[-1]]
+                if output.classes and not output.binary
+                else np.asarray(generator.integers(0, 2, shape), dtype=np.float32)
+            )
             predictions.append(prediction)
-        return self.packed([keras.ops.convert_to_tensor(target) for target in targets]), \
-            self.packed([keras.ops.convert_to_tensor(prediction) for prediction in predictions])
+        return self.packed([keras.ops.convert_to_tensor(target) for target in targets]), self.packed(
+            [keras.ops.convert_to_tensor(prediction) for prediction in predictions]
+        )
 
     def packed(self, tensors: Sequence[Any]) -> Any:
         """Tensors in the structure of the model's outputs: one alone, or a list."""
@@ -129,11 +156,15 @@ class KerasProgram(Program):
 
     def _layout(self, framework: str) -> Layout:
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
-        return Layout(shapes=tuple(tuple(variable.shape) for variable in self.variables),
-                      dtypes=tuple(_value(variable).dtype.name for variable in self.variables),
-                      weights=tuple(positions[id(weight)] for weight in self.model.weights),
-                      architecture=self.spec.architecture_hash, optimizer=type(self.optimizer).__name__,
-                      framework=framework, keras=keras.__version__)
+        return Layout(
+            shapes=tuple(tuple(variable.shape) for variable in self.variables),
+            dtypes=tuple(_value(variable).dtype.name for variable in self.variables),
+            weights=tuple(positions[id(weight)] for weight in self.model.weights),
+            architecture=self.spec.architecture_hash,
+            optimizer=type(self.optimizer).__name__,
+            framework=framework,
+            keras=keras.__version__,
+        )
 
 
 def _value(variable: Any) -> Array:
@@ -145,8 +176,10 @@ def _after(metrics: Any, batches: Sequence[tuple[Any, Any]]) -> list[list[float]
         metrics.reset_state()
     for targets, predictions in batches:
         metrics.update_state(targets, predictions)
-    return [[float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
-            for metric in metrics.metrics]
+    return [
+        [float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
+        for metric in metrics.metrics
+    ]
 
 
 def _set_sums(metric: Any, values: Sequence[float]) -> None:
@@ -155,13 +188,16 @@ def _set_sums(metric: Any, values: Sequence[float]) -> None:
         raise ConfigError(f"the sums of metric {metric.name} have {len(values)} numbers, which does not fit")
     for variable in variables:
         size = int(np.prod(variable.shape))
-        variable.assign(np.reshape(values[offset:offset + size], variable.shape).astype(variable.dtype))
+        variable.assign(np.reshape(values[offset : offset + size], variable.shape).astype(variable.dtype))
         offset += size
 
 
 def _scalar(metric: Any) -> float:
     result = np.asarray(keras.ops.convert_to_numpy(metric.result()))
     if result.size != 1:
-        raise ConfigError(f"metric {metric.name} gives {result.size} numbers, where one is expected",
-                          sqlstate="0A000", hint="Choose a metric with one value, such as accuracy or AUC.")
+        raise ConfigError(
+            f"metric {metric.name} gives {result.size} numbers, where one is expected",
+            sqlstate="0A000",
+            hint="Choose a metric with one value, such as accuracy or AUC.",
+        )
     return float(result.reshape(()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 import keras
 
 from cerebro_trainer import architectures
-from cerebro_trainer.architectures import Json, Node
+from cerebro_trainer.arguments import Json, Node
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 
 BYTES_PER_PARAMETER = 16
@@ -23,9 +24,11 @@ def prepare(architecture: Json) -> Node:
     parameters = _count(node)
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
-        raise ConfigError(f"the model has {parameters} parameters; this machine's memory allows {limit} "
-                          f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
-                          sqlstate="53200")
+        raise ConfigError(
+            f"the model has {parameters} parameters; this machine's memory allows {limit} "
+            f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
+            sqlstate="53200",
+        )
     return node
 
 
@@ -41,7 +44,7 @@ def build_seeded(node: Node, seed: int) -> keras.Model:
 
 
 def output_names(model: keras.Model) -> list[str]:
-    """The names that loss and metrics may be given by; a Sequential's one output is named as its last layer."""
+    """The names that losses and metrics may be given by; a Sequential's output is named as its last layer."""
     return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
 
 
@@ -56,7 +59,8 @@ def guarded(make: Callable[[], Any]) -> Any:
 
 
 def _build(node: Node) -> keras.Model:
-    model = keras.saving.deserialize_keras_object(node, safe_mode=True)
+    # A copy, because Keras takes configs apart while it reads them.
+    model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
     if not isinstance(model, keras.Model) or not model.built or not model.inputs:
         raise ConfigError("the architecture does not say the shape of its input")
     return model
@@ -67,6 +71,7 @@ def _count(node: Node) -> int:
 
     In a thread of its own, because Keras remembers such variables per thread to initialise them later.
     """
+
     def count() -> int:
         with keras.StatelessScope(initialize_variables=False):
             return int(_build(node).count_params())

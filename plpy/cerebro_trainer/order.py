@@ -1,4 +1,4 @@
-"""The order of a buffer's rows in one pass, a pure function of where and when, so that any visit can be replayed."""
+"""The order of a buffer's rows in one pass: a function of place and time, so that visits can be replayed."""
 
 from __future__ import annotations
 

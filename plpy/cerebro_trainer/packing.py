@@ -20,10 +20,12 @@ Array = npt.NDArray[Any]
 
 def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     """All columns of a buffer, each of shape (rows, ...)."""
-    rows = integer(header, "rows", minimum=0)
+    rows = integer(header, "rows", minimum=1)
     entries = items(header, "arrays")
-    return [_decoded(entry, part, rows)
-            for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)]
+    return [
+        _decoded(entry, part, rows)
+        for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)
+    ]
 
 
 def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
@@ -37,7 +39,7 @@ def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
         raise RequestError(f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}')
     parts, offset = [], 0
     for length in lengths:
-        parts.append(payload[offset:offset + length])
+        parts.append(payload[offset : offset + length])
         offset += length
     return parts
 

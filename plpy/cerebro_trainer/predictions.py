@@ -16,6 +16,7 @@ from cerebro_trainer import arrays
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fields import integer, number, record, text
 
+
 @dataclass(frozen=True, kw_only=True)
 class Want:
     """Which classes of a row to report: all, the best, the `n` best, or those above `threshold`."""
@@ -29,13 +30,16 @@ class Want:
         """Read the `want` object of a request."""
         want = record(header, "want")
         kind = text(want, "kind", choices=("prob", "response", "top", "threshold"))
-        return cls(kind=kind, n=integer(want, "n", minimum=1) if kind == "top" else 1,
-                   threshold=number(want, "threshold") if kind == "threshold" else 0.0)
+        return cls(
+            kind=kind,
+            n=integer(want, "n", minimum=1) if kind == "top" else 1,
+            threshold=number(want, "threshold") if kind == "threshold" else 0.0,
+        )
 
 
 @dataclass(frozen=True)
 class Table:
-    """Predictions, one entry a line: row from 1, output and class from 0, rank from 1; sorted in that order."""
+    """Predictions by row (from 1), output (from 0) and rank (from 1); `label` is the class, from 0."""
 
     row: npt.NDArray[np.int64]
     output: npt.NDArray[np.int64]
@@ -45,9 +49,13 @@ class Table:
 
     def as_header(self) -> dict[str, str]:
         """The columns as PostgreSQL array literals."""
-        return {"row": arrays.literal(self.row.tolist()), "output": arrays.literal(self.output.tolist()),
-                "class": arrays.literal(self.label.tolist()), "value": arrays.literal(self.value.tolist()),
-                "rank": arrays.literal(self.rank.tolist())}
+        return {
+            "row": arrays.literal(self.row.tolist()),
+            "output": arrays.literal(self.output.tolist()),
+            "class": arrays.literal(self.label.tolist()),
+            "value": arrays.literal(self.value.tolist()),
+            "rank": arrays.literal(self.rank.tolist()),
+        }
 
 
 def tabulate(outputs: list[npt.NDArray[Any]], classes: list[int], want: Want) -> Table:
@@ -57,11 +65,16 @@ def tabulate(outputs: list[npt.NDArray[Any]], classes: list[int], want: Want) ->
     0 for float targets, whose units are all reported in their order.
     """
     if len(outputs) != len(classes):
-        raise ConfigError(f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns")
-    parts = [_one_output(position, output, count, want)
-             for position, (output, count) in enumerate(zip(outputs, classes, strict=True))]
-    joined = Table(*(np.concatenate([getattr(part, name) for part in parts])
-                     for name in Table.__dataclass_fields__))
+        raise ConfigError(
+            f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns"
+        )
+    parts = [
+        _one_output(position, output, count, want)
+        for position, (output, count) in enumerate(zip(outputs, classes, strict=True))
+    ]
+    joined = Table(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in Table.__dataclass_fields__)
+    )
     order = np.lexsort((joined.rank, joined.output, joined.row))
     return Table(*(getattr(joined, name)[order] for name in Table.__dataclass_fields__))
 
@@ -76,7 +89,9 @@ def _one_output(position: int, output: npt.NDArray[Any], classes: int, want: Wan
         rank = np.broadcast_to(np.arange(1, values.shape[1] + 1), values.shape)
         keep = np.ones(values.shape, dtype=np.bool_)
     row, label = np.nonzero(keep)
-    return Table(row + 1, np.full(len(row), position), label, values[keep], np.asarray(rank[keep], dtype=np.int64))
+    return Table(
+        row + 1, np.full(len(row), position), label, values[keep], np.asarray(rank[keep], dtype=np.int64)
+    )
 
 
 def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -95,11 +110,15 @@ def _probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
     if values.shape[1] != classes:
-        raise ConfigError(f"the model's output has {values.shape[1]} units, but there are {classes} class values")
+        raise ConfigError(
+            f"the model's output has {values.shape[1]} units, but there are {classes} class values"
+        )
     return values
 
 
-def _wanted(values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want) -> npt.NDArray[np.bool_]:
+def _wanted(
+    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want
+) -> npt.NDArray[np.bool_]:
     if want.kind == "threshold":
         return np.asarray(values > want.threshold)
     if want.kind == "prob":

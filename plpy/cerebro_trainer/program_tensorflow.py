@@ -22,15 +22,23 @@ from cerebro_trainer.specs import ProgramSpec
 
 
 def start(threads: int) -> Framework:
-    """Set TensorFlow up for this process; `threads` bound what one operation may use."""
+    """Set TensorFlow up for this process: this many threads, and the same bits for the same work."""
+    tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
     devices = tuple(device.name.removeprefix("/device:") for device in tf.config.list_logical_devices())
-    return Framework(name="tensorflow", version=tf.__version__, keras_version=keras.__version__, devices=devices,
-                     threads=threads, make=TensorflowProgram, errors=(tf.errors.OpError,),
-                     memory_errors=(tf.errors.ResourceExhaustedError, MemoryError))
+    return Framework(
+        name="tensorflow",
+        version=tf.__version__,
+        keras_version=keras.__version__,
+        devices=devices,
+        threads=threads,
+        make=TensorflowProgram,
+        errors=(tf.errors.OpError,),
+        memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
+    )
 
 
 class TensorflowProgram(KerasProgram):
@@ -41,13 +49,19 @@ class TensorflowProgram(KerasProgram):
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "tensorflow")
         inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
-        targets = [tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
-                   for output in self.interface.outputs]
+        targets = [
+            tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
+            for output in self.interface.outputs
+        ]
         number = tf.TensorSpec((), tf.int32)
-        self._train = tf.function(self._train_loop, autograph=False, input_signature=[
-            inputs, targets, tf.TensorSpec((None,), tf.int32), number])
-        self._evaluate = tf.function(self._evaluate_loop, autograph=False,
-                                     input_signature=[inputs, targets, number])
+        self._train = tf.function(
+            self._train_loop,
+            autograph=False,
+            input_signature=[inputs, targets, tf.TensorSpec((None,), tf.int32), number],
+        )
+        self._evaluate = tf.function(
+            self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number]
+        )
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int) -> float:
@@ -64,9 +78,11 @@ class TensorflowProgram(KerasProgram):
         fitted = self.interface.fit_inputs(inputs)
         batch = self.evaluation_batch(fitted)
         starts = range(0, len(fitted[0]), batch)
-        parts = [self._forward([array[start:start + batch] for array in fitted]) for start in starts]
-        return [np.concatenate([part[position].numpy() for part in parts])
-                for position in range(len(self.interface.outputs))]
+        parts = [self._forward([array[start : start + batch] for array in fitted]) for start in starts]
+        return [
+            np.concatenate([part[position].numpy() for part in parts])
+            for position in range(len(self.interface.outputs))
+        ]
 
     def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:
         rows = tf.size(order)
@@ -75,10 +91,14 @@ class TensorflowProgram(KerasProgram):
             return (begin < rows) & tf.math.is_finite(total)
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
-            chosen = order[begin:begin + batch_size]
-            loss = self._step([tf.gather(array, chosen) for array in inputs],
-                              [tf.gather(array, chosen) for array in targets])
-            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(tf.size(chosen), tf.float64)
+            chosen = order[begin : begin + batch_size]
+            loss = self._step(
+                [tf.gather(array, chosen) for array in inputs],
+                [tf.gather(array, chosen) for array in targets],
+            )
+            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(
+                tf.size(chosen), tf.float64
+            )
 
         # One iteration at a time: several would race for the variables.
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
@@ -98,18 +118,20 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
-            x, y = self._arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
+            x, y = self._arguments(
+                [array[begin:end] for array in inputs], [array[begin:end] for array in targets]
+            )
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
             self.compile_metrics.update_state(y, predicted)
             return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
 
-        return tf.while_loop(lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)),
-                             parallel_iterations=1)[1]
+        return tf.while_loop(
+            lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1
+        )[1]
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
-        outputs = self.model(self.packed(inputs), training=False)
-        return [tf.cast(output, tf.float32) for output in tf.nest.flatten(outputs)]
+        return tf.nest.flatten(self.model(self.packed(inputs), training=False))  # type: ignore[no-any-return]
 
     def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
         return self.packed(inputs), self.packed([tf.cast(target, tf.float32) for target in targets])

@@ -1,6 +1,6 @@
-"""Programs: a model, its optimizer, loss and metrics, compiled once and used by every config that shares them.
+"""Programs: a model, its optimizer, loss and metrics, compiled once, used by every config that shares them.
 
-Building and tracing takes a second, setting the variables milliseconds: a hop should only ever pay the latter.
+Building and tracing take a second, setting the variables milliseconds: a hop should only pay the latter.
 This module is the protocol and knows no framework; each framework adds one module with a subclass.
 """
 
@@ -22,7 +22,7 @@ from cerebro_trainer.state import Layout
 Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
 
-KEPT_PROGRAMS = 16
+KEPT_PROGRAMS = 64
 
 
 class Program(ABC):
@@ -31,7 +31,7 @@ class Program(ABC):
     Laws, which the contract tests check over every framework:
 
     1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits.
-    2. `initial(seed)` depends on the architecture, the optimizer and `seed` alone, and leaves `read()` as it is.
+    2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
     3. `train` depends on the variables, the buffer, the order, the batch size and the learning rate alone:
        what other configs did with the program before does not matter.
     4. `evaluate` and `predict` leave `read()` as it is.
@@ -73,6 +73,10 @@ class Program(ABC):
     @abstractmethod
     def evaluate(self, buffer: Buffer) -> Sums:
         """[loss times rows, rows], then each metric's flattened variables, over this buffer."""
+
+    @abstractmethod
+    def no_sums(self) -> Sums:
+        """What `evaluate` gives for no rows: zeros."""
 
     @abstractmethod
     def results(self, sums: Sums) -> dict[str, object]:

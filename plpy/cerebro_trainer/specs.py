@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cerebro_trainer.errors import RequestError
 from cerebro_trainer.fields import integer, items, record, text
 
 
@@ -35,8 +34,11 @@ class ProgramSpec:
     def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
         """Read the `program` object of a request."""
         program = record(header, "program")
-        return cls(record(program, "architecture"), record(program, "compile"),
-                   tuple(_target(entry) for entry in items(program, "targets")))
+        return cls(
+            record(program, "architecture"),
+            record(program, "compile"),
+            tuple(_target(entry) for entry in items(program, "targets")),
+        )
 
     @property
     def learning_rate(self) -> float | None:
@@ -52,11 +54,11 @@ class ProgramSpec:
     @cached_property
     def key(self) -> str:
         """Equal for all specs that differ in nothing but a plain learning rate."""
-        optimizer: Any = self.compile.get("optimizer")
+        arguments = dict(self.compile)
         if self.learning_rate is not None:
-            optimizer = [optimizer.get("class_name"), {**self._optimizer_config(), "learning_rate": "number"}]
-        return _digest([self.architecture, {**self.compile, "optimizer": optimizer},
-                        [target.classes for target in self.targets]])
+            config = self._optimizer_config() | {"learning_rate": "a number"}
+            arguments["optimizer"] = arguments["optimizer"] | {"config": config}
+        return _digest([self.architecture, arguments, [target.classes for target in self.targets]])
 
     def _optimizer_config(self) -> dict[str, Any]:
         optimizer: Any = self.compile.get("optimizer")
@@ -71,8 +73,4 @@ def _target(entry: Mapping[str, Any]) -> Target:
 
 
 def _digest(value: object) -> str:
-    try:
-        canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    except RecursionError as error:
-        raise RequestError("the program is nested too deeply") from error
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

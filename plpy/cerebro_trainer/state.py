@@ -41,11 +41,19 @@ class Layout:
 
 def dump(values: Sequence[Array], layout: Layout, step: int) -> bytes:
     """The state of a program with this layout after `step` optimizer steps."""
-    metadata = {"format": FORMAT, "keras": layout.keras, "framework": layout.framework,
-                "architecture": layout.architecture, "optimizer": layout.optimizer, "step": str(step),
-                "weights": json.dumps([_name(position) for position in layout.weights])}
-    tensors = {_name(position): np.ascontiguousarray(value).reshape(value.shape)
-               for position, value in enumerate(values)}
+    metadata = {
+        "format": FORMAT,
+        "keras": layout.keras,
+        "framework": layout.framework,
+        "architecture": layout.architecture,
+        "optimizer": layout.optimizer,
+        "step": str(step),
+        "weights": json.dumps([_name(position) for position in layout.weights]),
+    }
+    tensors = {
+        _name(position): np.ascontiguousarray(value).reshape(value.shape)
+        for position, value in enumerate(values)
+    }
     return safetensors.numpy.save(tensors, metadata)
 
 
@@ -57,13 +65,20 @@ def load(chunks: Sequence[Bytes], layout: Layout) -> list[Array]:
         tensors = safetensors.numpy.load(data)
     except (SafetensorError, ValueError) as error:
         raise RequestError(f"the state is damaged: {error}", sqlstate="XX001") from error
-    for key, expected in (("format", FORMAT), ("architecture", layout.architecture),
-                          ("optimizer", layout.optimizer)):
+    for key, expected in (
+        ("format", FORMAT),
+        ("architecture", layout.architecture),
+        ("optimizer", layout.optimizer),
+    ):
         if metadata.get(key) != expected:
-            raise ConfigError(f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected}",
-                              hint="A state continues the same architecture and optimizer only.")
+            raise ConfigError(
+                f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected}",
+                hint="A state continues the same architecture and optimizer only.",
+            )
     if len(tensors) != len(layout.shapes):
-        raise ConfigError(f"the state has {len(tensors)} tensors, the model and optimizer have {len(layout.shapes)}")
+        raise ConfigError(
+            f"the state has {len(tensors)} tensors, the model and optimizer have {len(layout.shapes)}"
+        )
     values = [tensors[_name(position)] for position in range(len(tensors))]
     for position, value in enumerate(values):
         _check(position, value, layout)
@@ -75,21 +90,23 @@ def with_flat_weights(values: Sequence[Array], chunks: Sequence[Bytes], layout: 
     data = b"".join(chunk.data for chunk in chunks)
     sizes = [int(np.prod(layout.shapes[position], dtype=np.int64)) for position in layout.weights]
     if len(data) != 4 * sum(sizes):
-        raise ConfigError(f"the weights have {len(data)} bytes, but the architecture's {sum(sizes)} weights "
-                          f"take {4 * sum(sizes)} bytes as float32")
+        raise ConfigError(
+            f"the weights have {len(data)} bytes, but the architecture's {sum(sizes)} weights "
+            f"take {4 * sum(sizes)} bytes as float32"
+        )
     result, offset = list(values), 0
     flat = np.frombuffer(data, dtype="<f4")
     for position, size in zip(layout.weights, sizes, strict=True):
-        part = flat[offset:offset + size].reshape(layout.shapes[position])
+        part = flat[offset : offset + size].reshape(layout.shapes[position])
         result[position] = part.astype(layout.dtypes[position])
         offset += size
     return result
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """The header's free part; safetensors reads it from files only, so it is read here: u64 length, then JSON."""
+    """The header's free part, which safetensors reads from files only: u64 length, then JSON."""
     length = int.from_bytes(data[:LENGTH_BYTES], "little")
-    header = json.loads(data[LENGTH_BYTES:LENGTH_BYTES + length])
+    header = json.loads(data[LENGTH_BYTES : LENGTH_BYTES + length])
     metadata = header.get("__metadata__", {})
     return metadata if isinstance(metadata, dict) else {}
 
@@ -98,8 +115,10 @@ def _check(position: int, value: Array, layout: Layout) -> None:
     received = (value.dtype.name, value.shape)
     expected = (layout.dtypes[position], layout.shapes[position])
     if received != expected:
-        raise ConfigError(f"tensor {_name(position)} of the state is {received[0]}{list(received[1])}, "
-                          f"expected {expected[0]}{list(expected[1])}")
+        raise ConfigError(
+            f"tensor {_name(position)} of the state is {received[0]}{list(received[1])}, "
+            f"expected {expected[0]}{list(expected[1])}"
+        )
 
 
 def _name(position: int) -> str:

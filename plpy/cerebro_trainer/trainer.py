@@ -33,14 +33,22 @@ class Trainer:
         self._datasets: dict[str, Dataset] = {}
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
         self._deferred: TrainerError | None = None
-        self._commands = {"reset": Command(self._reset, replies=False),
-                          "open": Command(self._open, replies=False), "buffer": Command(self._buffer, replies=False),
-                          "close": Command(self._close), "pack": Command(self._pack)}
+        self._commands = {
+            "reset": Command(self._reset, replies=False),
+            "open": Command(self._open, replies=False),
+            "buffer": Command(self._buffer, replies=False),
+            "close": Command(self._close),
+            "pack": Command(self._pack),
+        }
         if self._work is not None:
             self._commands |= {
-                "state": Command(self._work.state, replies=False), "begin": Command(self._work.begin),
-                "finish": Command(self._work.finish), "state_get": Command(self._work.state_get),
-                "results": Command(self._work.results), "rows": Command(self._work.rows)}
+                "state": Command(self._work.state, replies=False),
+                "begin": Command(self._work.begin),
+                "finish": Command(self._work.finish),
+                "state_get": Command(self._work.state_get),
+                "results": Command(self._work.results),
+                "rows": Command(self._work.rows),
+            }
 
     def serve(self) -> None:
         """Answer requests until the peer goes, which raises PeerGone."""
@@ -69,8 +77,11 @@ class Trainer:
     def _command(self, name: str) -> Command:
         def unknown(header: Mapping[str, Any], payload: Bytes) -> Messages:
             known = ", ".join(self._commands)
-            raise RequestError(f"unknown request {name!r}; this trainer knows {known}", sqlstate="0A000",
-                               hint=None if self._work else "It was started without a framework.")
+            raise RequestError(
+                f"unknown request {name!r}; this trainer knows {known}",
+                sqlstate="0A000",
+                hint=None if self._work else "It was started without a framework.",
+            )
 
         return self._commands.get(name, Command(unknown))
 
@@ -104,7 +115,10 @@ class Trainer:
 
     def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         columns = packing.pack(header, payload)
-        reply = {"shapes": [column.shape for column in columns], "lengths": [column.nbytes for column in columns]}
+        reply = {
+            "shapes": [column.shape for column in columns],
+            "lengths": [column.nbytes for column in columns],
+        }
         return (Message({"ok": reply}, *(column.data for column in columns)),)
 
     def _dataset(self, key: str) -> Dataset:

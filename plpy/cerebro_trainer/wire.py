@@ -123,7 +123,7 @@ class Connection:
     def _drain(self, count: int) -> None:
         scratch = memoryview(bytearray(DRAIN_BYTES))
         while count:
-            part = scratch[:min(count, DRAIN_BYTES)]
+            part = scratch[: min(count, DRAIN_BYTES)]
             self._fill(part)
             count -= len(part)
 

@@ -29,14 +29,18 @@ class Held(NamedTuple):
 class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
-    def __init__(self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
+    def __init__(
+        self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]
+    ) -> None:
         self._framework = framework
+        self._failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
         self._datasets = datasets
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
         self._chunks: list[Bytes] = []
         self._held: Held | None = None
         self._job: Job | None = None
+        self._result_key = ""
 
     def state(self, header: Header, payload: Bytes) -> Messages:
         """Keep a chunk for the next `begin`."""
@@ -45,20 +49,20 @@ class Work:
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Load a state into its program and open a job on it."""
+        self._job = None
         source = text(record(header, "state"), "source", choices=("new", "weights", "chunks", "kept"))
+        result_key = text(header, "result_key")
         spec = ProgramSpec.from_header(header)
         with self._boundary():
             program = self._programs.get(spec)
-            if source == "kept":
-                self._check_kept(program, text(record(header, "state"), "key"))
-            else:
-                self._held = None
-                program.write(self._values(program, source, record(header, "state")))
+            self._load(program, source, record(header, "state"))
             if spec.learning_rate is not None:
                 program.set_learning_rate(spec.learning_rate)
             self._job = self._make_job(program, header)
         self._chunks = []
-        self._held = Held(text(header, "result_key"), program)
+        # A state in training has no name until it is done.
+        self._held = None if isinstance(self._job, TrainJob) else Held(result_key, program)
+        self._result_key = result_key
         return (Message({"ok": {"kept": source == "kept"}}),)
 
     def stream(self, key: str, buffer: Buffer, header: Header) -> bool:
@@ -79,6 +83,7 @@ class Work:
                         self._check_peer()
                         job.take(key, buffer, pass_no)
         self._job = None
+        self._held = Held(self._result_key, job.program)
         return (Message({"ok": job.result()}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
@@ -90,7 +95,7 @@ class Work:
         data = memoryview(state.dump(program.read(), program.layout, program.step))
         starts = range(0, len(data), size)
         for start in starts:
-            yield Message({"more": True}, data[start:start + size])
+            yield Message({"more": True}, data[start : start + size])
         yield Message({"ok": {"bytes": len(data), "chunks": len(starts)}})
 
     def results(self, header: Header, payload: Bytes) -> Messages:
@@ -107,13 +112,20 @@ class Work:
         counts = classes if isinstance(classes, list) else [integer(header, "classes", minimum=0)]
         inputs = packing.inputs(header, payload)
         with self._boundary():
-            return (Message({"ok": tabulate(job.program.predict(inputs), counts, Want.from_header(header)).as_header()}),)
+            return (
+                Message(
+                    {
+                        "ok": tabulate(
+                            job.program.predict(inputs), counts, Want.from_header(header)
+                        ).as_header()
+                    }
+                ),
+            )
 
     def abandon(self) -> None:
-        """Drop the open job and the state it was changing, and chunks that no `begin` took."""
+        """Drop the open job, and chunks that no `begin` took. What a job was changing is not held yet."""
         self._chunks = []
-        if self._job is not None:
-            self._job = self._held = None
+        self._job = None
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
@@ -125,17 +137,25 @@ class Work:
             raise RequestError("no job is open", sqlstate="55000")
         return self._job
 
-    def _check_kept(self, program: Program, key: str) -> None:
-        if self._held is None or self._held.key != key or self._held.program is not program:
-            held = "no state" if self._held is None else f"state {self._held.key!r}"
-            raise RequestError(f"state {key!r} is not held, but {held}", sqlstate="55000",
-                               hint="Send the state's chunks.")
-
-    def _values(self, program: Program, source: str, header: Header) -> list[Any]:
+    def _load(self, program: Program, source: str, header: Header) -> None:
+        if source == "kept":
+            key = text(header, "key")
+            if self._held != Held(key, program):
+                held = "no state" if self._held is None else f"state {self._held.key!r}"
+                raise RequestError(
+                    f"state {key!r} is not held, but {held}",
+                    sqlstate="55000",
+                    hint="Send the state's chunks.",
+                )
+            return
+        self._held = None
         if source == "chunks":
-            return state.load(self._chunks, program.layout)
+            program.write(state.load(self._chunks, program.layout))
+            return
         fresh = program.initial(integer(header, "seed"))
-        return fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout)
+        program.write(
+            fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout)
+        )
 
     def _make_job(self, program: Program, header: Header) -> Job:
         kind = text(header, "job", choices=("train", "evaluate", "predict"))
@@ -149,7 +169,9 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind == "train":
-            return TrainJob(program, keys, Fit.from_header(header), place_from_header(header), self._framework.threads)
+            return TrainJob(
+                program, keys, Fit.from_header(header), place_from_header(header), self._framework.threads
+            )
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
 
     @contextmanager
@@ -158,7 +180,10 @@ class Work:
         try:
             yield
         except self._framework.memory_errors as error:
-            raise ConfigError(f"the config ran out of memory: {summary(error)}", sqlstate="53200",
-                              hint="A smaller batch_size or a smaller model needs less.") from error
-        except (*self._framework.errors, *CONFIG_EXCEPTIONS) as error:
+            raise ConfigError(
+                f"the config ran out of memory: {summary(error)}",
+                sqlstate="53200",
+                hint="A smaller batch_size or a smaller model needs less.",
+            ) from error
+        except self._failures as error:
             raise ConfigError(f"{type(error).__name__}: {summary(error)}") from error

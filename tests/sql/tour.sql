@@ -4,6 +4,8 @@
 \set SHOW_CONTEXT never
 \pset footer off
 \pset null ''
+\pset tuples_only on
+\pset format unaligned
 \ir iris_data.sql
 \set ECHO queries
 SELECT load_keras_model('iris_models', '{"class_name": "Sequential", "config": {"name": "iris", "layers": [
@@ -12,9 +14,12 @@ SELECT load_keras_model('iris_models', '{"class_name": "Sequential", "config": {
     {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]}}');
 SELECT training_preprocessor_dl('iris', 'iris_packed', 'species', 'attributes', n_segments => 2, seed => 1);
 SELECT generate_model_configs('iris_models', 'iris_configs', ARRAY[1],
-    $$ {'optimizer_params_list': [{'optimizer': ['Adam'], 'lr': [0.1, 0.01, 0.0001]}],
+    $$ {'optimizer_params_list': [{'optimizer': ['Adam'], 'lr': [0.01, 0.001, 0.0001]}],
         'loss': ['categorical_crossentropy'], 'metrics': [['accuracy']]} $$,
     $$ {'batch_size': [16]} $$);
 SELECT madlib_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 10, seed => 1, schedule => 'rotation');
-SELECT rank, mst_key, params ->> 'compile_params' AS compile_params, round(value::numeric, 1) AS accuracy
-FROM cerebro.leaderboard WHERE run_id = (SELECT max(run_id) FROM cerebro.run) ORDER BY rank, mst_key;
+\pset tuples_only off
+\pset format aligned
+SELECT rank, mst_key, substring(params ->> 'compile_params', 'Adam[^'']*') AS optimizer, status, epochs,
+       trunc(value::numeric, 1) AS "accuracy >="
+FROM cerebro.leaderboard WHERE run_id = (SELECT max(run_id) FROM cerebro.run) ORDER BY rank;

@@ -82,6 +82,7 @@ def test_configs_are_told_by_what_not_all_of_them_share(configs: list[list[str]]
 
 def test_a_single_config_is_told_by_everything() -> None:
     assert distinctions([{"model_id": 1, "fit_params": "epochs=1"}]) == ["model_id=1, epochs=1"]
+    assert distinctions([{"compile_params": "optimizer='SGD(lr=1)',loss='mse'"}]) == ["SGD(lr=1), loss=mse"]
     assert distinctions([]) == []
 
 

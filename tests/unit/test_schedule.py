@@ -1,0 +1,400 @@
+"""The laws of the schedule, checked on every event of simulated runs.
+
+The simulator knows nothing of the scheduler's inside: it starts what `choose` says, lets each visit take its
+time, lets some attempts fail and some configs disappear, and writes a log as a run would.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count, pairwise, product
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cerebro_plpy.policies import FixedOrder, Longest, replay, rotation
+from cerebro_plpy.schedule import (
+    ConfigProgress,
+    Kind,
+    Plan,
+    Policy,
+    Remaining,
+    Visit,
+    abandon,
+    begin,
+    choose,
+    complete,
+    epoch_completed,
+    remaining_visits,
+    resume,
+    run_finished,
+    start,
+)
+
+Seconds = Callable[[Visit], float]
+
+
+@dataclass
+class Logged:
+    visit: Visit
+    worker: int
+    started: float
+    ended: float
+    completed: bool
+
+
+@dataclass
+class Simulation:
+    """One run in simulated time, one event at a time.
+
+    `fails` and `vanishes` decide at the end of each attempt whether it failed and whether its config is
+    stopped; `checks` is called after every choice with the workers that stayed idle.
+    """
+
+    plan: Plan
+    keys: tuple[int, ...]
+    seconds: Seconds
+    policy: Policy
+    fails: Callable[[Visit], bool] = lambda visit: False
+    vanishes: Callable[[Visit], bool] = lambda visit: False
+    checks: Callable[[Mapping[int, ConfigProgress], set[int]], None] = lambda configs, idle: None
+    log: list[Logged] = field(default_factory=list)
+
+    def run(self) -> float:
+        """Simulates until nothing runs and nothing can start; gives the time of the end."""
+        configs = {key: start(self.plan, key) for key in self.keys}
+        idle, now, number = set(self.plan.workers.values()), 0.0, count()
+        events: list[tuple[float, int, int, Visit, float]] = []
+        while True:
+            for worker, visit in choose(self.plan, configs, tuple(idle), self.policy):
+                idle.remove(worker)
+                configs[visit.mst_key] = begin(configs[visit.mst_key], visit)
+                heapq.heappush(events, (now + self.seconds(visit), next(number), worker, visit, now))
+            self.checks(configs, idle)
+            if not events:
+                self.left = configs
+                return now
+            now, _, worker, visit, started = heapq.heappop(events)
+            idle.add(worker)
+            self._end(configs, visit, Logged(visit, worker, started, now, not self.fails(visit)))
+
+    def _end(self, configs: dict[int, ConfigProgress], visit: Visit, logged: Logged) -> None:
+        self.log.append(logged)
+        if visit.mst_key not in configs:
+            return
+        progress = configs[visit.mst_key]
+        after = complete(self.plan, progress, visit) if logged.completed else abandon(progress, visit)
+        configs[visit.mst_key] = after
+        if self.vanishes(visit):
+            del configs[visit.mst_key]
+
+
+def plan_of(
+    segments: int, epochs: int = 1, workers: int | None = None, evaluate: frozenset[int] = frozenset()
+) -> Plan:
+    return Plan(
+        epochs, tuple(range(segments)), {s: s % (workers or segments) for s in range(segments)}, evaluate
+    )
+
+
+def overlapping(log: list[Logged]) -> bool:
+    ordered = sorted(log, key=lambda item: (item.started, item.ended))
+    return any(one.ended > two.started for one, two in pairwise(ordered))
+
+
+def group(log: list[Logged], key: Callable[[Logged], object]) -> list[list[Logged]]:
+    groups: dict[object, list[Logged]] = {}
+    for item in log:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    segments = draw(st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True))
+    epochs = draw(st.integers(1, 3))
+    workers = {segment: draw(st.integers(0, len(segments))) for segment in segments}
+    return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))))
+
+
+KEYS = st.lists(st.integers(1, 99), min_size=1, max_size=9, unique=True).map(tuple)
+
+
+@st.composite
+def simulations(draw: st.DrawFn) -> Simulation:
+    plan, keys, random = draw(plans()), draw(KEYS), Random(draw(st.integers()))
+    durations = {key: random.choice([0.5, 1, 1, 4]) for key in keys}
+    jitter = draw(st.sampled_from([0, 0.1, 1]))
+    orders = {(key, epoch): random.sample(plan.segments, len(plan.segments))
+              for key, epoch in product(keys, range(1, plan.epochs + 1))}  # fmt: skip
+    measured: dict[tuple[int, Kind], float] = {
+        (key, kind): durations[key] for key in keys for kind in ("train", "evaluate") if random.random() < 0.7
+    }
+    policies: list[Policy] = [Longest(), Longest(measured), rotation(keys, plan.segments), replay(orders)]
+    policy = draw(st.sampled_from(policies))
+    return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy)
+
+
+def due(simulation: Simulation) -> set[Visit]:
+    plan = simulation.plan
+    kinds: tuple[Kind, ...] = ("train", "evaluate")
+    every = product(range(1, plan.epochs + 1), simulation.keys, plan.segments, kinds)
+    return {Visit(*item) for item in every if item[3] == "train" or item[0] in plan.evaluate_epochs}
+
+
+def assert_exclusive(log: list[Logged]) -> None:
+    """One visit at a time per worker and segment; nothing of a config beside one of its training visits."""
+    assert not any(overlapping(items) for items in group(log, lambda item: item.worker))
+    assert not any(overlapping(items) for items in group(log, lambda item: item.visit.segment_id))
+    for items in group(log, lambda item: item.visit.mst_key):
+        for one, two in product(items, items):
+            beside = one is not two and one.started < two.ended and two.started < one.ended
+            assert not beside or one.visit.kind == two.visit.kind == "evaluate"
+
+
+def assert_ordered(log: list[Logged]) -> None:
+    """A config evaluates an epoch after training it, and trains the next one after that."""
+    for items in group(log, lambda item: item.visit.mst_key):
+        stages = [(item.visit.epoch, item.visit.kind == "evaluate") for item in items if item.completed]
+        assert stages == sorted(stages)
+
+
+@given(simulations())
+def test_every_config_visits_every_segment_once_and_alone(simulation: Simulation) -> None:
+    simulation.run()
+    assert Counter(item.visit for item in simulation.log) == Counter(due(simulation))
+    assert_exclusive(simulation.log)
+    assert_ordered(simulation.log)
+    assert run_finished(simulation.left)
+
+
+@given(simulations(), st.integers())
+def test_failures_and_stopped_configs_hold_up_nothing(simulation: Simulation, seed: int) -> None:
+    random = Random(seed)
+    gone: set[int] = set()
+
+    def vanishes(visit: Visit) -> bool:
+        if random.random() < 0.05:
+            gone.add(visit.mst_key)
+        return visit.mst_key in gone
+
+    simulation.fails = lambda visit: random.random() < 0.2
+    simulation.vanishes = vanishes
+    simulation.run()
+    done = Counter(item.visit for item in simulation.log if item.completed)
+    assert all(times == 1 for times in done.values())
+    assert {visit for visit in due(simulation) if visit.mst_key not in gone} <= done.keys()
+    assert_exclusive(simulation.log)
+    assert_ordered(simulation.log)
+
+
+def could_start(plan: Plan, progress: ConfigProgress, worker: int) -> bool:
+    """Told from the definition, not from the scheduler: a state at rest, and a segment of the worker due."""
+    moving = progress.kind == "train" and progress.running
+    return not moving and any(plan.workers[segment] == worker for segment in progress.waiting)
+
+
+@given(simulations())
+def test_no_worker_idles_while_a_config_could_run_there(simulation: Simulation) -> None:
+    plan = simulation.plan
+
+    def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
+        if not isinstance(simulation.policy, FixedOrder):
+            assert not any(could_start(plan, item, worker) for item in configs.values() for worker in idle)
+
+    simulation.checks = check
+    simulation.run()
+
+
+@given(simulations())
+def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
+    plan, keys = simulation.plan, simulation.keys
+    configs = {key: start(plan, key) for key in keys}
+    shuffled = {key: configs[key] for key in reversed(keys)}
+    workers = sorted(set(plan.workers.values()))
+    answer = choose(plan, configs, workers, simulation.policy)
+    assert answer == choose(plan, shuffled, workers[::-1], simulation.policy)
+
+
+@given(simulations())
+def test_a_fixed_order_is_followed(simulation: Simulation) -> None:
+    simulation.run()
+    logged = orders_of(simulation.log)
+    if isinstance(simulation.policy, FixedOrder):
+        for (key, epoch), segments in logged.items():
+            assert segments == list(simulation.policy.order(key, epoch))
+    again = Simulation(simulation.plan, simulation.keys, lambda visit: 1.0, replay(logged))
+    again.run()
+    assert orders_of(again.log) == logged
+
+
+def orders_of(log: list[Logged]) -> dict[tuple[int, int], list[int]]:
+    """The segments that each config trained on, in the order in which it did, by (mst_key, epoch)."""
+    orders: dict[tuple[int, int], list[int]] = {}
+    for item in log:
+        if item.visit.kind == "train":
+            orders.setdefault((item.visit.mst_key, item.visit.epoch), []).append(item.visit.segment_id)
+    return orders
+
+
+@given(simulations(), st.integers(0, 60))
+def test_a_resumed_config_goes_on_where_it_was(simulation: Simulation, cut: int) -> None:
+    simulation.run()
+    completed = [item.visit for item in simulation.log[:cut]]
+    for key in simulation.keys:
+        progress = resume(simulation.plan, key, completed)
+        own = {visit for visit in completed if visit.mst_key == key}
+        remaining = {visit for visit in due(simulation) if visit.mst_key == key} - own
+        assert sum(remaining_visits(simulation.plan, progress)) == len(remaining)
+        stage = {visit.segment_id for visit in remaining
+                 if (visit.epoch, visit.kind) == (progress.epoch, progress.kind)}  # fmt: skip
+        assert progress.waiting == stage and not progress.running
+
+
+@given(simulations())
+def test_remaining_visits_count_down_to_nothing(simulation: Simulation) -> None:
+    plan, key = simulation.plan, simulation.keys[0]
+    progress = start(plan, key)
+    expected = Counter(visit.kind for visit in due(simulation) if visit.mst_key == key)
+    while not progress.finished:
+        assert remaining_visits(plan, progress) == Remaining(expected["train"], expected["evaluate"])
+        visit = Visit(progress.epoch, key, max(progress.waiting), progress.kind)
+        running = begin(progress, visit)
+        assert remaining_visits(plan, running) == remaining_visits(plan, progress)
+        assert abandon(running, visit) == progress
+        progress = complete(plan, running, visit)
+        expected[visit.kind] -= 1
+    assert remaining_visits(plan, progress) == Remaining(0, 0)
+
+
+def makespan(durations: Mapping[int, float], plan: Plan, policy: Policy) -> float:
+    return Simulation(plan, tuple(durations), lambda visit: durations[visit.mst_key], policy).run()
+
+
+def lower_bound(durations: Mapping[int, float], plan: Plan) -> float:
+    """No schedule without barriers ends earlier: workers' work, and the longest config's own work."""
+    segments = len(plan.segments)
+    return plan.epochs * max(sum(durations.values()), segments * max(durations.values()))
+
+
+@pytest.mark.parametrize(("segments", "configs", "epochs"), [
+    (1, 5, 2), (3, 3, 1), (4, 4, 3), (5, 5, 2), (8, 8, 2), (8, 16, 2), (4, 12, 3), (7, 21, 1), (5, 2, 3)
+])  # fmt: skip
+def test_rotation_is_optimal_for_equal_times(segments: int, configs: int, epochs: int) -> None:
+    durations, plan = dict.fromkeys(range(configs), 1.0), plan_of(segments, epochs)
+    assert makespan(durations, plan, rotation(tuple(durations), plan.segments)) == lower_bound(
+        durations, plan
+    )
+
+
+def test_configs_spread_over_the_segments_from_their_own_places() -> None:
+    plan, keys = plan_of(3), (30, 20, 10)
+    spread = [(0, 10, 0), (1, 20, 1), (2, 30, 2)]
+    for policy in (Longest(), rotation(keys, plan.segments), rotation(keys[::-1], plan.segments)):
+        chosen = choose(plan, {key: start(plan, key) for key in keys}, (2, 1, 0), policy)
+        assert sorted((worker, visit.mst_key, visit.segment_id) for worker, visit in chosen) == spread
+
+
+def test_rotation_never_trains_twice_running_on_a_segment() -> None:
+    plan = plan_of(4, epochs=3)
+    simulation = Simulation(plan, (5, 6, 7), lambda visit: 1.0, rotation((5, 6, 7), plan.segments))
+    simulation.run()
+    for items in group(simulation.log, lambda item: item.visit.mst_key):
+        visited = [item.visit.segment_id for item in items]
+        assert all(one != two for one, two in pairwise(visited))
+        assert visited[:4] == visited[4:8]
+
+
+def measured(durations: Mapping[int, float]) -> Longest:
+    return Longest({(key, "train"): seconds for key, seconds in durations.items()})
+
+
+@pytest.mark.parametrize("workers", [4, 8])
+def test_longest_on_short_and_long_configs(workers: int) -> None:
+    durations, plan = dict(enumerate([1.0] * 38 + [8.0] * 10)), plan_of(workers)
+    assert makespan(durations, plan, measured(durations)) <= 1.1 * lower_bound(durations, plan)
+
+
+def test_longest_solves_the_toy_case() -> None:
+    """Five configs on three workers (Nakandala et al., VLDB 2020, figure 5): 7 units is the least."""
+    durations, plan = dict(enumerate([2.0, 1.0, 1.0, 1.0, 2.0])), plan_of(3)
+    assert makespan(durations, plan, measured(durations)) == lower_bound(durations, plan) == 7
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 6), st.integers(2, 5), st.integers())
+def test_longest_is_near_the_bound_with_many_configs(segments: int, times: int, seed: int) -> None:
+    random = Random(seed)
+    durations = {key: random.uniform(1, 8) for key in range(2 * times * segments)}
+    plan = plan_of(segments, epochs=2)
+    assert makespan(durations, plan, measured(durations)) <= 1.1 * lower_bound(durations, plan)
+
+
+def jittered(seed: int) -> Seconds:
+    random = Random(seed)
+    return lambda visit: 1 + 0.2 * random.random()
+
+
+def test_longest_spreads_few_configs_over_many_segments() -> None:
+    """Without a place of its own each config would run into the one before it: 10.5 seconds and more."""
+    plan = plan_of(8)
+    ends = [Simulation(plan, tuple(range(6)), jittered(seed), Longest()).run() for seed in range(10)]
+    assert sum(ends) / len(ends) < 10
+
+
+def test_unmeasured_configs_count_as_the_mean() -> None:
+    policy = Longest({(1, "train"): 2.0, (2, "train"): 4.0})
+    assert [policy.cost(key, "train") for key in (1, 2, 3)] == [2.0, 4.0, 3.0]
+    assert policy.cost(1, "evaluate") == 1.0
+
+
+def test_fewer_workers_than_segments_share_the_work() -> None:
+    durations, plan = dict.fromkeys(range(6), 1.0), plan_of(4, workers=2)
+    assert makespan(durations, plan, measured(durations)) == 12
+
+
+def test_an_evaluation_runs_on_all_segments_at_once() -> None:
+    plan = plan_of(4, evaluate=frozenset({1}))
+    simulation = Simulation(plan, (1,), lambda visit: 1.0, Longest())
+    assert simulation.run() == 5
+
+
+def test_epochs_complete_with_their_evaluation() -> None:
+    plan = plan_of(1, epochs=2, evaluate=frozenset({1}))
+    configs = {1: start(plan, 1)}
+    for kind, completed in (("train", False), ("evaluate", True)):
+        visit = Visit(1, 1, 0, kind)  # type: ignore[arg-type]
+        configs[1] = complete(plan, begin(configs[1], visit), visit)
+        assert epoch_completed(configs, 1) is completed
+    assert not epoch_completed(configs, 2) and not run_finished(configs)
+    last = Visit(2, 1, 0, "train")
+    configs[1] = complete(plan, begin(configs[1], last), last)
+    assert epoch_completed(configs, 2) and run_finished(configs)
+
+
+def test_impossible_transitions_are_refused() -> None:
+    plan = plan_of(2)
+    waiting, visit = start(plan, 1), Visit(1, 1, 0, "train")
+    running = begin(waiting, visit)
+    for other in (visit, visit._replace(segment_id=1), visit._replace(kind="evaluate")):
+        with pytest.raises(ValueError, match="cannot start"):
+            begin(running, other)
+    with pytest.raises(ValueError, match="is not running"):
+        complete(plan, waiting, visit)
+    with pytest.raises(ValueError, match="is not running"):
+        abandon(waiting, visit)
+
+
+def test_impossible_plans_and_orders_are_refused() -> None:
+    for segments, epochs in (((), 1), ((1,), 0), ((1, 1), 1)):
+        with pytest.raises(ValueError, match="distinct segments"):
+            Plan(epochs, segments, {1: 1})
+    with pytest.raises(ValueError, match="without a worker"):
+        Plan(1, (1, 2), {1: 1})
+    with pytest.raises(ValueError, match="leaves out"):
+        choose(plan_of(2), {1: start(plan_of(2), 1)}, (0, 1), replay({(1, 1): [0]}))
