@@ -58,7 +58,8 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     if row["session_superuser"] and not row["current_superuser"]:
         # RESET ROLE inside the user's own SQL would make a superuser of it again.
         row["session_user"] = row["current_user"]
-    here = conninfo or f"host={row['socket']} port={row['port']}"
+    # Where the sockets are, only a privileged user may ask; libpq knows the usual folder.
+    here = conninfo or f"port={row['port']}"
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
