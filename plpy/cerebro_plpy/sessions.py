@@ -33,6 +33,8 @@ OPTIONS = {
     "default_transaction_deferrable": "off",
     "row_security": "on",
     "synchronous_commit": "off",
+    # A hashed aggregate would hold all blocks of a table in memory at once.
+    "enable_hashagg": "off",
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",

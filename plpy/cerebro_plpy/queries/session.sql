@@ -30,6 +30,12 @@ SELECT pg_catalog.set_config('idle_session_timeout', %s, false)
 -- name: busy
 SELECT pg_catalog.set_config('idle_session_timeout', '0', false)
 
+-- name: setting
+SELECT pg_catalog.current_setting(%s) AS value
+
+-- name: set
+SELECT pg_catalog.set_config(%s, %s, true)
+
 -- name: pid
 SELECT pg_catalog.pg_backend_pid()
 
