@@ -81,7 +81,7 @@ class WorkerSession:
             )
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
-        except psycopg2.Error as error:
+        except (psycopg2.Error, ConnectionFailure) as error:
             raise refused(who, str(error).strip()) from error
         self._verify(who)
 
@@ -182,7 +182,7 @@ def _adapted(value: object) -> object:
 def translated(error: psycopg2.Error) -> CerebroError:
     """A driver's error as ours, with the code, detail and hint that the server gave."""
     if error.pgcode is None:
-        return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")
+        return ConnectionFailure(str(error).strip() or "a worker session was lost")
     diag = error.diag
     message = (diag.message_primary or str(error)).removeprefix("plpy.Error: ")
     ours = by_sqlstate(error.pgcode)(message, hint=diag.message_hint, detail=diag.message_detail)
@@ -195,8 +195,8 @@ def translated(error: psycopg2.Error) -> CerebroError:
 def refused(who: Identity, reason: str) -> CerebroError:
     """The error for a session that could not be opened, with the lines that would let it in."""
     return InsufficientPrivilege(
-        f"a worker session could not be opened as {who.session_user!r}: {reason}",
-        detail=f"Tried: {who.conninfo}",
+        f"a worker session could not be opened as {who.session_user!r}",
+        detail=f"Tried {who.conninfo}: {reason}",
         hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and pg_ident.conf"
         " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
     )
