@@ -91,8 +91,8 @@ class WorkerSession:
             )
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
-        except psycopg2.Error as error:
-            raise refused(who, str(error).strip()) from error
+        except (psycopg2.Error, ConnectionFailure) as error:
+            raise refused(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
 
     def _verify(self, who: Identity) -> None:
