@@ -10,6 +10,7 @@ import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -58,12 +59,21 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     if row["session_superuser"] and not row["current_superuser"]:
         # RESET ROLE inside the user's own SQL would make a superuser of it again.
         row["session_user"] = row["current_user"]
-    # Where the sockets are, only a privileged user may ask; libpq knows the usual folder.
-    here = conninfo or f"port={row['port']}"
+    here = conninfo or own_address(Path("postmaster.pid"))
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
     )  # fmt: skip
+
+
+def own_address(pid_file: Path) -> str:
+    """How this very server is reached: its port, and its first socket folder or localhost.
+
+    Read from the file that the postmaster keeps in the data folder, which is the working directory of
+    every backend: most roles may not see the setting unix_socket_directories.
+    """
+    lines = pid_file.read_text(encoding="utf-8").splitlines()
+    return str(extensions.make_dsn(host=lines[4] or "localhost", port=lines[3]))
 
 
 class WorkerSession:
@@ -82,7 +92,7 @@ class WorkerSession:
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
         except (psycopg2.Error, ConnectionFailure) as error:
-            raise refused(who, str(error).strip()) from error
+            raise refused(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
 
     def _verify(self, who: Identity) -> None:
@@ -182,7 +192,7 @@ def _adapted(value: object) -> object:
 def translated(error: psycopg2.Error) -> CerebroError:
     """A driver's error as ours, with the code, detail and hint that the server gave."""
     if error.pgcode is None:
-        return ConnectionFailure(str(error).strip() or "a worker session was lost")
+        return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")
     diag = error.diag
     message = (diag.message_primary or str(error)).removeprefix("plpy.Error: ")
     ours = by_sqlstate(error.pgcode)(message, hint=diag.message_hint, detail=diag.message_detail)
@@ -195,8 +205,8 @@ def translated(error: psycopg2.Error) -> CerebroError:
 def refused(who: Identity, reason: str) -> CerebroError:
     """The error for a session that could not be opened, with the lines that would let it in."""
     return InsufficientPrivilege(
-        f"a worker session could not be opened as {who.session_user!r}",
-        detail=f"Tried {who.conninfo}: {reason}",
+        f"a worker session could not be opened as {who.session_user!r}: {reason}",
+        detail=f"Tried: {who.conninfo}",
         hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and pg_ident.conf"
         " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
     )

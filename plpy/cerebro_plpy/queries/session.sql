@@ -3,7 +3,6 @@
 SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
-       pg_catalog.current_setting('port') AS port,
        (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text AS server
 
 -- name: server
