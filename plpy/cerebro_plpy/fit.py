@@ -124,7 +124,8 @@ def build_request(
     seed = given.seed if given.seed is not None else secrets.randbits(31)
     rank = report.ranking(configs, validation is not None)
     spec = {**vars(given), "model_arch_table": architectures_name, "object_table": None, "seed": seed,
-            "warm_start": bool(given.warm_start), "schedule": schedule, **rank}  # fmt: skip
+            "metrics_compute_frequency": frequency, "warm_start": bool(given.warm_start), "schedule": schedule,
+            **rank}  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
         epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,

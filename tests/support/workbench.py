@@ -81,7 +81,8 @@ class Workbench:
              inputs: str = "x", buffer: int = 8, kind: str | None = None) -> str:  # fmt: skip
         """Pack a table for training; its name."""
         self.rows(
-            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, dependent_type => %s)",
+            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7,"
+            " dependent_type => %s)",
             source, output, target, inputs, buffer, segments, kind,
         )  # fmt: skip
         return output
@@ -108,10 +109,12 @@ class Workbench:
         return int(self.value("SELECT max(run_id) FROM cerebro.run"))
 
     @contextmanager
-    def fitting(self, *arguments: Any, **named: object) -> Iterator[Future[int]]:
+    def fitting(
+        self, source: str, output: str, configs: str, iterations: int, **named: object
+    ) -> Iterator[Future[int]]:
         """Train in the background, meanwhile leaving this thread to other sessions."""
         with ThreadPoolExecutor(1) as pool:
-            yield pool.submit(self.fit, *arguments, **named)
+            yield pool.submit(lambda: self.fit(source, output, configs, iterations, **named))
 
     def exists(self, *names: str) -> bool:
         """Whether any of these tables exists."""
