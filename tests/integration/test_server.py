@@ -94,12 +94,12 @@ def test_what_the_role_finds(folder: Path) -> None:
     url = start(data)
     assert make_url(url).username == make_url(url).database == "cerebro"
     with engine_for(url).connect() as connection:
-        assert connection.exec_driver_sql("SHOW search_path").scalar() == '"$user", public, madlib'
+        assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == ["public", "madlib"]
         schema = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
         assert connection.exec_driver_sql(schema).scalar() == "madlib"
         assert not connection.exec_driver_sql("SELECT usesuper FROM pg_user WHERE usename = user").scalar()
         connection.exec_driver_sql("CREATE SCHEMA own")
-        connection.exec_driver_sql("CREATE TABLE public.own ()")
+        connection.exec_driver_sql("CREATE TABLE own ()")
         activity = "SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'"
         assert connection.exec_driver_sql(activity).scalar() == 0
     connection.engine.dispose()
