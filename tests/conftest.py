@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
 from sqlalchemy.engine import make_url
+from workbench import Workbench
 
 from cerebro_db import provision
 
@@ -94,6 +96,28 @@ def server() -> Server:
 
 @pytest.fixture
 def database(server: Server) -> Iterator[Database]:
+    with _new_database(server) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_database(server: Server) -> Iterator[Database]:
+    """A database of all tests of a module, for what is costly to make."""
+    with _new_database(server) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bench(shared_database: Database) -> Iterator[Workbench]:
+    """A session of the ordinary role with data to train on, shared by the tests of a module."""
+    made = Workbench(shared_database.url)
+    made.data()
+    yield made
+    made.close()
+
+
+@contextmanager
+def _new_database(server: Server) -> Iterator[Database]:
     name = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(numbers)}"
     with provision.superuser(server.socket, server.port, "postgres") as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {provision.DATABASE}")

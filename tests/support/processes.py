@@ -1,0 +1,41 @@
+"""What runs on this machine for a test's database, and waiting for it to change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+LONGEST_WAIT = 120.0
+PAUSE = 0.02
+
+T = TypeVar("T")
+
+
+def eventually(question: Callable[[], T]) -> T:
+    """The first answer that is true; fails after two minutes, which is no statement about speed."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while not (answer := question()):
+        assert time.monotonic() < deadline, f"still {answer!r} after {LONGEST_WAIT:.0f} s"
+        time.sleep(PAUSE)
+    return answer
+
+
+def trainers(parents: set[int]) -> set[int]:
+    """Processes whose command line says that they are trainers of these backends."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            words = command_line(int(entry.name))
+            if "cerebro_trainer" in words and int(words[words.index("--parent") + 1]) in parents:
+                found.add(int(entry.name))
+    return found
+
+
+def command_line(pid: int) -> list[str]:
+    """The words of a process' command line; none when it is gone, or dead and not yet buried."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []

@@ -1,0 +1,144 @@
+"""A database session with data, architectures and configurations to train, as a user would have them.
+
+Sessions that a fit opened wait with their trainers for the next call of the same session, so the tests of a
+module that share a workbench load the framework only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg2
+import psycopg2.extensions
+from models import CLASSES
+
+ROWS = 96
+POINTS = f"""
+CREATE TABLE points AS
+SELECT id, ARRAY[a, b, c, d]::real[] AS x,
+       CASE WHEN a > 0.4 THEN 'high' WHEN a < -0.4 THEN 'low' ELSE 'middle' END AS label,
+       a + b > 0 AS positive, (a + b > 0)::integer::real AS flag,
+       (0.5 * a - 0.25 * b)::real AS amount, ARRAY[0.5 * a, c - d]::real[] AS pair
+FROM generate_series(1, {ROWS}) id,
+     LATERAL (SELECT sin(id * 1.7) AS a, sin(id * 0.9 + 1) AS b, cos(id * 2.3) AS c, cos(id * 0.31) AS d) v
+"""
+COMPILE = "optimizer='{optimizer}',loss='{loss}',metrics={metrics}"
+Row = tuple[Any, ...]
+
+
+def compile_text(
+    optimizer: str = "SGD(learning_rate=0.05)",
+    loss: str = "categorical_crossentropy",
+    metrics: Sequence[str] = ("accuracy",),
+) -> str:
+    """Compile parameters in MADlib's words."""
+    return COMPILE.format(optimizer=optimizer, loss=loss, metrics=list(metrics))
+
+
+def several(count: int) -> list[str]:
+    """That many compile parameters that share one program."""
+    return [compile_text(f"SGD(learning_rate={0.01 * n})") for n in range(1, count + 1)]
+
+
+class Workbench:
+    """One session of the ordinary role, in which every statement commits."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = psycopg2.connect(url)
+        self.connection.autocommit = True
+
+    def rows(self, query: str, *values: object) -> list[Row]:
+        """All rows of a statement; [] where it returns none."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(query, values or None)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def row(self, query: str, *values: object) -> Row:
+        """The only row of a statement."""
+        (found,) = self.rows(query, *values)
+        return found
+
+    def value(self, query: str, *values: object) -> Any:
+        """The only column of the only row."""
+        (found,) = self.row(query, *values)
+        return found
+
+    def data(self) -> None:
+        """Make the table of points and an architecture table whose model 1 tells the three labels apart."""
+        self.rows(POINTS)
+        self.model(CLASSES)
+
+    def model(self, architecture: str) -> int:
+        """Load an architecture; its model_id."""
+        self.rows("SELECT load_keras_model('models', %s::json)", architecture)
+        return int(self.value("SELECT max(model_id) FROM models"))
+
+    def pack(self, output: str, segments: int, *, source: str = "points", target: str = "label",
+             inputs: str = "x", buffer: int = 8, kind: str | None = None) -> str:  # fmt: skip
+        """Pack a table for training; its name."""
+        self.rows(
+            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, dependent_type => %s)",
+            source, output, target, inputs, buffer, segments, kind,
+        )  # fmt: skip
+        return output
+
+    def configure(
+        self, name: str, compiles: Sequence[str], fits: Sequence[str] = ("batch_size=8",), model: int = 1
+    ) -> str:
+        """Make a model selection table of all combinations; its name."""
+        self.rows(
+            "SELECT load_model_selection_table('models', %s, %s, %s, %s)",
+            name, [model], list(compiles), list(fits),
+        )  # fmt: skip
+        return name
+
+    def fit(self, source: str, output: str, configs: str, iterations: int, **named: object) -> int:
+        """Train; the id of the run."""
+        text = "".join(f", {name} => %s" for name in named)
+        self.rows(f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s{text})",
+                  source, output, configs, iterations, *named.values())  # fmt: skip
+        return self.newest_run()
+
+    def newest_run(self) -> int:
+        """The run that began last."""
+        return int(self.value("SELECT max(run_id) FROM cerebro.run"))
+
+    @contextmanager
+    def fitting(self, *arguments: Any, **named: object) -> Iterator[Future[int]]:
+        """Train in the background, meanwhile leaving this thread to other sessions."""
+        with ThreadPoolExecutor(1) as pool:
+            yield pool.submit(self.fit, *arguments, **named)
+
+    def exists(self, *names: str) -> bool:
+        """Whether any of these tables exists."""
+        return bool(self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names)))
+
+    def workers(self) -> set[int]:
+        """Backends of all worker sessions in this database."""
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'"
+            " AND datname = current_database()"
+        )
+        return {pid for (pid,) in self.rows(query)}
+
+    def pid(self) -> int:
+        """The backend of this session."""
+        return int(self.connection.info.backend_pid)
+
+    def messages(self) -> list[str]:
+        """What the server has said since the last question."""
+        said = list(self.connection.notices)
+        self.connection.notices.clear()
+        return said
+
+    def another(self) -> Workbench:
+        """Another session of the same user in the same database."""
+        return Workbench(self.url)
+
+    def close(self) -> None:
+        """End the session, and with it everything that it started."""
+        self.connection.close()
