@@ -134,7 +134,7 @@ def _workers(connection: sa.Connection) -> Finding:
         with connection.begin_nested():
             report = _report(connection, "worker_report")
     except sa.exc.DBAPIError as error:
-        told = from_driver(error.orig or error).message
+        told = from_driver(error.orig or error).message.splitlines()[0]
         return Finding(state="FAIL", told=told, remedy=_authentication(connection, user, database))
     told = f"a session opens as {report['user']}"
     if report["user"] != user or not report["same_server"]:
