@@ -145,3 +145,20 @@ class Workbench:
     def close(self) -> None:
         """End the session, and with it everything that it started."""
         self.connection.close()
+
+
+def superuser(bench: Workbench) -> Workbench:
+    """A session of the superuser in the same database."""
+    return Workbench(bench.url.replace("//cerebro@", "//postgres@", 1))
+
+
+@contextmanager
+def setting(bench: Workbench, name: str, value: str) -> Iterator[None]:
+    """An administrator's setting, in force within the block."""
+    administrator = superuser(bench)
+    administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value)
+    try:
+        yield
+    finally:
+        administrator.rows("DELETE FROM cerebro.setting WHERE name = %s", name)
+        administrator.close()
