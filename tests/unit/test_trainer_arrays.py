@@ -6,11 +6,12 @@ import struct
 
 import numpy as np
 import pytest
-from cerebro_trainer import arrays, packing
-from cerebro_trainer.errors import RequestError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+from cerebro_trainer import arrays, packing
+from cerebro_trainer.errors import RequestError
 
 FORMATS = {700: ">f", 701: ">d", 21: ">h", 23: ">i"}
 

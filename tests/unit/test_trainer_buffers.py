@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cerebro_trainer.buffers import Buffer, Dataset, from_frame
-from cerebro_trainer.specs import ProgramSpec
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cerebro_trainer.buffers import Buffer, Dataset, from_frame
+from cerebro_trainer.specs import ProgramSpec
 
 
 def buffer(nbytes: int) -> Buffer:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.fitting import Output, matches
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
+
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.fitting import Output, matches
 
 
 @given(hnp.array_shapes(min_dims=0), hnp.array_shapes(min_dims=0))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.predictions import Want, ranks, tabulate
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.predictions import Want, ranks, tabulate
 
 ALL = Want(kind="prob")
 tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(2, 5)),

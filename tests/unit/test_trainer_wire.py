@@ -8,9 +8,10 @@ import struct
 import threading
 
 import pytest
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 
 headers = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans()))
 
