@@ -167,7 +167,6 @@ class KerasProgram(Program):
         )
 
 
-
 def _after(metrics: Any, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
     if metrics.built:
         metrics.reset_state()

@@ -37,7 +37,7 @@ def test_frames_arrive_in_pieces() -> None:
 
     def drip() -> None:
         for start in range(0, len(data), 777):
-            theirs.sendall(data[start:start + 777])
+            theirs.sendall(data[start : start + 777])
 
     with ours, theirs:
         sender = threading.Thread(target=drip)
@@ -84,10 +84,16 @@ def test_nothing_for_the_idle_time_means_the_peer_is_gone() -> None:
         Connection(ours, idle_seconds=0.01).receive()
 
 
-@pytest.mark.parametrize("data", [
-    frame({}, magic=b"HTTP"), frame([1, 2]), struct.pack("<4sIQ", b"CDB1", 3, 0) + b"{x}",
-    struct.pack("<4sIQ", b"CDB1", 1 << 31, 0), struct.pack("<4sIQ", b"CDB1", 2, 0) + b"\xff\xfe",
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        frame({}, magic=b"HTTP"),
+        frame([1, 2]),
+        struct.pack("<4sIQ", b"CDB1", 3, 0) + b"{x}",
+        struct.pack("<4sIQ", b"CDB1", 1 << 31, 0),
+        struct.pack("<4sIQ", b"CDB1", 2, 0) + b"\xff\xfe",
+    ],
+)
 def test_what_is_no_frame_is_said_to_be_none(data: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
