@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
-from cerebro_plpy.queries import sql
+from cerebro_plpy.queries import around_placeholders, sql
 
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 SAFE_PATH = "pg_catalog, pg_temp"
@@ -39,7 +39,7 @@ def numbered(sql: str) -> str:
     >>> numbered("SELECT %s, %s::json")
     'SELECT $1, $2::json'
     """
-    parts = sql.split("%s")
+    parts = around_placeholders(sql)
     return "".join(part + (f"${n}" if n < len(parts) else "") for n, part in enumerate(parts, 1))
 
 
@@ -111,12 +111,22 @@ class Database:
             yield
 
     @contextmanager
+    def settings(self, **wanted: str) -> Iterator[None]:
+        """Work with other settings; an error needs no restoring, for its rollback does that."""
+        before = {name: self.value("SELECT pg_catalog.current_setting(%s)", name) for name in wanted}
+        self._set(wanted)
+        yield
+        self._set(before)
+
+    def _set(self, settings: dict[str, str]) -> None:
+        for name, value in settings.items():
+            self.value("SELECT pg_catalog.set_config(%s, %s, true)", name, value)
+
+    @contextmanager
     def search_path(self, path: str) -> Iterator[None]:
         """Work with another search_path; an error needs no restoring, for its rollback does that."""
-        before = self.value("SELECT pg_catalog.current_setting('search_path')")
-        self.value("SELECT pg_catalog.set_config('search_path', %s, true)", path)
-        yield
-        self.value("SELECT pg_catalog.set_config('search_path', %s, true)", before)
+        with self.settings(search_path=path):
+            yield
 
 
 def sqlstate_of(code: int) -> str:
