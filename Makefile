@@ -22,11 +22,11 @@ SOURCES    := $(shell find cerebro_db plpy -name __pycache__ -prune -o -print)
 # Changes when the clone is moved or its Python is another one; both make a virtual environment useless.
 MADE       := .venv/made-$(shell echo "$(CURDIR) $$($(PYTHON) -V)" | cksum | cut -d' ' -f1)
 
-PIP :=  .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
+PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -70,7 +70,7 @@ install uninstall: SHARE = $(shell $(PG_CONFIG) --sharedir)/extension
 install uninstall: SITE = $(shell $(PLPYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 
 # A second make for what follows, because the first has read this file before there was a Python.
-READY := $(MAKE) --no-print-directory
+READY := $(MAKE) --silent
 
 installcheck: bootstrap ## check the server that URL or libpq's environment variables name
 	@$(READY) .venv/package
@@ -82,7 +82,11 @@ demo: bootstrap ## from a bare machine to a leaderboard
 
 test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
 	@$(READY) .venv/dev .venv/package
-	.venv/bin/pytest -rs
+	.venv/bin/pytest -rfEs
+
+objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
+	@$(READY) .venv/dev .venv/package
+	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
 
 lint: bootstrap ## ruff, and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cerebro_db.driver import engine_for, translated
-from cerebro_db.errors import CerebroError
+from cerebro_db.errors import CerebroError, from_driver
 
 OLDEST = 14
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
@@ -134,7 +134,7 @@ def _workers(connection: sa.Connection) -> Finding:
         with connection.begin_nested():
             report = _report(connection, "worker_report")
     except sa.exc.DBAPIError as error:
-        told = str(error.orig).splitlines()[0]
+        told = from_driver(error.orig or error).message.splitlines()[0]
         return Finding(state="FAIL", told=told, remedy=_authentication(connection, user, database))
     told = f"a session opens as {report['user']}"
     if report["user"] != user or not report["same_server"]:

@@ -71,10 +71,12 @@ def extension_folder(connection: sa.Connection) -> Path:
 
 
 def open_database(connection: sa.Connection, database: str) -> None:
-    """Lets the role work in a database that has the extension, or will have it."""
+    """Lets the role work in a database that has the extension, or will have it.
+
+    The path has no "$user": the role is named as the schema that holds the runs, which is nobody's to make tables in.
+    """
     for statement in (
         f'GRANT CREATE ON DATABASE "{database}" TO {ROLE}',
-        # Without "$user": there is a schema of the role's name, and it is the extension's.
         f'ALTER DATABASE "{database}" SET search_path = public, {SCHEMA}',
         f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
         f"GRANT ALL ON SCHEMA public TO {ROLE}",

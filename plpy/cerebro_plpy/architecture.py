@@ -18,6 +18,7 @@ from cerebro_plpy.keras_layers import (
     INITIALIZERS,
     LAYERS,
     MODELS,
+    OLD_ACTIVATIONS,
     OLD_LAYERS,
     OPERATION_MODULES,
     REGULARIZERS,
@@ -154,7 +155,7 @@ def _refuse_stateful(node: Node) -> None:
 
 
 def _check_name(name: str, place: str) -> None:
-    if place == "activation" and name not in ACTIVATIONS:
+    if place == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS:
         raise FeatureNotSupported(f"activation {name!r} is not allowed", hint=near_matches(name, ACTIVATIONS))
     if place in ("initializer", "regularizer", "constraint") and not _is_listed(name, place):
         raise _refused({"class_name": name}, f"as {place}")

@@ -99,7 +99,7 @@ class Catalog:
         return self._lookup(".".join(quote_identifier(part) for part in self._parts(given, "input")))
 
     def _lookup(self, name: str) -> Row | None:
-        with self.db.search_path(self.db.caller_path):
+        with self.db.configured(search_path=self.db.caller_path):
             rows = self.db.rows(sql("read.relation"), name)
         return rows[0] if rows else None
 

@@ -107,26 +107,20 @@ class Database:
         """Work under a path that only PostgreSQL's own objects are on; remember the caller's."""
         caller = self.row(sql("read.caller"))
         self.caller_path, self.caller_schema = caller["path"], caller["schema"]
-        with self.search_path(SAFE_PATH):
+        with self.configured(search_path=SAFE_PATH):
             yield
 
     @contextmanager
-    def settings(self, **wanted: str) -> Iterator[None]:
+    def configured(self, **values: str) -> Iterator[None]:
         """Work with other settings; an error needs no restoring, for its rollback does that."""
-        before = {name: self.value("SELECT pg_catalog.current_setting(%s)", name) for name in wanted}
-        self._set(wanted)
+        before = {name: self.value(sql("session.setting"), name) for name in values}
+        self._configure(values)
         yield
-        self._set(before)
+        self._configure(before)
 
-    def _set(self, settings: dict[str, str]) -> None:
-        for name, value in settings.items():
-            self.value("SELECT pg_catalog.set_config(%s, %s, true)", name, value)
-
-    @contextmanager
-    def search_path(self, path: str) -> Iterator[None]:
-        """Work with another search_path; an error needs no restoring, for its rollback does that."""
-        with self.settings(search_path=path):
-            yield
+    def _configure(self, values: dict[str, str]) -> None:
+        for name, value in values.items():
+            self.value(sql("session.set"), name, value)
 
 
 def sqlstate_of(code: int) -> str:

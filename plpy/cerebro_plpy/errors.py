@@ -7,6 +7,9 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 from __future__ import annotations
 
 
+LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
+
+
 class CerebroError(Exception):
     """Base of all errors that reach the user as a PostgreSQL error."""
 

@@ -165,6 +165,7 @@ def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
         log.end("cancelled" if cancelled else "failed", str(error))
         raise
     ended = log.end("completed")
+    log.drop_states(keep=list(orchestrator.states.values()))
     return RunResult(run_id, started, ended, tuple(orchestrator.evaluations), orchestrator.states, orchestrator.failed)
 
 

@@ -46,6 +46,9 @@ ACTIVATIONS = _words("""
     log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign
     sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
 
+# As some versions of tf.keras wrote softmax and relu.
+OLD_ACTIVATIONS = _words("softmax_v2 relu_v2")
+
 # Arithmetic on tensors in a functional model is written as an operation of one of these modules.
 OPERATION_MODULES = frozenset({"keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math"})
 

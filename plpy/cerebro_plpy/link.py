@@ -48,11 +48,6 @@ class Link:
     """A running trainer. `check` is called while waiting and may raise to end the wait."""
 
     def __init__(self, spec: TrainerSpec, check: Callable[[], None]) -> None:
-        if not os.access(spec.python, os.X_OK):
-            raise TrainerFailure(
-                f"the trainer's interpreter {spec.python!r} is not an executable file for the server's user",
-                hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
-            )
         self.spec = spec
         self._check = check
         self._broken = False
@@ -62,6 +57,11 @@ class Link:
         self._socket.setblocking(False)
         try:
             self._process = self._spawn(theirs)
+        except OSError as error:
+            raise TrainerFailure(
+                f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
+                hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+            ) from error
         finally:
             theirs.close()
         self._memory_checked = time.monotonic()

@@ -12,6 +12,10 @@ from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import DONE, Rows
 
 
+# What statements need of a worker session, here for as long as each of them takes.
+SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0"}
+
+
 class LocalSession:
     """See `dispatch.Session`; `start` does all the work."""
 
@@ -21,7 +25,8 @@ class LocalSession:
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""
-        self._rows = [tuple(row.values()) for row in self._db.guarded_rows(statement, *values)]
+        with self._db.configured(**SETTINGS):
+            self._rows = [tuple(row.values()) for row in self._db.guarded_rows(statement, *values)]
 
     def wants(self) -> int:
         """Nothing is ever under way."""

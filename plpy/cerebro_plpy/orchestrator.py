@@ -191,6 +191,8 @@ class Orchestrator:
 
     def _fail(self, worker: Worker, task: Task, error: CerebroError, reopen: Callable[[Worker], None]) -> None:
         if isinstance(error, PASSING):
+            if worker.failed_starts >= MAX_ATTEMPTS:
+                raise error  # no configuration is the reason of that
             worker.forget()
             if isinstance(error, ConnectionFailure):
                 reopen(worker)

@@ -20,6 +20,9 @@ from cerebro_plpy.records import Relation
 
 ELEMENTS_PER_BUFFER = 16 << 20  # 64 MB of float32: bounds what one row of a packed table takes in memory
 NUMBERS = "N"
+# A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
+# would hold all buffers in memory at once.
+SETTINGS = {"synchronize_seqscans": "off", "enable_hashagg": "off", "max_parallel_workers_per_gather": "0"}
 SEND_TYPE = {"float32": "real[]", "int16": "smallint[]"}
 
 
@@ -162,7 +165,6 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     ))  # fmt: skip
     for name in named:
         db.rows(sql("pack.external", output=packing.output.quoted, column=name))
-    db.rows(sql("pack.settle"))
     order = "n.number" if packing.seed is None else f"pg_catalog.hashint8extended(n.number, {packing.seed}), n.number"
     text = sql(
         "pack.fill", output=packing.output.quoted, source=packing.source.quoted, names=", ".join(named),
@@ -174,7 +176,8 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
             f"ARRAY(SELECT pg_catalog.json_array_elements_text((b.packed).shapes -> {i})::integer)" for i in range(len(columns))
         ),
     )  # fmt: skip
-    db.rows(text, json.dumps([described(packing, c) for c in columns]))
+    with db.configured(**SETTINGS):
+        db.rows(text, json.dumps([described(packing, c) for c in columns]))
     db.rows(sql("pack.index", output=packing.output.quoted))
 
 

@@ -10,8 +10,9 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
+from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Rows, Statement, Steps
-from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.queries import sql
@@ -44,15 +45,37 @@ class PostgresPlatform:
         try:
             done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
             worker.state = visit.job["result_key"]
-            yield Statement(
-                sql("visit.visit_end", state=visit.state_table),
-                (done["rows"], done["form"], done["threads"], done["loss"], visit.state_table, *run),
-            )
+            logged = (done["rows"], done["form"], done["threads"], done["loss"])
+            table = yield from self._store(visit, logged, run)
         except CerebroError as error:
             worker.state = ""
             yield Statement(sql("visit.visit_failed"), (error.message, *run))
             raise
-        return VisitResult(rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=visit.state_table)
+        return VisitResult(rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=table)
+
+    def _store(
+        self, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]
+    ) -> Generator[Statement, Rows, str]:
+        """Write the new state and the log row; the table that took the state.
+
+        Someone who reads a state table for long, such as a backup, must not stop the run: after a short
+        wait the state goes to a fresh table.
+        """
+
+        def store(table: str) -> Statement:
+            return Statement(sql("visit.visit_end", state=table), (*logged, table, *run))
+
+        try:
+            yield store(visit.state_table)
+        except CerebroError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise
+            fresh = jobs.spare_table(visit.run_id, visit.mst_key, visit.visit_no)
+            create = f"{sql('run.state_table', state=fresh)}; {sql('run.add_state_table')}"
+            yield Statement(create, (fresh, visit.run_id, visit.mst_key))
+            yield store(fresh)
+            return fresh
+        return visit.state_table
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
         """Evaluate one visit; per data set (training, validation) its rows and sums."""
@@ -88,7 +111,6 @@ class PostgresPlatform:
         yield from self._prepare(worker, ())
         yield Statement(sql("visit.state_read", source=state.sql), state.values)
         yield from self._begin(job, state)
-        yield Statement(sql("score.settle"))
         yield blocks
 
     def _begin(self, job: dict[str, Any], state: StateSource) -> Generator[Statement, Rows, None]:
@@ -102,8 +124,9 @@ class PostgresPlatform:
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
         if not worker.started:
+            worker.failed_starts += 1
             yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started = True
+            worker.started, worker.failed_starts = True, 0
         for dataset in datasets:
             if dataset.key not in worker.datasets:
                 share = self._cache_bytes

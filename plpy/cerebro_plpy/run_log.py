@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Session
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest
 
@@ -67,10 +68,17 @@ class RunLog:
         first = evaluations[0]
         self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
 
-    def drop_states(self, tables: Sequence[str]) -> None:
-        """Remove state tables that no longer hold the newest state."""
-        if tables:
-            self._control.run("; ".join(sql("run.drop_state_table", state=name) for name in tables))
+    def drop_states(self, keep: Sequence[str]) -> None:
+        """Remove the state tables but those to keep; all stay while someone, such as a backup, reads one."""
+        spare = [row[0] for row in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))]
+        if not spare:
+            return
+        drop = f"{sql('run.drop_state_tables', tables=', '.join(spare))}; {sql('run.keep_state_tables')}"
+        try:
+            self._control.run(drop, (spare, self.run_id))
+        except CerebroError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise
 
     def end(self, status: str, error: str | None = None) -> str:
         """The run is over; the time it ended."""

@@ -10,6 +10,7 @@ import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -33,6 +34,8 @@ OPTIONS = {
     "default_transaction_deferrable": "off",
     "row_security": "on",
     "synchronous_commit": "off",
+    # A hashed aggregate would hold all blocks of a table in memory at once.
+    "enable_hashagg": "off",
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",
@@ -56,11 +59,21 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     if row["session_superuser"] and not row["current_superuser"]:
         # RESET ROLE inside the user's own SQL would make a superuser of it again.
         row["session_user"] = row["current_user"]
-    here = conninfo or f"host={row['socket']} port={row['port']}"
+    here = conninfo or own_address(Path("postmaster.pid"))
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
     )  # fmt: skip
+
+
+def own_address(pid_file: Path) -> str:
+    """How this very server is reached: its port, and its first socket folder or localhost.
+
+    Read from the file that the postmaster keeps in the data folder, which is the working directory of
+    every backend: most roles may not see the setting unix_socket_directories.
+    """
+    lines = pid_file.read_text(encoding="utf-8").splitlines()
+    return str(extensions.make_dsn(host=lines[4] or "localhost", port=lines[3]))
 
 
 class WorkerSession:
@@ -78,8 +91,8 @@ class WorkerSession:
             )
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
-        except psycopg2.Error as error:
-            raise refused(who, str(error).strip()) from error
+        except (psycopg2.Error, ConnectionFailure) as error:
+            raise refused(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
 
     def _verify(self, who: Identity) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
 
 from cerebro_plpy import resources
@@ -81,6 +82,17 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
     )
+
+
+def check_trainer(settings: Settings) -> None:
+    """Refuse to begin where no trainer could be started."""
+    spec = trainer_spec(settings, TrainerRequest())
+    if not os.access(spec.python, os.X_OK):
+        raise ObjectNotReady(
+            f"trainer_python is {spec.python!r}, which is not an executable file for the server's user",
+            hint="As an administrator: UPDATE cerebro.setting SET value = '/path/of/an/environment/bin/python'"
+            " WHERE name = 'trainer_python'; the environment must have cerebro_db[tensorflow] installed.",
+        )
 
 
 def cache_bytes(settings: Settings, trainers: int) -> int:

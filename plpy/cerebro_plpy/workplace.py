@@ -105,6 +105,7 @@ def opened(
             " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep what was"
             " trained if this transaction is rolled back."
         )
+    settings.check_trainer(chosen)
     place = Workplace(db, session, chosen, bool(held))
     try:
         yield place

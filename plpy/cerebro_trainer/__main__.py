@@ -36,18 +36,20 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(fileno=arguments.fd) as sock:
-        connection = Connection(sock, arguments.idle_seconds)
-        try:
-            framework = _framework(arguments.framework, arguments.threads)
-            connection.send(Message({"ok": _hello(framework, arguments.threads)}))
-            Trainer(connection, framework).serve()
-        except PeerGone:
-            pass
-        except BrokenFrame as error:
-            sys.exit(f"cerebro_trainer: {error}")
-        finally:
-            _remove_working_directory()
+    connection = Connection(socket.socket(fileno=arguments.fd), arguments.idle_seconds)
+    try:
+        framework = _framework(arguments.framework, arguments.threads)
+        connection.send(Message({"ok": _hello(framework, arguments.threads)}))
+        Trainer(connection, framework).serve()
+    except PeerGone:
+        status = 0
+    except BrokenFrame as error:
+        print(f"cerebro_trainer: {error}", file=sys.stderr, flush=True)
+        status = 1
+    finally:
+        _remove_working_directory()
+    # A framework takes a second to take itself apart, and there is nothing left to save.
+    os._exit(status)
 
 
 def _arguments() -> argparse.Namespace:

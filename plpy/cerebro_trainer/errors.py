@@ -73,13 +73,18 @@ CONFIG_EXCEPTIONS = (
 """What Keras raises, anywhere, for configurations that make no sense."""
 
 
+PREAMBLE = ("Graph execution error", "Detected at node", "File ", "[[")
+"""How lines of a TensorFlow message begin that only say where in the graph it happened."""
+
+
 def summary(error: BaseException) -> str:
     """One line of an exception's text, which in Keras may go on for pages.
 
     >>> summary(ValueError("Unknown thing.\\n\\nFull config: {...}"))
     'Unknown thing.'
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
     inner = [line for line in lines if line.startswith("Exception encountered: ")]
     line = (inner or lines or [type(error).__name__])[-1 if inner else 0]
     return line.removeprefix("Exception encountered: ")[:500]

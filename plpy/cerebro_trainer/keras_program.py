@@ -48,7 +48,7 @@ class KerasProgram(Program):
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
         self.optimizer.build(self.model.trainable_variables)
-        self._fresh_optimizer = [_value(variable) for variable in self.optimizer.variables]
+        self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
         self.compile_metrics = self._built_metrics()
         self.layout = self._layout(framework)
 
@@ -60,11 +60,11 @@ class KerasProgram(Program):
     @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
-        return int(_value(self.optimizer.iterations))
+        return int(np.asarray(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
         """The values of all variables."""
-        return [_value(variable) for variable in self.variables]
+        return [np.asarray(variable) for variable in self.variables]
 
     def write(self, values: Sequence[Array]) -> None:
         """Set all variables; shapes and dtypes are those of `layout`."""
@@ -74,7 +74,7 @@ class KerasProgram(Program):
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
         model = models.build_seeded(self._node, seed)
-        return [*(_value(variable) for variable in model.variables), *self._fresh_optimizer]
+        return [*(np.asarray(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def set_learning_rate(self, rate: float) -> None:
         """Set the learning rate where it is a plain number; schedules are part of the program."""
@@ -108,7 +108,7 @@ class KerasProgram(Program):
     def metric_sums(self) -> Sums:
         """Each compile metric's variables as they now are, flattened."""
         return [
-            [float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
+            [float(number) for variable in metric.variables for number in np.ravel(np.asarray(variable))]
             for metric in self.compile_metrics.metrics
         ]
 
@@ -158,7 +158,7 @@ class KerasProgram(Program):
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
         return Layout(
             shapes=tuple(tuple(variable.shape) for variable in self.variables),
-            dtypes=tuple(_value(variable).dtype.name for variable in self.variables),
+            dtypes=tuple(np.asarray(variable).dtype.name for variable in self.variables),
             weights=tuple(positions[id(weight)] for weight in self.model.weights),
             architecture=self.spec.architecture_hash,
             optimizer=type(self.optimizer).__name__,
@@ -167,9 +167,6 @@ class KerasProgram(Program):
         )
 
 
-def _value(variable: Any) -> Array:
-    return np.asarray(keras.ops.convert_to_numpy(variable))
-
 
 def _after(metrics: Any, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
     if metrics.built:
@@ -177,7 +174,7 @@ def _after(metrics: Any, batches: Sequence[tuple[Any, Any]]) -> list[list[float]
     for targets, predictions in batches:
         metrics.update_state(targets, predictions)
     return [
-        [float(number) for variable in metric.variables for number in np.ravel(_value(variable))]
+        [float(number) for variable in metric.variables for number in np.ravel(np.asarray(variable))]
         for metric in metrics.metrics
     ]
 
@@ -193,7 +190,7 @@ def _set_sums(metric: Any, values: Sequence[float]) -> None:
 
 
 def _scalar(metric: Any) -> float:
-    result = np.asarray(keras.ops.convert_to_numpy(metric.result()))
+    result = np.asarray(metric.result())
     if result.size != 1:
         raise ConfigError(
             f"metric {metric.name} gives {result.size} numbers, where one is expected",

@@ -94,7 +94,7 @@ def test_what_the_role_finds(folder: Path) -> None:
     url = start(data)
     assert make_url(url).username == make_url(url).database == "cerebro"
     with engine_for(url).connect() as connection:
-        assert connection.exec_driver_sql("SHOW search_path").scalar() == "public, madlib"
+        assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == ["public", "madlib"]
         schema = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
         assert connection.exec_driver_sql(schema).scalar() == "madlib"
         assert not connection.exec_driver_sql("SELECT usesuper FROM pg_user WHERE usename = user").scalar()

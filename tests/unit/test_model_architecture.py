@@ -238,7 +238,9 @@ def test_kernels_are_followed_through_a_sequential() -> None:
     assert check_architecture(model).output_units == (10**5,)
 
 
-@pytest.mark.parametrize("activation", ["relu", FUNCTION, {"class_name": "LeakyReLU", "config": {}}, None])
+@pytest.mark.parametrize(
+    "activation", ["relu", "softmax_v2", FUNCTION, {"class_name": "LeakyReLU", "config": {}}, None]
+)
 def test_activations_in_every_form(activation: Json) -> None:
     assert isinstance(check_architecture(dense(activation=activation)), Architecture)
 

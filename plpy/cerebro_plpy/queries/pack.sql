@@ -16,12 +16,6 @@ CREATE TABLE {output} (
 -- name: external
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 
--- name: settle
--- A scan that starts in the middle of the table would number its rows differently, and a hashed
--- aggregate would hold all buffers in memory at once.
-SELECT pg_catalog.set_config('synchronize_seqscans', 'off', true), pg_catalog.set_config('enable_hashagg', 'off', true),
-       pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)
-
 -- name: fill
 -- Rows in the order of a hash of their number and the seed, cut into buffers whose sizes differ by at most one.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)

@@ -14,8 +14,22 @@ FROM pg_catalog.json_to_recordset(%s::json) AS c (mst_key integer, params jsonb,
 CREATE TABLE {state} (part integer NOT NULL, chunk bytea NOT NULL) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 ALTER TABLE {state} ALTER COLUMN chunk SET STORAGE EXTERNAL
 
--- name: drop_state_table
-DROP TABLE IF EXISTS {state}
+-- name: add_state_table
+UPDATE cerebro.config c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: spare_state_tables
+-- State tables of a run that do not hold a newest state.
+SELECT t.name FROM cerebro.config c CROSS JOIN LATERAL pg_catalog.unnest(c.state_tables) AS t (name)
+WHERE c.run_id = %s::bigint AND t.name <> ALL (%s::text[])
+
+-- name: drop_state_tables
+SELECT pg_catalog.set_config('lock_timeout', '2s', true);
+DROP TABLE {tables}
+
+-- name: keep_state_tables
+UPDATE cerebro.config c
+SET state_tables = ARRAY(SELECT t.name FROM pg_catalog.unnest(c.state_tables) AS t (name) WHERE t.name <> ALL (%s::text[]))
+WHERE c.run_id = %s::bigint
 
 -- name: config_running
 UPDATE cerebro.config c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer

@@ -13,10 +13,6 @@ CREATE TABLE {output} (loss double precision, metric double precision, metrics_t
 -- name: add_evaluation
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
 
--- name: settle
--- A hashed aggregate would hold all blocks in memory at once.
-SELECT pg_catalog.set_config('enable_hashagg', 'off', false)
-
 -- name: declare
 -- Blocks of rows go through the trainer as a whole; their predictions wait in the cursor, on disk if they are many.
 DECLARE cerebro_predict NO SCROLL CURSOR WITH HOLD FOR

@@ -3,9 +3,6 @@
 SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
-       pg_catalog.current_setting('port') AS port,
-       CASE WHEN pg_catalog.current_setting('unix_socket_directories') = '' THEN 'localhost'
-            ELSE pg_catalog.btrim(pg_catalog.split_part(pg_catalog.current_setting('unix_socket_directories'), ',', 1)) END AS socket,
        (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text AS server
 
 -- name: server
@@ -29,6 +26,12 @@ SELECT pg_catalog.set_config('idle_session_timeout', %s, false)
 
 -- name: busy
 SELECT pg_catalog.set_config('idle_session_timeout', '0', false)
+
+-- name: setting
+SELECT pg_catalog.current_setting(%s) AS value
+
+-- name: set
+SELECT pg_catalog.set_config(%s, %s, true)
 
 -- name: pid
 SELECT pg_catalog.pg_backend_pid()

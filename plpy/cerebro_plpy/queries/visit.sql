@@ -39,6 +39,7 @@ SELECT cerebro.job_finish()
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
 -- whatever snapshots others hold.
+SELECT pg_catalog.set_config('lock_timeout', '2s', true);
 TRUNCATE {state};
 INSERT INTO {state} (part, chunk)
 SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(1000000) AS chunk) c;

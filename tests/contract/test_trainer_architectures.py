@@ -1,0 +1,161 @@
+"""Architectures of old and new Keras build the same models; what could run code or eat the machine does not.
+
+`keras2_architectures.json` was written by tf_keras 2.21 (Keras 2's last line) with `model.to_json()`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from trainer_peer import Peer, TrainerFailed
+from trainer_programs import Json, buffers, content, dense, layer, program, sequential, tensors, weights
+
+KERAS_2 = json.loads((Path(__file__).parent / "keras2_architectures.json").read_text())
+SHAPES = {
+    "seq": [(4, 10), (10,), (10,), (10,), (10,), (10,), (10, 3), (3,)],
+    "cnn": [(3, 3, 1, 4), (4,), (2, 2, 4, 1), (1, 1, 4, 4), (4,), (16, 3), (3,)],
+    "rnn": [(50, 8), (8, 16), (4, 16), (16,), (8, 16), (4, 16), (16,), (8, 9), (3, 9), (2, 9), (3, 1), (1,)],
+    "func": [(4, 3), (3,), (3, 2), (2,), (5, 2), (2,), (5, 1), (1,)],
+    "built": [(5, 4), (4,), (4, 2), (2,)],
+    "nested": [(5, 4), (4,), (4, 3), (3,), (3, 2), (2,)],
+}
+NEW = {"source": "new", "seed": 3}
+
+LIST_STYLE = {"class_name": "Sequential", "keras_version": "2.1.6", "backend": "tensorflow", "config": [
+    {"class_name": "Dense", "config": {
+        "kernel_initializer": {"class_name": "VarianceScaling", "config": {
+            "distribution": "uniform", "scale": 1.0, "seed": None, "mode": "fan_avg"}},
+        "name": "hidden", "kernel_constraint": None, "bias_regularizer": None, "bias_constraint": None,
+        "dtype": "float32", "activation": "relu", "trainable": True, "kernel_regularizer": None,
+        "bias_initializer": {"class_name": "Zeros", "config": {}}, "units": 8, "batch_input_shape": [None, 4],
+        "use_bias": True, "activity_regularizer": None}},
+    {"class_name": "Dense", "config": {"name": "out", "units": 3, "activation": "softmax", "use_bias": True}}]}
+
+
+def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
+    """The error with which an architecture is refused."""
+    with pytest.raises(TrainerFailed) as failed:
+        trainer.begin("predict", program(architecture, metrics=None), NEW, ())
+    assert failed.value.error["kind"] == "config"
+    return failed.value.error
+
+
+@pytest.mark.parametrize("name", KERAS_2)
+def test_keras_2_models_build(trainer: Peer, name: str) -> None:
+    targets = {"rnn": [2], "func": [2, 0], "built": [2], "nested": [2]}.get(name, [3])
+    chosen = program(KERAS_2[name], loss="mse", metrics=None, targets=[
+        {"kind": "onehot", "classes": count} if count else {"kind": "float"} for count in targets])
+    assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
+
+
+def test_list_style_equals_keras_3_json(trainer: Peer) -> None:
+    """The same training, bit for bit, but for the architecture's hash."""
+    new = sequential([4], dense(8, "hidden", kernel_initializer={
+        "module": "keras.initializers", "class_name": "GlorotUniform", "config": {"seed": None},
+        "registered_name": None}), dense(3, "out", "softmax"))
+    trainer.load("d", buffers(30))
+    old_state, new_state = (trainer.train(program(architecture), NEW, epochs=2)[1]
+                            for architecture in (LIST_STYLE, new))
+    assert content(old_state)[1] == content(new_state)[1]
+
+
+def test_batch_size_in_an_architecture_does_not_bind(trainer: Peer) -> None:
+    fixed = copy.deepcopy(LIST_STYLE)
+    fixed["config"][0]["config"]["batch_input_shape"] = [32, 4]  # type: ignore[index]
+    trainer.load("d", buffers(21))
+    assert trainer.train(program(fixed), NEW)[0]["rows"] == 21
+
+
+def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
+    def tensor(name: str) -> Json:
+        return {"class_name": "__keras_tensor__", "config": {"shape": [None, 4], "dtype": "float32",
+                                                             "keras_history": [name, 0, 0]}}
+
+    added = {"module": "keras.src.ops.numpy", "class_name": "Add", "config": {"name": "sum"},
+             "registered_name": "Add", "name": "sum",
+             "inbound_nodes": [{"args": [tensor("a"), tensor("input")], "kwargs": {}}]}
+    functional = {"module": "keras", "class_name": "Functional", "config": {"name": "residual", "layers": [
+        {**layer("InputLayer", "input", batch_shape=[None, 4]), "name": "input", "inbound_nodes": []},
+        {**dense(4, "a"), "name": "a", "inbound_nodes": [{"args": [tensor("input")], "kwargs": {}}]}, added,
+        {**dense(3, "out", "softmax"), "name": "out", "inbound_nodes": [{"args": [tensor("sum")], "kwargs": {}}]}],
+        "input_layers": [["input", 0, 0]], "output_layers": [["out", 0, 0]]}}
+    assert [weight.shape for weight in weights(trainer.initial(program(functional)))] == [(4, 4), (4,), (4, 3), (3,)]
+
+
+@pytest.mark.parametrize("evil", [
+    layer("Lambda", "evil", function={"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}),
+    layer("TFSMLayer", "evil", filepath="/tmp"),
+    layer("TextVectorization", "evil", vocabulary="/etc/passwd"),
+    layer("StringLookup", "evil", vocabulary="/etc/passwd"),
+    {**dense(3, "evil"), "module": "os"},
+    {**dense(3, "evil"), "module": "kerasevil"},
+    {**dense(3, "evil"), "registered_name": "Package>Dense"},
+    {**layer("system", "evil"), "module": "keras.src.ops.numpy"},
+    layer("TFOpLambda", "evil", function="math.add"),
+    dense(3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}),
+    dense(3, "evil", kernel_initializer={"class_name": "Lambda", "config": {}}),
+    dense(3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}),
+    dense(3, "evil", bias={"class_name": "__lambda__", "config": {"value": "x"}}),
+    dense(3, "evil", dtype={"class_name": "__typespec__", "config": {"name": "float32x"}}),
+    layer("TimeDistributed", "evil", layer=layer("Lambda", "inner")),
+    layer("Activation", "evil", activation="evil"),
+    layer("LSTM", "evil", units=3, stateful=True),
+])
+def test_what_is_not_listed_is_refused(trainer: Peer, evil: Json) -> None:
+    refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))
+
+
+@pytest.mark.parametrize("architecture", [
+    {}, {"class_name": "Sequential"}, {"class_name": "Sequential", "config": {"layers": []}},
+    {"class_name": "Subclassed", "config": {}}, {"class_name": "Sequential", "config": {"layers": [1]}},
+    {"class_name": "Model", "config": {"layers": [], "input_layers": 1}},
+    {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": {"units": 3}}]},
+    sequential([4], layer("Conv2D", "conv", filters=1, kernel_size=[3, 3])),
+    sequential([4], layer("Reshape", "shape", target_shape=[5])),
+    sequential([4], layer("Flatten", "nothing to train")),
+])
+def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> None:
+    refusal(trainer, architecture)
+
+
+def test_models_larger_than_the_machine_are_refused_before_they_are_built(trainer: Peer) -> None:
+    error = refusal(trainer, sequential([10**6], dense(10**7, "hidden"), dense(3, "out", "softmax")))
+    assert error["sqlstate"] == "53200"
+    assert "10000040000003 parameters" in error["message"]
+
+
+def test_nesting_has_an_end(trainer: Peer) -> None:
+    nested = layer("Dense", "core", units=3)
+    for level in range(100):
+        nested = layer("TimeDistributed", f"level{level}", layer=nested)
+    assert "levels deep" in refusal(trainer, sequential([4], nested))["message"]
+
+
+def test_one_trace_serves_all_sizes_and_rates() -> None:
+    """In this process, because a trace cannot be seen from outside."""
+    import os
+
+    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
+    from cerebro_trainer.buffers import Buffer
+    from cerebro_trainer.program_tensorflow import TensorflowProgram
+    from cerebro_trainer.specs import ProgramSpec
+
+    made = TensorflowProgram(ProgramSpec.from_header({"program": program()}))
+    for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
+        x, y = (array for _, array in buffers(rows)[0])
+        made.set_learning_rate(rate)
+        made.train(Buffer(0, rows, (x,), (y,), 0), np.arange(rows, dtype=np.int32), batch_size)
+        made.evaluate(Buffer(0, rows, (x,), (y,), 0))
+    assert made._train.experimental_get_tracing_count() == 1
+    assert made._evaluate.experimental_get_tracing_count() == 1
+
+
+def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:
+    state = trainer.initial(program(KERAS_2["seq"]))
+    assert len(weights(state)) == 8
+    assert len(tensors(state)) == 8 + 1 + 2 + 2 * 6  # weights, generator, iterations and rate, Adam's slots

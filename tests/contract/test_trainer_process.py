@@ -1,0 +1,128 @@
+"""A trainer's life: it starts, says hello, and never outlives the one who started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trainer_peer import PREFIX, SECONDS, Peer, TrainerFailed, command, environment
+
+
+def test_hello_says_what_it_is(trainer: Peer) -> None:
+    assert trainer.hello["protocol"] == 1
+    assert trainer.hello["pid"] == trainer.process.pid
+    assert trainer.hello["framework"] == "tensorflow"
+    assert trainer.hello["keras_version"].startswith("3.")
+    assert trainer.hello["devices"] == ["CPU:0"]
+    assert trainer.hello["threads"] == 2
+
+
+def test_without_a_framework_it_loads_none(packer: Peer) -> None:
+    assert packer.hello["framework"] == "none"
+    maps = Path(f"/proc/{packer.process.pid}/maps").read_text()
+    assert "tensorflow" not in maps and "numpy" in maps
+    with pytest.raises(TrainerFailed) as failed:
+        packer.ask({"do": "begin"})
+    assert failed.value.error["sqlstate"] == "0A000"
+
+
+def test_memory_killer_takes_it_first(packer: Peer) -> None:
+    assert Path(f"/proc/{packer.process.pid}/oom_score_adj").read_text() == "1000\n"
+
+
+def test_ends_when_the_peer_closes_and_removes_its_directory() -> None:
+    with Peer("none") as peer:
+        (peer.directory / "left behind").write_text("x")
+        peer.socket.close()
+        assert peer.wait() == 0
+        assert not peer.directory.exists()
+
+
+def test_ends_in_the_middle_of_a_frame() -> None:
+    with Peer("none") as peer:
+        peer.socket.sendall(PREFIX.pack(b"CDB1", 100, 1 << 20) + b'{"do"')
+        peer.socket.close()
+        assert peer.wait() == 0
+
+
+def test_ends_when_idle() -> None:
+    with Peer("none", idle=0.2) as peer:
+        assert peer.wait() == 0
+
+
+def test_idle_time_counts_between_requests_only() -> None:
+    with Peer("none", idle=0) as peer:
+        with pytest.raises(subprocess.TimeoutExpired):
+            peer.process.wait(0.3)
+        with pytest.raises(TrainerFailed):
+            peer.ask({"do": "nothing"})
+
+
+def test_wrong_parent_ends_it() -> None:
+    with socket.socket() as unused:
+        peer = Peer("none", parent=unused.fileno() + 1_000_000_000)
+    assert peer.wait() != 0
+    assert peer.process.stderr is not None
+    assert b"parent" in peer.process.stderr.read()
+
+
+def test_dies_with_its_parent(tmp_path: Path) -> None:
+    """A middle man starts a trainer whose socket we keep open, and is killed: only the signal can end it."""
+    ours, theirs = socket.socketpair()
+    arguments = command(theirs.fileno(), "none", 0, 0)
+    start = ("import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = str(os.getpid());"
+             f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}]).pid, flush=True); time.sleep({SECONDS})")
+    with ours, subprocess.Popen([sys.executable, "-c", start, *arguments], pass_fds=[theirs.fileno()],
+                                cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as middle:
+        assert middle.stdout is not None
+        pid = int(middle.stdout.readline())
+        ours.settimeout(SECONDS)
+        assert ours.recv(1)  # it has said hello, so it has compared its parent
+        os.kill(middle.pid, signal.SIGKILL)
+        assert _gone(pid)
+    theirs.close()
+
+
+def test_interrupts_are_ignored(packer: Peer) -> None:
+    packer.process.send_signal(signal.SIGINT)
+    with pytest.raises(TrainerFailed):
+        packer.ask({"do": "nothing"})
+
+
+def test_what_is_no_frame_ends_it() -> None:
+    with Peer("none") as peer:
+        peer.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert peer.wait() != 0
+        assert not peer.directory.exists()
+
+
+def test_peer_that_vanishes_during_a_job_ends_it_at_the_next_buffer() -> None:
+    from trainer_peer import fit, place
+    from trainer_programs import buffers, program
+
+    with Peer() as peer:
+        peer.load("d", buffers(*[200] * 50))
+        peer.begin("train", program(), {"source": "new", "seed": 1}, fit=fit(1, 10_000), order=place())
+        peer.tell({"do": "finish"})
+        peer.socket.close()
+        assert peer.wait() == 0
+
+
+def _gone(pid: int) -> bool:
+    """Whether the process ends in time; it is not our child, so there is nothing to wait for but /proc."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False

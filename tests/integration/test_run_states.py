@@ -1,0 +1,151 @@
+"""A config's state hops whole: nothing that training depends on is lost or changed on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from models import NOISY
+from states import load, metadata, packed_rows, same, stored, tensors, trainer, weights
+from workbench import Workbench, compile_text, several
+
+from cerebro_plpy.jobs import config_seed
+from cerebro_plpy.link import Link, TrainerSpec
+from cerebro_plpy.params import parse_compile_params
+
+SEED = 11
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05, momentum=0.9, nesterov=True)")
+
+
+@pytest.fixture(scope="module")
+def hopped(bench: Workbench) -> int:
+    """Two optimizers with states of their own, on a model with dropout and moving averages; three segments."""
+    model = bench.model(NOISY)
+    bench.pack("hopped_packed", 3)
+    bench.configure("hopped_configs", [compile_text(o) for o in OPTIMIZERS], ["batch_size=5,epochs=2"], model)
+    return bench.fit("hopped_packed", "hopped", "hopped_configs", 2, workers=2, seed=SEED,
+                     metrics_compute_frequency=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("mst_key", [1, 2])
+def test_a_state_holds_model_optimizer_generators_and_steps(
+    bench: Workbench, hopped: int, mst_key: int
+) -> None:
+    state = stored(bench, "hopped", mst_key)
+    shapes = [tensor.shape for tensor in tensors(state)]
+    trainable = [(4, 8), (8,), (8,), (8,), (8, 3), (3,)]  # two kernels with biases, scale and shift
+    assert all(shapes.count(shape) >= 2 for shape in set(trainable)), "the optimizer keeps one or two of each"
+    whole = [tensor.shape for tensor in tensors(state) if np.issubdtype(tensor.dtype, np.integer)]
+    assert sorted(whole) == [(), (2,)], "the optimizer's steps, and the generator of the dropout layer"
+    steps = bench.value(
+        "SELECT 2 * 2 * sum(ceil(x_shape[1] / 5.0)) FROM hopped_packed"
+    )  # iterations, passes, batches
+    assert int(metadata(state)["step"]) == steps
+    assert len(json.loads(metadata(state)["weights"])) == 8, "kernels, biases, and four of the normalisation"
+
+
+@pytest.mark.parametrize("mst_key", [1, 2])
+def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int, mst_key: int) -> None:
+    visits = bench.rows(
+        "SELECT epoch, segment_id, threads FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY visit_no",
+        hopped, mst_key,
+    )  # fmt: skip
+    assert len(visits) == 6
+    (threads,) = {threads for *_, threads in visits}
+    with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
+        for segment in {segment for _, segment, _ in visits}:
+            load(link, str(segment), packed_rows(bench, "hopped_packed", segment))
+        for number, (epoch, segment, _) in enumerate(visits):
+            link.ask(visit(mst_key, number, epoch, segment))
+            link.ask({"do": "finish"})
+        straight = b"".join(link.chunks({"do": "state_get", "chunk_bytes": 1 << 20}))
+    assert same(stored(bench, "hopped", mst_key), straight)
+
+
+def visit(mst_key: int, number: int, epoch: int, segment: int) -> dict[str, Any]:
+    """The request that begins a visit on the state that the visit before it left."""
+    compiled = parse_compile_params(compile_text(OPTIMIZERS[mst_key - 1])).to_json()
+    program = {"architecture": json.loads(NOISY), "compile": compiled,
+               "targets": [{"kind": "onehot", "classes": 3}]}  # fmt: skip
+    return {
+        "do": "begin", "job": "train", "program": program, "datasets": [str(segment)],
+        "state": {"source": "kept" if number else "new", "key": str(number), "seed": config_seed(SEED, mst_key)},
+        "result_key": str(number + 1), "fit": {"batch_size": 5, "epochs": 2, "shuffle": True},
+        "order": {"seed": SEED, "mst_key": mst_key, "epoch": epoch, "segment_id": segment},
+    }  # fmt: skip
+
+
+def test_model_weights_are_those_of_the_state(bench: Workbench, hopped: int) -> None:
+    for mst_key, flat in bench.rows("SELECT mst_key, model_weights FROM hopped"):
+        assert bytes(flat) == weights(stored(bench, "hopped", mst_key))
+
+
+def test_the_log_says_how_large_the_state_is(bench: Workbench, hopped: int) -> None:
+    for mst_key, size in bench.rows(
+        "SELECT DISTINCT ON (mst_key) mst_key, state_bytes FROM cerebro.visit WHERE run_id = %s"
+        " ORDER BY mst_key, visit_no DESC",
+        hopped,
+    ):
+        assert size == len(stored(bench, "hopped", mst_key))
+
+
+@pytest.fixture(scope="module")
+def rotated(bench: Workbench) -> dict[str, dict[int, bytes]]:
+    """Weights by config of the same run twice, with another seed, and with another number of workers."""
+    bench.pack("rotated_packed", 3)
+    bench.configure("rotated_configs", several(2))
+    runs = {"once": (1, 2), "again": (1, 2), "seed": (2, 2), "workers": (1, 3)}
+    found = {}
+    for name, (seed, workers) in runs.items():
+        bench.fit("rotated_packed", f"rotated_{name}", "rotated_configs", 2, seed=seed, workers=workers,
+                  schedule="rotation")  # fmt: skip
+        rows = bench.rows(f"SELECT mst_key, model_weights FROM rotated_{name}")
+        found[name] = {mst_key: bytes(flat) for mst_key, flat in rows}
+    return found
+
+
+def test_same_seed_and_order_give_the_same_bits(rotated: dict[str, dict[int, bytes]]) -> None:
+    assert rotated["once"] == rotated["again"]
+    assert rotated["once"][1] != rotated["once"][2]
+
+
+def test_another_seed_gives_other_weights(rotated: dict[str, dict[int, bytes]]) -> None:
+    assert all(rotated["seed"][key] != rotated["once"][key] for key in (1, 2))
+
+
+def test_the_number_of_workers_changes_nothing_but_the_threads(
+    bench: Workbench, rotated: dict[str, dict[int, bytes]]
+) -> None:
+    orders = bench.rows(
+        "SELECT array_agg((mst_key, segment_id)::text ORDER BY mst_key, visit_no), max(threads)"
+        " FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE spec ->> 'model_output_table' IN"
+        " ('rotated_once', 'rotated_workers') GROUP BY run_id ORDER BY run_id"
+    )
+    (two, threads_of_two), (three, threads_of_three) = orders
+    assert two == three, "a rotation does not depend on who is idle"
+    if threads_of_two == threads_of_three:
+        assert rotated["workers"] == rotated["once"]
+
+
+def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int) -> None:
+    bench.pack("drawn_packed", 2)
+    bench.configure("drawn_configs", several(1))
+    first = bench.fit("drawn_packed", "drawn_first", "drawn_configs", 1, schedule="rotation")
+    seed = int(bench.value("SELECT spec ->> 'seed' FROM cerebro.run WHERE run_id = %s", first))
+    bench.fit("drawn_packed", "drawn_second", "drawn_configs", 1, schedule="rotation", seed=seed)
+    assert bench.value("SELECT a.model_weights = b.model_weights FROM drawn_first a, drawn_second b")
+
+
+def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
+    superuser = Workbench(bench.url.replace("cerebro@", "postgres@", 1))
+    try:
+        superuser.rows("INSERT INTO cerebro.setting VALUES ('cache_mb', '0')")
+        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2, schedule="rotation")
+    finally:
+        superuser.rows("DELETE FROM cerebro.setting WHERE name = 'cache_mb'")
+        superuser.close()
+    rows = bench.rows("SELECT mst_key, model_weights FROM rotated_streamed")
+    assert {mst_key: bytes(flat) for mst_key, flat in rows} == rotated["once"]
