@@ -104,10 +104,13 @@ class Database:
 
     @contextmanager
     def pinned_path(self) -> Iterator[None]:
-        """Work under a path that only PostgreSQL's own objects are on; remember the caller's."""
+        """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
+
+        Numbers become texts, such as classes, with all their digits.
+        """
         caller = self.row(sql("read.caller"))
         self.caller_path, self.caller_schema = caller["path"], caller["schema"]
-        with self.configured(search_path=SAFE_PATH):
+        with self.configured(search_path=SAFE_PATH, extra_float_digits="1"):
             yield
 
     @contextmanager

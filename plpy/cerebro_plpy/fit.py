@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,12 @@ from cerebro_plpy import outputs, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation
 from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.packed import read_packed
+from cerebro_plpy.platform import Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest, Relation, RunResult, StoredModel
@@ -150,6 +152,7 @@ def read_architectures(place: Workplace, table: Relation, model_ids: list[int]) 
 
 def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
     """Run the request; the log says how it ended, whatever ends it."""
+    workers, platform = start(place, request, db.check_interrupts)
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
@@ -157,7 +160,7 @@ def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
     db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
             f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
     try:
-        orchestrator = start(place, request, log)
+        orchestrator = Orchestrator(platform, request, workers, log)
         orchestrator.run(db.check_interrupts, partial(announce, db, request), place.reopen)
     except BaseException as error:
         place.give_up()
@@ -169,8 +172,10 @@ def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
     return RunResult(run_id, started, ended, tuple(orchestrator.evaluations), orchestrator.states, orchestrator.failed)
 
 
-def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
-    """The orchestrator with its workers."""
+def start(
+    place: Workplace, request: FitRequest, check: Callable[[], None]
+) -> tuple[list[Worker], PostgresPlatform]:
+    """Workers with their trainers, all started at once; one that cannot be started fails the call before a run begins."""
     workers = place.workers(request.workers)
     trainers = len(workers)
     started = [
@@ -179,7 +184,15 @@ def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
     ]
     tables = 2 if request.validation else 1
     cache = settings.cache_bytes(place.settings, trainers * len(request.source.segments) * tables // trainers)
-    return Orchestrator(PostgresPlatform(started, cache), request, workers, log)
+    platform = PostgresPlatform(started, cache)
+    dispatcher: Dispatcher[None] = Dispatcher(check)
+    for worker in workers:
+        dispatcher.begin(worker.number, worker.session, platform.start(worker))
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if outcome.error is not None:
+                raise outcome.error
+    return workers, platform
 
 
 def announce(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerebro_plpy.catalog import quoted
+from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database
 from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.packing import text_array
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, RunResult
 from cerebro_plpy.weights import Weights, read_weights

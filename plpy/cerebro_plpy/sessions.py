@@ -39,6 +39,10 @@ OPTIONS = {
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",
+    # Values that travel as texts, such as the ids of predicted rows.
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
     "client_min_messages": "warning",
 }
 
