@@ -81,6 +81,12 @@ class DuplicateTable(CerebroError):
     sqlstate = "42P07"
 
 
+class DuplicateColumn(CerebroError):
+    """A table would have two columns of one name."""
+
+    sqlstate = "42701"
+
+
 class WrongObjectType(CerebroError):
     """A relation exists but is not of the kind expected, such as a table that was not packed."""
 

@@ -7,7 +7,7 @@ server ends them after trainer_idle_seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -149,6 +149,12 @@ def check_transaction(db: Database, module: str) -> None:
             " because it must see what worker sessions commit.",
             hint="Call outside a transaction, or after BEGIN ISOLATION LEVEL READ COMMITTED.",
         )
+
+
+def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
+    """An array of SQL that must have one dimension."""
+    if any(isinstance(value, list) for value in values or ()):
+        raise InvalidParameter(f"{module} error: {name} has several dimensions; expected an array of one dimension.")
 
 
 def check_positive(module: str, name: str, value: int | None) -> int | None:
