@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from cerebro_plpy import outputs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
+from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
@@ -18,6 +20,8 @@ from cerebro_plpy.request import MODULE, FitArguments, build_request, check_argu
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.warm import existing_output, warm_states
 from cerebro_plpy.workplace import Workplace, check_transaction, opened
+
+QUERY_CANCELED = "57014"
 
 
 def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str) -> None:
@@ -42,20 +46,26 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
-    log.begin(request, db.value(sql("session.pid")))
-    db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
     try:
+        log.begin(request, db.value(sql("session.pid")))
+        db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
+                f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
         orchestrator = start(place, request, log)
         orchestrator.run(place.check, partial(announce, db, request), place.reopen)
     except BaseException as error:
-        place.give_up()
-        cancelled = getattr(error, "sqlstate", None) == "57014"
-        log.end("cancelled" if cancelled else "failed", str(error))
+        stop(place, log, error)
         raise
-    log.end("completed")
+    log.end()
     log.drop_states(keep=list(orchestrator.states.values()))
     return run_id
+
+
+def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
+    """End what the run began, and log why it ends early."""
+    cancelled = getattr(error, "sqlstate", None) == QUERY_CANCELED
+    with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
+        place.stop_workers()
+        log.stop("cancelled" if cancelled else "failed", str(error))
 
 
 def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:

@@ -13,6 +13,7 @@ from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest
+from cerebro_plpy.schedule import Visit
 
 
 class RunLog:
@@ -33,8 +34,9 @@ class RunLog:
     def _begin_config(self, config: Config, architecture: str) -> None:
         tables = jobs.state_tables(self.run_id, config.mst_key)
         row = (self.run_id, config.mst_key, list(tables), config.model_id, config.compile_text, config.fit_text)
-        self._control.run(sql("run.config"), (*row, architecture))
-        self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
+        # A transaction for each configuration, because a large grid has more tables than one can lock.
+        text = "; ".join([sql("run.config"), *(sql("run.state_table", state=name) for name in tables)])
+        self._control.run(text, (*row, architecture))
 
     def config_running(self, mst_key: int) -> None:
         """A configuration made its first visit."""
@@ -72,9 +74,21 @@ class RunLog:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
 
-    def end(self, status: str, error: str | None = None) -> None:
-        """The run is over."""
-        if status != "completed":
-            self._control.run(sql("run.stop_waiting"), (self.run_id,))
-            self._control.run(sql("run.stop_visits"), (error, self.run_id))
-        self._control.run(sql("run.end"), (status, error, self.run_id))
+    def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
+        """The session that made this attempt is gone; whatever the attempt committed, it does not count."""
+        if visit.kind == "train":
+            place = (self.run_id, visit.mst_key, visit_no, attempt)
+            self._control.run(sql("run.visit_lost"), (reason, *place))
+        else:
+            key = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
+            self._control.run(sql("run.evaluation_lost"), (reason, *key))
+
+    def end(self) -> None:
+        """The run is completed."""
+        self._control.run(sql("run.end"), ("completed", None, self.run_id))
+
+    def stop(self, status: str, error: str) -> None:
+        """The run ended early; nothing in its log looks as if it went on."""
+        run = self.run_id
+        text = "; ".join(sql(f"run.{name}") for name in ("stop_configs", "stop_visits", "stop_evaluations", "end"))
+        self._control.run(text, (run, error, run, error, run, status, error, run))

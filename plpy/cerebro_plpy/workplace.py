@@ -23,6 +23,8 @@ from cerebro_plpy.sessions import WorkerSession, identity
 
 POOL = "cerebro_sessions"
 LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
+END_SECONDS = 5.0
+PAUSE_SECONDS = 0.05
 
 
 class Workplace:
@@ -63,7 +65,7 @@ class Workplace:
         if now - self._looked < LOOK_SECONDS or self.local:
             return
         self._looked = now
-        ours = [session.pid for _, session in self._open if session.connected]
+        ours = [session.pid for _, session in self._open]
         for row in self.db.rows(sql("session.waits_for_caller"), ours) if ours else []:
             raise DeadlockDetected(
                 "this transaction holds a lock that its own worker sessions wait for",
@@ -101,9 +103,20 @@ class Workplace:
             return False
         return True
 
-    def give_up(self) -> None:
-        """From now on only end what was begun: a cancel has been noticed already."""
+    def stop_workers(self) -> None:
+        """End the worker sessions and see them gone, so that none commits after what is logged next.
+
+        A cancel has been noticed already: from now on the control session waits without looking for one.
+        """
         self.control.unguarded()
+        workers = [session for role, session in self._open if role == "worker"]
+        for session in workers:
+            session.close()
+        deadline = time.monotonic() + END_SECONDS
+        while self.control.run(sql("session.still_there"), ([s.pid for s in workers],))[0][0]:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(PAUSE_SECONDS)
 
 
 @contextmanager

@@ -59,10 +59,22 @@ FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.clock_timestamp()
 WHERE r.run_id = %s::bigint
 
--- name: stop_waiting
--- A run that ended early leaves no configuration that looks as if it went on.
+-- name: visit_lost
+-- Also where it was committed just before: nobody heard of that, so it is done again.
+UPDATE cerebro.visit v SET status = 'failed', ended_at = coalesce(v.ended_at, pg_catalog.clock_timestamp()), error = %s::text
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: evaluation_lost
+UPDATE cerebro.evaluation e SET status = 'failed', ended_at = coalesce(e.ended_at, pg_catalog.clock_timestamp()), error = %s::text
+WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
+
+-- name: stop_configs
 UPDATE cerebro.config c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
 
 -- name: stop_visits
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
 WHERE v.run_id = %s::bigint AND v.status = 'running'
+
+-- name: stop_evaluations
+UPDATE cerebro.evaluation e SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
+WHERE e.run_id = %s::bigint AND e.status = 'running'
