@@ -15,17 +15,18 @@ from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.orchestrator import Orchestrator
-from cerebro_plpy.packed import read_packed
+from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import FitRequest, Relation, RunResult, StoredModel
+from cerebro_plpy.records import FitRequest, Relation, StoredModel
+from cerebro_plpy.replay import Orders, check_recorded, read_recorded
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.selection import architecture_table, read_configs
 from cerebro_plpy.warm import existing_output, warm_states
 from cerebro_plpy.workplace import Workplace, check_positive, check_transaction, opened
 
 MODULE = "madlib_keras_fit_multiple"
-SCHEDULES = ("longest", "rotation")
+SCHEDULES = ("longest", "rotation", "replay")
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,11 @@ class FitArguments:
     seed: int | None
     schedule: str | None
     workers: int | None
+    replay_run: int | None
 
 
-def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str) -> int:
-    """Train, and make the output tables; the run id."""
+def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str) -> None:
+    """Train, and make the output tables."""
     check_transaction(db, MODULE)
     epochs, frequency, schedule = check_arguments(arguments)
     catalog = Catalog(db, MODULE)
@@ -60,9 +62,9 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
         request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
         if before:
             request = replace(request, warm_states=warm_states(place.reader, before, request.configs))
-        result = train(db, place, request)
-    outputs.write(db, request, output, result, version)
-    return result.run_id
+        request.spec["version"] = version
+        run_id = train(db, place, request)
+    outputs.write(db, run_id, output, refill=bool(before))
 
 
 def check_arguments(given: FitArguments) -> tuple[int, int, str]:
@@ -83,6 +85,10 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
     if schedule not in SCHEDULES:
         raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
     check_positive(MODULE, "workers", given.workers)
+    if given.replay_run is not None and schedule != "replay":
+        raise InvalidParameter(
+            f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.", hint="Add schedule => 'replay'."
+        )
     if given.use_gpus and not resources.gpus():
         raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to train on the processor.")
     return given.num_iterations, frequency or given.num_iterations, schedule
@@ -100,6 +106,8 @@ def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
         summary = catalog.companion(found[name], "_summary")
         if summary:
             found[f"{name}_summary"] = summary
+    if "selection_summary" in found:
+        found["architectures"] = catalog.relation(architecture_table(catalog, found["selection"], None), "model architecture")
     return found
 
 
@@ -119,17 +127,26 @@ def build_request(
     check_configs(catalog, configs, architectures, source, table)
     if validation:
         check_validation(catalog, source, validation)
+        validation = along(source, validation)
     for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in c.compile.notices}):
         catalog.db.notice(text)
     seed = given.seed if given.seed is not None else secrets.randbits(31)
+    orders: Orders = {}
+    threads = None
+    if schedule == "replay":
+        recorded = read_recorded(place.control, MODULE, given.replay_run)
+        seed, threads = recorded.seed, recorded.threads
+        orders = check_recorded(MODULE, recorded, epochs, source.segments, [c.mst_key for c in configs])
     rank = report.ranking(configs, validation is not None)
     spec = {**vars(given), "model_arch_table": architectures_name, "object_table": None, "seed": seed,
-            "warm_start": bool(given.warm_start), "schedule": schedule, **rank}  # fmt: skip
+            "warm_start": bool(given.warm_start), "schedule": schedule, **rank, "segments": source.segments,
+            "evaluate_epochs": metrics_iterations(epochs, frequency), "metrics_compute_frequency": frequency, "source": source.described()}  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
         epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
-        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, name=given.name, spec=spec,
+        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=orders, threads=threads,
+        name=given.name, spec=spec,
     )  # fmt: skip
 
 
@@ -148,12 +165,12 @@ def read_architectures(place: Workplace, table: Relation, model_ids: list[int]) 
     return {row[0]: StoredModel(*row) for row in rows}
 
 
-def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
-    """Run the request; the log says how it ended, whatever ends it."""
+def train(db: Database, place: Workplace, request: FitRequest) -> int:
+    """Run the request; the log says how it ended, whatever ends it. The run id."""
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
-    started = log.begin(request, db.value(sql("session.pid")))
+    log.begin(request, db.value(sql("session.pid")))
     db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
             f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
     try:
@@ -164,9 +181,9 @@ def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
         cancelled = getattr(error, "sqlstate", None) == "57014"
         log.end("cancelled" if cancelled else "failed", str(error))
         raise
-    ended = log.end("completed")
+    log.end("completed")
     log.drop_states(keep=list(orchestrator.states.values()))
-    return RunResult(run_id, started, ended, tuple(orchestrator.evaluations), orchestrator.states, orchestrator.failed)
+    return run_id
 
 
 def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
@@ -174,7 +191,9 @@ def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
     workers = place.workers(request.workers)
     trainers = len(workers)
     started = [
-        settings.TrainerRequest(trainers=trainers, gpu=number % request.gpus if request.gpus else None)
+        settings.TrainerRequest(
+            trainers=trainers, gpu=number % request.gpus if request.gpus else None, threads=request.threads
+        )
         for number in range(trainers)
     ]
     tables = 2 if request.validation else 1

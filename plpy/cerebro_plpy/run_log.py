@@ -22,27 +22,19 @@ class RunLog:
         self._control = control
         self.run_id = run_id
 
-    def begin(self, request: FitRequest, pid: int) -> str:
-        """Log the run and its configurations, and make their state tables; the time it started."""
+    def begin(self, request: FitRequest, pid: int) -> None:
+        """Log the run and its configurations, and make their state tables."""
         segments = list(request.source.segments)
         spec = json.dumps(request.spec)
-        started = self._control.run(
-            sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments)
-        )
-        rows = [self._described(config) for config in request.configs]
-        self._control.run(sql("run.configs"), (self.run_id, json.dumps(rows)))
-        tables = [name for config in request.configs for name in jobs.state_tables(self.run_id, config.mst_key)]
-        self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
-        return str(started[0][0])
+        self._control.run(sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments))
+        for config in request.configs:
+            self._begin_config(config, request.architectures[config.model_id].json)
 
-    def _described(self, config: Config) -> dict[str, object]:
-        params = {
-            "model_id": config.model_id,
-            "compile_params": config.compile_text,
-            "fit_params": config.fit_text,
-        }
-        tables = list(jobs.state_tables(self.run_id, config.mst_key))
-        return {"mst_key": config.mst_key, "params": params, "state_tables": tables}
+    def _begin_config(self, config: Config, architecture: str) -> None:
+        tables = jobs.state_tables(self.run_id, config.mst_key)
+        row = (self.run_id, config.mst_key, list(tables), config.model_id, config.compile_text, config.fit_text)
+        self._control.run(sql("run.config"), (*row, architecture))
+        self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
 
     def config_running(self, mst_key: int) -> None:
         """A configuration made its first visit."""
@@ -80,9 +72,9 @@ class RunLog:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
 
-    def end(self, status: str, error: str | None = None) -> str:
-        """The run is over; the time it ended."""
+    def end(self, status: str, error: str | None = None) -> None:
+        """The run is over."""
         if status != "completed":
             self._control.run(sql("run.stop_waiting"), (self.run_id,))
             self._control.run(sql("run.stop_visits"), (error, self.run_id))
-        return str(self._control.run(sql("run.end"), (status, error, self.run_id))[0][0])
+        self._control.run(sql("run.end"), (status, error, self.run_id))
