@@ -143,6 +143,11 @@ def recorded_order(
 ) -> Again:
     """What a replay takes over from the run that it repeats."""
     recorded = read_recorded(place.control, MODULE, given.replay_run)
+    if given.seed is not None and given.seed != recorded.seed:
+        raise InvalidParameter(
+            f"{MODULE} error: seed is {given.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
+            hint="Leave seed out: a replay takes that of the run it repeats.",
+        )
     orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
     return Again(recorded.seed, orders, recorded.threads)
 
