@@ -107,7 +107,7 @@ class Framework:
 
 
 class Programs:
-    """The programs of this process by key; the least recently used go when there are too many or too large ones."""
+    """The programs of this process by key; the least recently used go first."""
 
     def __init__(self, make: Callable[[ProgramSpec], Program]) -> None:
         self._make = make

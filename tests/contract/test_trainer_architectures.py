@@ -202,6 +202,31 @@ def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> No
     refusal(trainer, architecture)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"loss": None}, "no loss"),
+        ({"loss": "unheard of"}, "unheard of"),
+        ({"loss": {"elsewhere": "mse"}}, "elsewhere.*out"),
+        ({"loss": ["mse", "mse"]}, "2 entries"),
+        ({"optimizer": "unheard of"}, "unheard of.*Adam"),
+        ({"optimizer": "ScheduleFreeAdamW"}, "ScheduleFreeAdamW"),
+        ({"momentum": 0.9}, "momentum"),
+        ({"use_ema": True}, "ema_overwrite_frequency"),
+        ({"learning_rate": {"class_name": "Lambda", "config": {}}}, "InverseTimeDecay"),
+        ({"beta_1": {"class_name": "Lambda", "config": {}}}, "plain value"),
+        ({"loss_weights": ["1"]}, "one number per output"),
+        ({"targets": [{"kind": "float"}, {"kind": "float"}]}, "2 dependent columns"),
+    ],
+)
+def test_compile_parameters_that_make_no_sense_are_refused(
+    trainer: Peer, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TrainerFailed, match=words) as failed:
+        trainer.begin("predict", program(**changes), NEW, ())
+    assert failed.value.error["kind"] == "config"
+
+
 def test_models_larger_than_the_machine_are_refused_before_they_are_built(trainer: Peer) -> None:
     error = refusal(trainer, sequential([10**6], dense(10**7, "hidden"), dense(3, "out", "softmax")))
     assert error["sqlstate"] == "53200"

@@ -175,5 +175,5 @@ def test_rows_that_do_not_fit_the_model_are_refused(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed, match=r"\[4\].*\[2\]"):
         predict(trainer, examples(2)[0][:, :2], {"kind": "prob"})
     trainer.begin("predict", program(MLP), NEW, ())
-    with pytest.raises(TrainerFailed, match="3 units.*5 class"):
+    with pytest.raises(TrainerFailed, match=r"3 units.*5 class"):
         predict(trainer, examples(2)[0], {"kind": "prob"}, classes=5)

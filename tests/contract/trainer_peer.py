@@ -1,4 +1,4 @@
-"""The backend's end of a trainer's socket, written from the protocol's text and not from the trainer's code."""
+"""The backend's end of a trainer's socket, written from the protocol and not from the trainer's code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Peer:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
-        self.stderr = tempfile.TemporaryFile()
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
             command(theirs.fileno(), framework, idle, parent or os.getpid()),
             pass_fds=[theirs.fileno()],
