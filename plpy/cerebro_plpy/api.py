@@ -17,6 +17,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady
 from cerebro_plpy.queries import sql
+from cerebro_plpy.request import FitArguments
 from cerebro_plpy.score import PredType, ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
 from cerebro_plpy.workplace import check_transaction
@@ -113,8 +114,8 @@ def generate_model_configs(
 
 
 def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
-    """Train all configurations of a model selection table; the arguments are those of `fit.FitArguments`."""
-    given = fit.FitArguments(*arguments)
+    """Train all configurations of a model selection table; the arguments are those of `request.FitArguments`."""
+    given = FitArguments(*arguments)
     call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
 
 

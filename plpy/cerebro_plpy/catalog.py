@@ -32,11 +32,12 @@ class Catalog:
     def relation(self, given: str | None, what: str = "input") -> Relation:
         """The table or view of that name; what it is, is said in errors."""
         if given is None or not given.strip():
-            raise NullNotAllowed(f"{self.module} error: NULL/empty {what} table name!", hint=f"Name the {what} table.")
+            raise NullNotAllowed(f"{self.module} error: NULL/empty input table name!", hint=f"Name the {what} table.")
         found = self.find(given)
         if found is None:
             raise UndefinedTable(
-                f"{self.module} error: {what.capitalize()} table '{given}' does not exist.",
+                f"{self.module} error: Input table '{given}' does not exist.",
+                detail=f"It was named as the {what} table.",
                 hint="Check the spelling and the search_path, or write schema.table.",
             )
         if found["kind"] not in READABLE:
@@ -51,6 +52,8 @@ class Catalog:
 
     def companion(self, of: Relation, suffix: str) -> Relation | None:
         """The table whose name is that of another and a suffix, in the same schema."""
+        if len((of.name + suffix).encode()) > MAX_BYTES:
+            return None
         name = quoted(of.schema, of.name + suffix)
         found = self._lookup(name)
         return self._made(name, found) if found else None

@@ -32,24 +32,31 @@ def check_configs(
                 detail=f"mst_key {config.mst_key} names it.",
             )
     for architecture in architectures.values():
-        check_fit(architecture, check_architecture(read_architecture(architecture.json)), source)
+        summary = check_architecture(read_architecture(architecture.json))
+        name = f"model_id {architecture.model_id}"
+        check_input(name, summary, source.input_shapes[0], (source.independent[0], source.relation.given))
+        check_output(name, summary, source)
 
 
-def check_fit(architecture: StoredModel, summary: Architecture, source: PackedTable) -> None:
-    """One architecture's input and output shapes against those of the packed table."""
-    wanted, given = summary.input_shapes[0], source.input_shapes[0]
+def check_input(name: str, summary: Architecture, given: Shape, place: tuple[str, str]) -> None:
+    """A model's input shape against that of the rows of a column; `place` names column and table."""
+    wanted = summary.input_shapes[0]
     if len(summary.input_shapes) != 1 or not same_shape(wanted, given):
         raise DatatypeMismatch(
             f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input shape"
-            f" {list(given)} of column {source.independent[0]} in table {source.relation.given}.",
-            detail=f"model_id {architecture.model_id}.",
-            hint="Give the first layer the shape of the packed rows, or reshape the column before packing.",
+            f" {list(given)} of column {place[0]} in table {place[1]}.",
+            detail=f"{name} has {len(summary.input_shapes)} inputs." if len(summary.input_shapes) != 1 else f"It is {name}.",
+            hint="Give the first layer the shape of the rows, or reshape the column.",
         )
+
+
+def check_output(name: str, summary: Architecture, source: PackedTable) -> None:
+    """The width of a model's output against that of the packed target."""
     units, width = (summary.output_units or (None,))[0], source.target_shapes[0][-1]
     binary = units == 1 and width == 2 and not source.float_targets[0]
     if units is not None and units != width and not binary:
         raise DatatypeMismatch(
-            f"model_keras error: the model with model_id {architecture.model_id} ends in {units} units, but column"
+            f"model_keras error: the model with {name} ends in {units} units, but column"
             f" {source.dependent[0]} of table {source.relation.given} has {width} values a row.",
             hint="Give the last layer as many units as there are classes (or target values).",
         )
@@ -70,6 +77,13 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
         raise DatatypeMismatch(
             f"{catalog.module} error: rows of table '{other.relation.given}' have shapes {other.input_shapes} and"
             f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in '{source.relation.given}'.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
+    if not set(other.segments) <= set(source.segments):
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{other.relation.given}' has {len(other.segments)} segments, not those of"
+            f" '{source.relation.given}'.",
+            detail=f"{list(other.segments)} against {list(source.segments)}.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if source.class_values != other.class_values:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
-from cerebro_plpy.queries import sql
+from cerebro_plpy.queries import around_placeholders, sql
 
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 SAFE_PATH = "pg_catalog, pg_temp"
@@ -39,7 +39,7 @@ def numbered(sql: str) -> str:
     >>> numbered("SELECT %s, %s::json")
     'SELECT $1, $2::json'
     """
-    parts = sql.split("%s")
+    parts = around_placeholders(sql)
     return "".join(part + (f"${n}" if n < len(parts) else "") for n, part in enumerate(parts, 1))
 
 
@@ -104,10 +104,13 @@ class Database:
 
     @contextmanager
     def pinned_path(self) -> Iterator[None]:
-        """Work under a path that only PostgreSQL's own objects are on; remember the caller's."""
+        """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
+
+        Numbers become texts, such as classes, with all their digits.
+        """
         caller = self.row(sql("read.caller"))
         self.caller_path, self.caller_schema = caller["path"], caller["schema"]
-        with self.configured(search_path=SAFE_PATH):
+        with self.configured(search_path=SAFE_PATH, extra_float_digits="1"):
             yield
 
     @contextmanager

@@ -6,7 +6,6 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 
 from __future__ import annotations
 
-
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 
 
@@ -52,6 +51,12 @@ class InvalidName(CerebroError):
     sqlstate = "42602"
 
 
+class DeadlockDetected(CerebroError):
+    """Sessions of a run wait for a lock that, in the end, the caller holds, while the caller waits for them."""
+
+    sqlstate = "40P01"
+
+
 class UndefinedTable(CerebroError):
     """A table that is named does not exist."""
 
@@ -74,6 +79,12 @@ class DuplicateTable(CerebroError):
     """An output table exists already."""
 
     sqlstate = "42P07"
+
+
+class DuplicateColumn(CerebroError):
+    """A table would have two columns of one name."""
+
+    sqlstate = "42701"
 
 
 class WrongObjectType(CerebroError):

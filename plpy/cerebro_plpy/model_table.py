@@ -23,6 +23,7 @@ def load(catalog: Catalog, table: str | None, text: str | None, weights: bytes |
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
+    db.rows(sql("model.lock_name"), table)
     exists = table is not None and table.strip() and catalog.find(table)
     relation = existing(catalog, table) if exists else catalog.output(table)
     if not exists:
@@ -38,7 +39,8 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
     relation = existing(catalog, table)
     db = catalog.db
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
-        raise UndefinedObject(f"{TITLE}: Model id {model_id} not found", hint=f"SELECT model_id, name FROM {relation.quoted};")
+        shown = "NULL" if model_id is None else model_id
+        raise UndefinedObject(f"{TITLE}: Model id {shown} not found", hint=f"SELECT model_id, name FROM {relation.quoted};")
     db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")
     if db.value(sql("model.empty", table=relation.quoted)):
         db.rows(sql("model.drop", table=relation.quoted))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from cerebro_plpy.catalog import quoted
+from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import ObjectNotReady, UndefinedObject
 from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.packing import text_array
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation

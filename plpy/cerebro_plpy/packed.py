@@ -21,10 +21,10 @@ KEY = "__dist_key__"
 def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
     """The packed table of that name."""
     relation = catalog.relation(given, what)
-    summary = read_summary(catalog, reader, relation)
+    summary = read_summary(catalog, reader, relation, what)
     columns = catalog.columns(relation)
     independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
-    _check_columns(catalog, relation, columns, independent + dependent)
+    _check_columns(catalog, relation, columns, independent + dependent, what)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
         raise InvalidParameter(f"{catalog.module} error: Input table '{relation.given}' is empty!")
     shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
@@ -50,17 +50,29 @@ def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str 
     )
 
 
-def read_summary(catalog: Catalog, reader: Session, relation: Relation) -> dict[str, Any]:
+def read_summary(catalog: Catalog, reader: Session, relation: Relation, what: str) -> dict[str, Any]:
     """The row of the summary table of a packed table."""
     companion = catalog.companion(relation, "_summary")
     summary = read_summary_row(reader, companion) if companion else {}
     if "dependent_varname" not in summary or "independent_varname" not in summary:
         raise WrongObjectType(
-            f"{catalog.module}: Missing summary of table '{relation.given}'. Please ensure that table"
-            f" '{relation.given}' has been preprocessed using training_preprocessor_dl().",
+            f"{catalog.module}: Missing summary of table '{relation.given}'. {advice(what, relation.given)}",
             hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
         )
     return summary
+
+
+def advice(what: str, given: str) -> str:
+    """What MADlib says of a table that was not packed.
+
+    >>> advice("validation", "t")
+    'Please ensure that the input table (t) has been preprocessed.'
+    """
+    if what == "training":
+        return f"Please ensure that table '{given}' has been preprocessed using training_preprocessor_dl()."
+    if what == "test":
+        return f"Please ensure that the test table ({given}) has been preprocessed by the image preprocessor."
+    return f"Please ensure that the input table ({given}) has been preprocessed."
 
 
 def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
@@ -91,18 +103,18 @@ def _json(value: Any) -> dict[str, Any]:
     return dict(json.loads(value)) if isinstance(value, str) else dict(value)
 
 
-def _check_columns(catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...]) -> None:
+def _check_columns(catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str) -> None:
     for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
         if name not in columns:
             raise UndefinedColumn(
                 f"{catalog.module}: invalid column name ('{name}') for table ({relation.given})."
-                f" Please ensure that the input table ({relation.given}) has been preprocessed.",
+                f" {advice(what, relation.given)}",
                 hint="Pack it with training_preprocessor_dl() or validation_preprocessor_dl().",
             )
         if name in wanted and columns[name]["base"] != "bytea":
             raise WrongObjectType(
                 f"{catalog.module}: column '{name}' of table '{relation.given}' is of type {columns[name]['type']},"
-                f" expected bytea. Please ensure that the input table ({relation.given}) has been preprocessed.",
+                f" expected bytea. {advice(what, relation.given)}",
                 hint="Input table may be the source table; name the packed table instead.",
             )
 

@@ -6,16 +6,17 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cerebro_plpy import packing, resources, settings, visit
+from cerebro_plpy import columns, packing, resources, settings, visit
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.columns import Column
 from cerebro_plpy.db import Database
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.names import split_columns
 from cerebro_plpy.packed import read_packed
-from cerebro_plpy.packing import Column, Packing
+from cerebro_plpy.packing import Packing
 from cerebro_plpy.records import PackedTable, Relation
-from cerebro_plpy.workplace import check_positive
+from cerebro_plpy.workplace import check_flat, check_positive
 
 DISTRIBUTIONS = ("all_segments", "gpu_segments")
 
@@ -63,7 +64,11 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
     check_arguments(catalog, given)
-    if training is None or catalog.find(training) is None:
+    if training is None or not training.strip():
+        raise NullNotAllowed(
+            f"{catalog.module} error: NULL/empty input table name!", hint="Name the packed training table."
+        )
+    if catalog.find(training) is None:
         raise UndefinedTable(
             f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table '{training}' has"
             " been preprocessed using training_preprocessor_dl().",
@@ -110,8 +115,10 @@ def tables_and_columns(
         raise InvalidParameter(
             f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
         )
-    dependent = tuple(packing.dependent_column(catalog, source, name, dependent_type) for name in targets)
-    return source, output, dependent, tuple(packing.independent_column(catalog, source, name) for name in inputs)
+    dependent = tuple(columns.dependent_column(catalog, source, name, dependent_type) for name in targets)
+    independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
+    columns.check_names(catalog.module, targets, inputs)
+    return source, output, dependent, independent
 
 
 def with_found_classes(
@@ -119,6 +126,7 @@ def with_found_classes(
 ) -> tuple[Column, ...]:
     """The targets with the classes found in the source, padded to num_classes."""
     encoded = [c for c in columns if c.kind == "onehot"]
+    check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
             f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for each"
@@ -136,7 +144,7 @@ def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | N
             f" table ({len(found)}).",
             detail=f"Received {wanted} for column {column.name!r}.",
         )
-    return packing.with_classes(column, found, wanted or len(found))
+    return columns.with_classes(column, found, wanted or len(found))
 
 
 def classes_of(catalog: Catalog, source: Relation, column: Column) -> tuple[str | None, ...]:
@@ -149,7 +157,7 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
     """A target encoded as the target at that place of the training table was."""
     classes = model.class_values[index]
     if classes is None:
-        return replace(column, kind="float32" if model.float_targets[index] else "int16")
+        return _as_numbers(catalog, source, column, model.float_targets[index])
     found = set(classes_of(catalog, source, column))
     if not found <= set(classes):
         raise InvalidParameter(
@@ -158,7 +166,16 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
             detail=f"Not known there: {show(found - set(classes))}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
-    return packing.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1])
+    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1])
+
+
+def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
+    if not floats and column.scalar:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type {column.type};"
+            " expected an array of whole numbers, as encoded targets are in the training table."
+        )
+    return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
 
 
 def show(classes: set[str | None]) -> str:
@@ -174,7 +191,7 @@ def show(classes: set[str | None]) -> str:
 def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     """Pack with a trainer that has numpy only, which ends with the call."""
     db = catalog.db
-    elements = sum(packing.row_elements(db, plan.source, c) for c in plan.independent)
+    elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
     buffers, buffer_size = packing.layout(plan, elements)
     spec = settings.trainer_spec(settings.read(db), settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)

@@ -7,19 +7,32 @@ already. Keeping them in files lets a reader judge what a run does to a database
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "queries"
+# Quoted names and texts come from users: a %s in one of them is no placeholder.
+_OUTSIDE_QUOTES = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')|%s""")
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(file: str) -> dict[str, str]:
     """All statements of one file: name to text, comments stripped."""
     text = (FOLDER / f"{file}.sql").read_text(encoding="utf-8")
     parts = re.split(r"^-- name: *(\S+) *$", text, flags=re.MULTILINE)
     bodies = (re.sub(r"^--.*$", "", body, flags=re.MULTILINE) for body in parts[2::2])
     return {name: " ".join(body.split()).rstrip(";") for name, body in zip(parts[1::2], bodies)}
+
+
+def around_placeholders(statement: str) -> list[str]:
+    """The parts of a statement before, between and after its `%s`.
+
+    >>> around_placeholders("a = %s AND b = '100%s'")
+    ['a = ', " AND b = '100%s'"]
+    """
+    ends = [match.span() for match in _OUTSIDE_QUOTES.finditer(statement) if match[1] is None]
+    starts = [0, *(end for _, end in ends)]
+    return [statement[start:end] for start, end in zip(starts, [*(begin for begin, _ in ends), len(statement)])]
 
 
 def sql(name: str, **identifiers: str) -> str:

@@ -43,7 +43,8 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     if len(threads) > 1:
         raise InvalidParameter(
             f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it cannot be"
-            " repeated to the bit."
+            " repeated to the bit.",
+            hint="Its configurations can be trained again by a run of their own.",
         )
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     return Recorded(run_id, seed, epochs, tuple(segments), orders, next(iter(threads), None))

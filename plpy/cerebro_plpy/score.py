@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Union
 
 from cerebro_plpy import resources, settings
 from cerebro_plpy.architecture import check_architecture
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.compatibility import same_shape
+from cerebro_plpy.columns import NUMBERS, numeric_array
+from cerebro_plpy.compatibility import check_input, check_output
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.dispatch import Session, Statement, drive
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.names import quote_identifier, split_columns
 from cerebro_plpy.packed import read_packed
-from cerebro_plpy.packing import numeric_array
 from cerebro_plpy.platform import Dataset, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform, job_result
 from cerebro_plpy.queries import sql
@@ -91,12 +92,9 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
-    wanted = check_architecture(model.architecture).input_shapes[0]
-    if not same_shape(wanted, test.input_shapes[0]):
-        raise DatatypeMismatch(
-            f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input shape"
-            f" {list(test.input_shapes[0])} of column {test.independent[0]} in table {test.relation.given}."
-        )
+    summary = check_architecture(model.architecture)
+    check_input(f"mst_key {model.mst_key}", summary, test.input_shapes[0], (test.independent[0], test.relation.given))
+    check_output(f"mst_key {model.mst_key}", summary, test)
     if model.class_values is not None and test.class_values[0] != model.class_values:
         raise InvalidParameter(
             f"{catalog.module} error: table '{test.relation.given}' has other classes than the model was trained on.",
@@ -113,16 +111,21 @@ def predict(
     want = wanted(catalog.module, pred_type)
     id_column = _column(catalog, relations[1], columns[0], "id column")
     input_column = _column(catalog, relations[1], columns[1], "independent_varname")
-    if not numeric_array(input_column) and input_column["category"] != "N":
+    if not numeric_array(input_column) and input_column["category"] != NUMBERS:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{input_column['name']}' is of type {input_column['type']};"
             " expected an array of numbers, or a number."
         )
     with opened(db, session, relations, None) as place:
         model = read_model(catalog, place.reader, relations[0], given.mst_key)
+        shape = _row_shape(place.reader, relations[1], input_column)
+        if shape is not None:
+            summary = check_architecture(model.architecture)
+            check_input(f"mst_key {model.mst_key}", summary, shape, (input_column["name"], relations[1].given))
         labels = _labels(model)
         _create_predictions(db, output, id_column, want)
-        for row in _blocks(place, model, relations[1], (id_column, input_column), want, bool(given.use_gpus)):
+        block = max(1, BLOCK_ELEMENTS // max(1, prod(shape or ())))
+        for row in _blocks(place, model, relations[1], (id_column, input_column), (want, block), bool(given.use_gpus)):
             _insert(db, output, id_column, model, labels, want, row)
 
 
@@ -166,18 +169,19 @@ def _labels(model: TrainedModel) -> list[str | None]:
 
 
 def _blocks(
-    place: Workplace, model: TrainedModel, table: Relation, columns: tuple[Row, Row], want: dict[str, object], gpu: bool
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """Per block of rows: the identifiers as an array literal, and the predictions."""
+    place: Workplace, model: TrainedModel, table: Relation, columns: tuple[Row, Row],
+    how: tuple[dict[str, object], int], gpu: bool,
+) -> Iterator[tuple[str, dict[str, str]]]:  # fmt: skip
+    """Per block of rows: the identifiers as an array literal, and the predictions.
+
+    `how` says which classes are wanted, and how many rows make a block.
+    """
+    want, block = how
     worker, platform = _worker(place, gpu, 1)
-    id_column, input_column = (quote_identifier(c["name"]) for c in columns)
-    scalar = columns[1]["category"] == "N"
-    elements = max(1, _elements(place.reader, table, input_column, scalar))
     classes = 0 if model.float_target else len(_labels(model))
     spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
     text = sql(
-        "score.declare", id=id_column, input=f"ARRAY[t.{input_column}]" if scalar else f"t.{input_column}",
-        table=table.quoted, block=str(max(1, BLOCK_ELEMENTS // elements)),
+        "score.declare", id=quote_identifier(columns[0]["name"]), input=_as_array(columns[1]), table=table.quoted, block=str(block),
     )  # fmt: skip
     job = {"job": "predict", "program": model.program(model.targets(classes)), "result_key": model.state().key, "datasets": []}
     drive(worker.session, platform.predict(worker, model.state(), job, Statement(text, (json.dumps(spec),))))
@@ -187,9 +191,15 @@ def _blocks(
     worker.session.run(sql("visit.job_finish"))
 
 
-def _elements(reader: Session, table: Relation, column: str, scalar: bool) -> int:
-    rows = [] if scalar else reader.run(sql("pack.elements", source=table.quoted, column=column))
-    return int(rows[0][0] or 1) if rows else 1
+def _as_array(column: Row) -> str:
+    name = f"t.{quote_identifier(column['name'])}"
+    return f"ARRAY[{name}]" if column["category"] == NUMBERS else name
+
+
+def _row_shape(reader: Session, table: Relation, column: Row) -> tuple[int, ...] | None:
+    """The shape of the input in the first row; None where there is no row, or it is NULL or empty there."""
+    rows = reader.run(sql("score.shape", table=table.quoted, input=_as_array(column)))
+    return tuple(rows[0][0]) if rows and rows[0][0] else None
 
 
 def _create_predictions(db: Database, output: Relation, id_column: Row, want: dict[str, object]) -> None:

@@ -20,6 +20,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Relation
+from cerebro_plpy.workplace import check_flat
 
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
 
@@ -27,9 +28,10 @@ COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
 def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None) -> Relation:
     """The architecture table, in which all these models are."""
     relation = model_table.existing(catalog, table)
+    check_flat(catalog.module, "model_id_list", model_ids)
     if not model_ids or None in model_ids:
         raise NullNotAllowed(
-            f"{catalog.module} error: model_id_list is {model_ids}; expected one or more model ids.",
+            f"{catalog.module} error: model_id_list is NULL, empty or has a NULL; expected one or more model ids.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
     found = {row["model_id"] for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))}
@@ -144,6 +146,7 @@ def load(
     """Make a model selection table of all combinations of models, compile and fit parameters."""
     check_models(catalog, architectures, model_ids)
     for name, given in zip(("compile_params_list", "fit_params_list"), params):
+        check_flat(catalog.module, name, given)
         if not given:
             raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
     rows = grid.cross_product([i for i in model_ids or () if i is not None], params[0] or (), params[1] or ())

@@ -18,7 +18,7 @@ from psycopg2 import extensions
 
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, by_sqlstate
-from cerebro_plpy.queries import sql
+from cerebro_plpy.queries import around_placeholders, sql
 
 POLL_SECONDS = 0.1
 CONNECT_SECONDS = 10.0
@@ -39,6 +39,10 @@ OPTIONS = {
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",
+    # Values that travel as texts, such as the ids of predicted rows.
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
     "client_min_messages": "warning",
 }
 
@@ -110,6 +114,10 @@ class WorkerSession:
         if who.current_user != who.session_user:
             self.run(sql("session.set_role", role=extensions.quote_ident(who.current_user, self._connection)))
 
+    def guard(self, check: Callable[[], None]) -> None:
+        """From now on call this while waiting; it raises to end the wait."""
+        self._check = check
+
     def fileno(self) -> int:
         """For select: readable when an answer may be there."""
         return int(self._connection.fileno())
@@ -119,7 +127,7 @@ class WorkerSession:
         self._busy = True
         try:
             self._cursor = self._connection.cursor()
-            self._cursor.execute(statement, [_adapted(v) for v in values] or None)
+            self._cursor.execute(escaped(statement), [_adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False
             raise translated(error) from error
@@ -179,6 +187,15 @@ class WorkerSession:
             except psycopg2.Error:
                 pass  # the session ended by itself; that was the aim
         self._connection.close()
+
+
+def escaped(statement: str) -> str:
+    """The statement as the driver wants it: every % that is not part of a placeholder is doubled.
+
+    >>> escaped("SELECT 7 % %s")
+    'SELECT 7 %% %s'
+    """
+    return "%s".join(part.replace("%", "%%") for part in around_placeholders(statement))
 
 
 def _adapted(value: object) -> object:

@@ -4,7 +4,7 @@ SELECT count(*) AS rows{nulls} FROM {source} t
 -- name: classes
 -- The classes of a target: NULL first, then by code point of their text, numbers by value.
 SELECT pg_catalog.array_agg(d.v ORDER BY d.v IS NOT NULL, {order})::text[] AS classes
-FROM (SELECT DISTINCT t.{column} AS v FROM {source} t) d
+FROM (SELECT DISTINCT t.{column} AS v FROM {source} t LIMIT {most}) d
 
 -- name: elements
 SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
@@ -17,12 +17,13 @@ CREATE TABLE {output} (
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 
 -- name: fill
--- Rows in the order of a hash of their number and the seed, cut into buffers whose sizes differ by at most one.
+-- Rows in the order of a hash of their number and the seed, cut into buffers whose sizes differ by at most one;
+-- neighbouring buffers form a segment, so that segments are as even. Rows that came since they were counted go last.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
-SELECT b.buffer_id % {segments}, {parts}, {part_shapes}, b.buffer_id
+SELECT (b.buffer_id * {segments}::bigint / {buffers})::integer, {parts}, {part_shapes}, b.buffer_id
 FROM (SELECT g.buffer_id, cerebro.pack_rows(
           pg_catalog.json_build_object('rows', count(*), 'arrays', %s::json), ARRAY[{aggregates}]) AS packed
-      FROM (SELECT ((o.position * {buffers}) / {rows})::integer AS buffer_id, o.position, {carried}
+      FROM (SELECT least(o.position * {buffers} / {rows}, {buffers} - 1)::integer AS buffer_id, o.position, {carried}
             FROM (SELECT pg_catalog.row_number() OVER (ORDER BY {order}) - 1 AS position, {carried}
                   FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n) o
             ORDER BY 1, 2) g

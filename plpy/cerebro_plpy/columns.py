@@ -1,0 +1,119 @@
+"""The columns that a preprocessor packs: which types it takes, what becomes of them, and what the packed table calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.db import Row
+from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidName, InvalidParameter
+from cerebro_plpy.names import MAX_BYTES
+from cerebro_plpy.records import Relation
+
+NUMBERS = "N"
+SEND_TYPE = {"float32": "real[]", "int16": "smallint[]"}
+OWN_COLUMNS = ("__dist_key__", "buffer_id")
+SHAPE, CLASSES = "_shape", "_class_values"
+# One row of a one-hot target then has 128 KB. More classes are a key that was taken for a target.
+MAX_CLASSES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column is packed. `kind` is float32, int16 (encoded by the user) or onehot."""
+
+    name: str
+    type: str
+    kind: str
+    scalar: bool
+    classes: tuple[str | None, ...] | None = None
+
+    def expression(self, value: str) -> str:
+        """The array that is sent to the packer for a value of the column."""
+        if self.classes is not None:
+            index = f"pg_catalog.array_position({text_array(self.classes)}::text[]::{self.type}[], {value}) - 1"
+            return f"ARRAY[{index}]::integer[]"
+        return f"{f'ARRAY[{value}]' if self.scalar else value}::{SEND_TYPE[self.kind]}"
+
+
+def text_array(values: Sequence[str | None]) -> str:
+    """An array literal as a quoted SQL string.
+
+    >>> text_array(["a'b", None, 'c"d'])
+    'E\\'{"a\\'\\'b",NULL,"c\\\\\\\\"d"}\\''
+    """
+    items = ("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values)
+    body = "{" + ",".join(items) + "}"
+    return "E'" + body.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
+    """An input: an array of numbers, or a number."""
+    found = catalog.column(source, name)
+    scalar = found["category"] == NUMBERS
+    if not scalar and not numeric_array(found):
+        raise DatatypeMismatch(
+            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type {found['type']};"
+            " expected an array of numbers, or a number.",
+            hint="Build one with ARRAY[column, …]::real[].",
+        )
+    return Column(name, found["type"], "float32", scalar)
+
+
+def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_type: str | None) -> Column:
+    """A target; its classes are filled in later, for they take a scan."""
+    found = catalog.column(source, name)
+    if found["category"] == "A" and not numeric_array(found):
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type {found['type']};"
+            " expected an array of numbers (encoded classes, or floats), or a single value.",
+        )
+    if found["category"] == "A":
+        whole = found["element"] in ("smallint", "integer", "bigint")
+        is_float = dependent_type == "float" or (dependent_type is None and not whole)
+        return Column(name, found["type"], "float32" if is_float else "int16", False)
+    if dependent_type == "float":
+        if found["category"] != NUMBERS:
+            raise DatatypeMismatch(
+                f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type {found['type']};"
+                " dependent_type 'float' expects a number or an array of numbers.",
+                hint="Leave dependent_type out to encode classes.",
+            )
+        return Column(name, found["type"], "float32", True)
+    return Column(name, found["type"], "onehot", True)
+
+
+def numeric_array(found: Row) -> bool:
+    """Whether a column of the catalog is an array of numbers."""
+    return bool(found["category"] == "A" and found["element_category"] == NUMBERS)
+
+
+def with_classes(column: Column, classes: tuple[str | None, ...], padded: int) -> Column:
+    """The column with its classes, padded with NULL to a number of them."""
+    if padded > MAX_CLASSES:
+        raise InvalidParameter(
+            f"column '{column.name}' would be encoded as more than {MAX_CLASSES} classes.",
+            hint="Leave num_classes out, name another dependent column, or pass dependent_type => 'float' for numbers.",
+        )
+    return replace(column, classes=(*classes, *(None,) * (padded - len(classes))))
+
+
+def check_names(module: str, dependent: Sequence[str], independent: Sequence[str]) -> None:
+    """Raises where the packed table, which has further columns, could not have these."""
+    named = [*independent, *dependent]
+    made = [*OWN_COLUMNS, *named, *(name + SHAPE for name in named)]
+    twice = sorted({name for name in made if made.count(name) > 1})
+    if twice:
+        raise DuplicateColumn(
+            f"{module} error: received columns {', '.join(named)}; the packed table would have {', '.join(twice)} twice.",
+            hint=f"A packed table has columns {', '.join(OWN_COLUMNS)} and, for each column x, x{SHAPE}. Pack a view"
+            " with other names.",
+        )
+    for name in [n + SHAPE for n in independent] + [n + CLASSES for n in dependent]:
+        if len(name.encode()) > MAX_BYTES:
+            raise InvalidName(
+                f"{module} error: the packed data would have a column '{name}' of {len(name.encode())} bytes; expected at"
+                f" most {MAX_BYTES}.",
+                hint="Pack a view with shorter column names.",
+            )
