@@ -63,13 +63,11 @@ class RunLog:
         self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
 
     def drop_states(self, keep: Sequence[str]) -> None:
-        """Remove the state tables but those to keep; all stay while someone, such as a backup, reads one."""
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them."""
         spare = [row[0] for row in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))]
-        if not spare:
-            return
-        drop = f"{sql('run.drop_state_tables', tables=', '.join(spare))}; {sql('run.keep_state_tables')}"
         try:
-            self._control.run(drop, (spare, self.run_id))
+            for name in spare:
+                self._control.run(sql("run.drop_state_table", state=name), (name, self.run_id, name))
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise

@@ -44,7 +44,7 @@ def made(bench: Workbench, output: str) -> bool:
 def test_a_table_packed_in_the_same_transaction(bench: Workbench, packed: str, caller: Workbench) -> None:
     caller.pack("packed_now", 3)
     run_id = caller.fit("packed_now", "model_now", "configs", 2)
-    assert any("other sessions cannot use packed_now" in message for message in caller.messages())
+    assert any("other sessions cannot use public.packed_now" in message for message in caller.messages())
     assert not made(bench, "model_now")
     caller.connection.commit()
     assert bench.value("SELECT count(model_weights) FROM model_now") == 2
@@ -105,6 +105,7 @@ def test_a_rollback_to_before_the_packing_leaves_nothing(
         "UPDATE packed SET buffer_id = buffer_id WHERE false",
         "LOCK TABLE packed IN ACCESS EXCLUSIVE MODE",
         "INSERT INTO configs SELECT * FROM configs WHERE false",
+        "LOCK TABLE models IN SHARE MODE",
     ],
 )
 def test_workers_are_refused_where_they_could_not_work(
