@@ -13,7 +13,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Dispatcher
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.packed import read_packed
@@ -28,6 +28,7 @@ from cerebro_plpy.workplace import Workplace, check_positive, check_transaction,
 
 MODULE = "madlib_keras_fit_multiple"
 SCHEDULES = ("longest", "rotation")
+QUERY_CANCELED = "57014"
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def build_request(
     seed = given.seed if given.seed is not None else secrets.randbits(31)
     rank = report.ranking(configs, validation is not None)
     spec = {**vars(given), "model_arch_table": architectures_name, "object_table": None, "seed": seed,
-            "warm_start": bool(given.warm_start), "schedule": schedule, **rank}  # fmt: skip
+            "metrics_compute_frequency": frequency, "warm_start": bool(given.warm_start), "schedule": schedule,
+            **rank}  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
         epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
@@ -156,20 +158,28 @@ def train(db: Database, place: Workplace, request: FitRequest) -> RunResult:
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
-    started = log.begin(request, db.value(sql("session.pid")))
-    db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
     try:
+        started = log.begin(request, db.value(sql("session.pid")))
+        db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
+                f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
         orchestrator = Orchestrator(platform, request, workers, log)
         orchestrator.run(db.check_interrupts, partial(announce, db, request), place.reopen)
     except BaseException as error:
-        place.give_up()
-        cancelled = getattr(error, "sqlstate", None) == "57014"
-        log.end("cancelled" if cancelled else "failed", str(error))
+        stop(place, log, error)
         raise
-    ended = log.end("completed")
+    ended = log.end()
     log.drop_states(keep=list(orchestrator.states.values()))
     return RunResult(run_id, started, ended, tuple(orchestrator.evaluations), orchestrator.states, orchestrator.failed)
+
+
+def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
+    """End what the run began, and log why it ends early."""
+    cancelled = getattr(error, "sqlstate", None) == QUERY_CANCELED
+    try:
+        place.stop_workers()
+        log.stop("cancelled" if cancelled else "failed", str(error))
+    except CerebroError:
+        pass  # the control session is lost too; the run will show as interrupted, and its error is the one to tell
 
 
 def start(

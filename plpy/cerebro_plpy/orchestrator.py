@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from cerebro_plpy import jobs, schedule
@@ -34,22 +34,25 @@ class Standing:
     visits: int = 0
     attempts: dict[Visit, int] = field(default_factory=dict)
     table: str = ""
-    losses: list[tuple[int, float]] = field(default_factory=list)
+    losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: dict[schedule.Kind, list[float]] = field(default_factory=dict)
     parts: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def mean_loss(self) -> float:
-        """Mean training loss per row of the visits of the epoch that ended last."""
-        rows = sum(count for count, _ in self.losses)
-        return sum(count * loss for count, loss in self.losses) / max(1, rows)
+    def mean_loss(self, epoch: int) -> float:
+        """Mean training loss per row of the visits of an epoch, which is asked for once."""
+        losses = self.losses.pop(epoch)
+        rows = sum(count for count, _ in losses)
+        return sum(count * loss for count, loss in losses) / max(1, rows)
 
 
 @dataclass(frozen=True)
 class Results:
-    """The task of computing final metrics of a configuration after an epoch."""
+    """The task of computing final metrics of a configuration after an epoch, from sums over segments."""
 
     epoch: int
     mst_key: int
+    request: dict[str, Any]
+    attempt: int = 1
 
 
 Task = Union[Visit, Results]
@@ -99,7 +102,7 @@ class Orchestrator:
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
                 else:
-                    self._fail(worker, task, outcome.error, reopen)
+                    self._fail(dispatcher, worker, task, outcome.error, reopen)
             self._announce(announce)
         if not self._progress:
             reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
@@ -153,9 +156,12 @@ class Orchestrator:
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
         if len(parts) == len(self._plan.segments):
-            self._tasks[worker.number] = Results(task.epoch, task.mst_key)
-            steps = self._platform.results(worker, self._summed(standing, standing.parts.pop(task.epoch)))
-            dispatcher.begin(worker.number, worker.session, steps)
+            request = self._summed(standing, standing.parts.pop(task.epoch))
+            self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, request))
+
+    def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
+        self._tasks[worker.number] = task
+        dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
 
     def _trained(self, standing: Standing, visit: Visit, result: VisitResult) -> None:
         run_id, key = self._log.run_id, visit.mst_key
@@ -163,9 +169,7 @@ class Orchestrator:
         standing.table = result.state_table
         standing.state = jobs.later_state(run_id, key, standing.visits, result.state_table)
         standing.seconds.setdefault("train", []).append(result.seconds)
-        if len(standing.losses) == len(self._plan.segments):
-            standing.losses.clear()
-        standing.losses.append((result.rows, result.loss))
+        standing.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
         if standing.visits % len(self._plan.segments) == 0:
             self._log.config_epoch(key, visit.epoch, visit.epoch == self._request.epochs)
 
@@ -189,23 +193,39 @@ class Orchestrator:
         self.evaluations += made
         self._log.metrics(made, standing.config.compile.metrics)
 
-    def _fail(self, worker: Worker, task: Task, error: CerebroError, reopen: Callable[[Worker], None]) -> None:
+    def _fail(
+        self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError,
+        reopen: Callable[[Worker], None],
+    ) -> None:  # fmt: skip
         if isinstance(error, PASSING):
             if worker.failed_starts >= MAX_ATTEMPTS:
                 raise error  # no configuration is the reason of that
             worker.forget()
             if isinstance(error, ConnectionFailure):
                 reopen(worker)
+                self._log_lost(task, error)
         elif not isinstance(error, ConfigFailure):
             raise error
         if task.mst_key not in self._progress:
             return
+        if not isinstance(error, PASSING) or not self._again(dispatcher, worker, task):
+            self._give_up(task.mst_key, error.message)
+
+    def _log_lost(self, task: Task, error: CerebroError) -> None:
         if isinstance(task, Visit):
-            attempts = self._standing[task.mst_key].attempts[task]
-            if isinstance(error, PASSING) and attempts < MAX_ATTEMPTS:
-                self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
-                return
-        self._give_up(task.mst_key, error.message)
+            standing = self._standing[task.mst_key]
+            self._log.attempt_lost(task, standing.visits + 1, standing.attempts[task], error.message)
+
+    def _again(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task) -> bool:
+        """Let a task be tried again; False when it has been tried often enough."""
+        attempts = self._standing[task.mst_key].attempts[task] if isinstance(task, Visit) else task.attempt
+        if attempts >= MAX_ATTEMPTS:
+            return False
+        if isinstance(task, Visit):
+            self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
+        else:
+            self._compute(dispatcher, worker, replace(task, attempt=attempts + 1))
+        return True
 
     def _give_up(self, mst_key: int, reason: str) -> None:
         del self._progress[mst_key]
@@ -223,6 +243,6 @@ class Orchestrator:
                 if not self._progress.keys() <= done:
                     return
             now = time.monotonic()
-            losses = {key: self._standing[key].mean_loss() for key in self._progress}
+            losses = {key: self._standing[key].mean_loss(epoch) for key in self._progress}
             announce(epoch, now - self._epoch_began, self.evaluations, losses)
             self._epoch_began, self._announced = now, epoch

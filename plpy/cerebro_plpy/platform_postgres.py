@@ -126,6 +126,7 @@ class PostgresPlatform:
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
+        yield from self._prepare(worker, ())
         return job_result((yield Statement(sql("visit.metric_results"), (json.dumps(request),))))
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:

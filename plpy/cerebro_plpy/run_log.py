@@ -13,6 +13,7 @@ from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest
+from cerebro_plpy.schedule import Visit
 
 
 class RunLog:
@@ -23,17 +24,14 @@ class RunLog:
         self.run_id = run_id
 
     def begin(self, request: FitRequest, pid: int) -> str:
-        """Log the run and its configurations, and make their state tables; the time it started."""
+        """Log the run and its configurations, and make their state tables, all or nothing; the time it started."""
         segments = list(request.source.segments)
-        spec = json.dumps(request.spec)
-        started = self._control.run(
-            sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments)
-        )
-        rows = [self._described(config) for config in request.configs]
-        self._control.run(sql("run.configs"), (self.run_id, json.dumps(rows)))
+        run = (self.run_id, request.name, json.dumps(request.spec), pid, request.epochs, segments)
+        configs = json.dumps([self._described(config) for config in request.configs])
         tables = [name for config in request.configs for name in jobs.state_tables(self.run_id, config.mst_key)]
-        self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
-        return str(started[0][0])
+        parts = [sql("run.begin"), sql("run.configs"), *(sql("run.state_table", state=name) for name in tables)]
+        text = "; ".join([*parts, sql("run.started")])
+        return str(self._control.run(text, (*run, self.run_id, configs, self.run_id))[0][0])
 
     def _described(self, config: Config) -> dict[str, object]:
         params = {
@@ -80,9 +78,21 @@ class RunLog:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
 
-    def end(self, status: str, error: str | None = None) -> str:
-        """The run is over; the time it ended."""
-        if status != "completed":
-            self._control.run(sql("run.stop_waiting"), (self.run_id,))
-            self._control.run(sql("run.stop_visits"), (error, self.run_id))
-        return str(self._control.run(sql("run.end"), (status, error, self.run_id))[0][0])
+    def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
+        """The session that made this attempt is gone; whatever the attempt committed, it does not count."""
+        if visit.kind == "train":
+            place = (self.run_id, visit.mst_key, visit_no, attempt)
+            self._control.run(sql("run.visit_lost"), (reason, *place))
+        else:
+            place = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
+            self._control.run(sql("run.evaluation_lost"), (reason, *place))
+
+    def end(self) -> str:
+        """The run is completed; the time it ended."""
+        return str(self._control.run(sql("run.end"), ("completed", None, self.run_id))[0][0])
+
+    def stop(self, status: str, error: str) -> None:
+        """The run ended early; nothing in its log looks as if it went on."""
+        run = self.run_id
+        text = "; ".join(sql(f"run.{name}") for name in ("stop_configs", "stop_visits", "stop_evaluations", "end"))
+        self._control.run(text, (run, error, run, error, run, status, error, run))

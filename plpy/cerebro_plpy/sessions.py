@@ -81,7 +81,7 @@ def own_address(pid_file: Path) -> str:
 
 
 class WorkerSession:
-    """An asynchronous session of a run."""
+    """An asynchronous session of a run; `pid` is the process id of the backend that serves it."""
 
     def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
         self.who = who
@@ -95,6 +95,7 @@ class WorkerSession:
             )
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
+            self.pid = int(self._connection.info.backend_pid)
         except (psycopg2.Error, ConnectionFailure) as error:
             raise refused(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
@@ -117,16 +118,11 @@ class WorkerSession:
         """For select: readable when an answer may be there."""
         return int(self._connection.fileno())
 
-    @property
-    def pid(self) -> int:
-        """The process id of the backend that serves this session."""
-        return int(self._connection.info.backend_pid)
-
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Send statements, which make one transaction; returns at once."""
-        self._cursor = self._connection.cursor()
         self._busy = True
         try:
+            self._cursor = self._connection.cursor()
             self._cursor.execute(escaped(statement), [_adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False

@@ -6,6 +6,7 @@ server ends them after trainer_idle_seconds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,8 @@ from cerebro_plpy.records import Relation
 from cerebro_plpy.sessions import WorkerSession, identity
 
 POOL = "cerebro_sessions"
+END_SECONDS = 5.0
+PAUSE_SECONDS = 0.05
 
 
 class Workplace:
@@ -81,9 +84,20 @@ class Workplace:
             return False
         return True
 
-    def give_up(self) -> None:
-        """From now on only end what was begun: a cancel has been noticed already."""
+    def stop_workers(self) -> None:
+        """End the worker sessions and see them gone, so that none commits after what is logged next.
+
+        A cancel has been noticed already: from now on the control session waits without looking for one.
+        """
         self.control.unguarded()
+        workers = [session for role, session in self._open if role == "worker"]
+        for session in workers:
+            session.close()
+        deadline = time.monotonic() + END_SECONDS
+        while self.control.run(sql("session.still_there"), ([s.pid for s in workers],))[0][0]:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(PAUSE_SECONDS)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from models import NOISY
 from states import load, metadata, packed_rows, same, stored, tensors, trainer, weights
-from workbench import Workbench, compile_text, several
+from workbench import Workbench, compile_text, setting, several
 
 from cerebro_plpy.jobs import config_seed
 from cerebro_plpy.link import Link, TrainerSpec
@@ -140,12 +140,8 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
 
 
 def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
-    superuser = Workbench(bench.url.replace("cerebro@", "postgres@", 1))
-    try:
-        superuser.rows("INSERT INTO cerebro.setting VALUES ('cache_mb', '0')")
-        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2, schedule="rotation")
-    finally:
-        superuser.rows("DELETE FROM cerebro.setting WHERE name = 'cache_mb'")
-        superuser.close()
+    with setting(bench, "cache_mb", "0"):
+        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2,
+                  schedule="rotation")  # fmt: skip
     rows = bench.rows("SELECT mst_key, model_weights FROM rotated_streamed")
     assert {mst_key: bytes(flat) for mst_key, flat in rows} == rotated["once"]

@@ -45,10 +45,10 @@ class Run:
     shape: Shape
 
 
-@pytest.fixture(scope="module", params=SHAPES.values(), ids=SHAPES)
+@pytest.fixture(scope="module", params=list(SHAPES))
 def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
-    shape: Shape = request.param
-    name = f"s{request.param_index}"
+    shape = SHAPES[request.param]
+    name = f"s{list(SHAPES).index(request.param)}"
     bench.pack(f"{name}_packed", shape.segments)
     bench.configure(f"{name}_configs", several(shape.configs))
     run_id = bench.fit(

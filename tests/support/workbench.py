@@ -81,7 +81,8 @@ class Workbench:
              inputs: str = "x", buffer: int = 8, kind: str | None = None) -> str:  # fmt: skip
         """Pack a table for training; its name."""
         self.rows(
-            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, dependent_type => %s)",
+            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7,"
+            " dependent_type => %s)",
             source, output, target, inputs, buffer, segments, kind,
         )  # fmt: skip
         return output
@@ -108,10 +109,12 @@ class Workbench:
         return int(self.value("SELECT max(run_id) FROM cerebro.run"))
 
     @contextmanager
-    def fitting(self, *arguments: Any, **named: object) -> Iterator[Future[int]]:
+    def fitting(
+        self, source: str, output: str, configs: str, iterations: int, **named: object
+    ) -> Iterator[Future[int]]:
         """Train in the background, meanwhile leaving this thread to other sessions."""
         with ThreadPoolExecutor(1) as pool:
-            yield pool.submit(self.fit, *arguments, **named)
+            yield pool.submit(lambda: self.fit(source, output, configs, iterations, **named))
 
     def exists(self, *names: str) -> bool:
         """Whether any of these tables exists."""
@@ -142,3 +145,20 @@ class Workbench:
     def close(self) -> None:
         """End the session, and with it everything that it started."""
         self.connection.close()
+
+
+def superuser(bench: Workbench) -> Workbench:
+    """A session of the superuser in the same database."""
+    return Workbench(bench.url.replace("//cerebro@", "//postgres@", 1))
+
+
+@contextmanager
+def setting(bench: Workbench, name: str, value: str) -> Iterator[None]:
+    """An administrator's setting, in force within the block."""
+    administrator = superuser(bench)
+    administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value)
+    try:
+        yield
+    finally:
+        administrator.rows("DELETE FROM cerebro.setting WHERE name = %s", name)
+        administrator.close()

@@ -3,12 +3,15 @@ SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
 
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
-VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[]) RETURNING started_at::text
+VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
 -- name: configs
 INSERT INTO cerebro.config (run_id, mst_key, params, state_tables)
 SELECT %s::bigint, c.mst_key, c.params, c.state_tables
 FROM pg_catalog.json_to_recordset(%s::json) AS c (mst_key integer, params jsonb, state_tables text[])
+
+-- name: started
+SELECT r.started_at::text FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 
 -- name: state_table
 CREATE TABLE {state} (part integer NOT NULL, chunk bytea NOT NULL) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
@@ -49,10 +52,22 @@ FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.clock_timestamp()
 WHERE r.run_id = %s::bigint RETURNING r.ended_at::text
 
--- name: stop_waiting
--- A run that ended early leaves no configuration that looks as if it went on.
+-- name: visit_lost
+-- Also where it was committed just before: nobody heard of that, so it is done again.
+UPDATE cerebro.visit v SET status = 'failed', ended_at = coalesce(v.ended_at, pg_catalog.clock_timestamp()), error = %s::text
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: evaluation_lost
+UPDATE cerebro.evaluation e SET status = 'failed', ended_at = coalesce(e.ended_at, pg_catalog.clock_timestamp()), error = %s::text
+WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
+
+-- name: stop_configs
 UPDATE cerebro.config c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
 
 -- name: stop_visits
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
 WHERE v.run_id = %s::bigint AND v.status = 'running'
+
+-- name: stop_evaluations
+UPDATE cerebro.evaluation e SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
+WHERE e.run_id = %s::bigint AND e.status = 'running'

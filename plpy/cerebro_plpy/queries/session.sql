@@ -33,6 +33,9 @@ SELECT pg_catalog.current_setting(%s) AS value
 -- name: set
 SELECT pg_catalog.set_config(%s, %s, true)
 
+-- name: still_there
+SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = ANY (%s::integer[]))
+
 -- name: pid
 SELECT pg_catalog.pg_backend_pid()
 

@@ -1,0 +1,281 @@
+"""What ends a config, a visit, a run or a session; and that nothing outlives what it belongs to."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from processes import eventually, trainers
+from workbench import Workbench, compile_text, setting, several
+
+DIVERGING = "SGD(learning_rate=1e38)"
+STEADY = ("SGD(learning_rate=0.05)", "Adam(learning_rate=0.02)")
+OUTPUTS = ("", "_info", "_summary", "_state")
+LONG = "batch_size=1,epochs=150"
+
+
+@pytest.fixture
+def watcher(bench: Workbench) -> Iterator[Workbench]:
+    """A second session, for looking at what the first one does."""
+    other = bench.another()
+    yield other
+    other.close()
+
+
+@pytest.fixture(scope="module")
+def diverged(bench: Workbench) -> int:
+    """A run in which one of three configs gets a loss that is no number."""
+    bench.pack("diverged_packed", 2)
+    bench.configure("diverged_configs", [compile_text(o) for o in (STEADY[0], DIVERGING, STEADY[1])])
+    return bench.fit("diverged_packed", "diverged", "diverged_configs", 3, metrics_compute_frequency=1)
+
+
+def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: int) -> None:
+    status, reason, epochs = bench.row(
+        "SELECT status, reason, epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", diverged
+    )
+    assert (status, epochs) == ("failed", 0)
+    assert "loss" in reason and "nan" in reason
+    visits = bench.rows(
+        "SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged
+    )
+    assert visits == [("failed", reason)], "what cannot succeed is not tried again"
+
+
+def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
+    assert bench.rows(
+        "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 ORDER BY 1", diverged
+    ) == [(1, "completed", 3), (3, "completed", 3)]
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", diverged) == "completed"
+    assert bench.value(
+        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key <> 2 AND status = 'completed'", diverged
+    ) == 2 * 2 * 3  # fmt: skip
+
+
+def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
+    board = bench.rows(
+        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", diverged
+    )
+    assert board[-1] == (2, "failed", None, False)
+    assert [row[1] for row in board] == ["completed", "completed", "failed"]
+    best = bench.row(
+        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s", diverged
+    )
+    assert best == (1, board[0][0], 12, 12)
+
+
+def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: int) -> None:
+    assert bench.value("SELECT array_agg(mst_key ORDER BY mst_key) FROM diverged") == [1, 2, 3]
+    assert bench.row("SELECT model_weights, model_arch IS NULL FROM diverged WHERE mst_key = 2") == (None, False)
+    nulls = bench.row(
+        "SELECT num_nulls(model_size, metrics_elapsed_time, training_metrics_final, training_loss_final,"
+        " training_metrics, training_loss, validation_metrics_final, validation_loss_final, validation_metrics,"
+        " validation_loss), num_nulls(model_id, compile_params, fit_params, model_type, metrics_type, loss_type)"
+        " FROM diverged_info WHERE mst_key = 2"
+    )
+    assert nulls == (10, 0)
+    assert bench.value("SELECT count(*) FROM diverged_info WHERE training_loss_final > 0") == 2
+    assert bench.value("SELECT array_agg(DISTINCT mst_key) FROM diverged_state") == [1, 3]
+
+
+def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
+    bench.pack("hopeless_packed", 2)
+    optimizers = (DIVERGING, "SGD(learning_rate=2e38)")
+    bench.configure("hopeless_configs", [compile_text(o) for o in optimizers])
+    with pytest.raises(psycopg2.Error, match="all 2 configurations failed") as caught:
+        bench.fit("hopeless_packed", "hopeless", "hopeless_configs", 2)
+    assert caught.value.pgcode == "MS001"
+    assert "mst_key=2: the training loss" in str(caught.value.diag.message_detail)
+    assert not bench.exists(*(f"hopeless{suffix}" for suffix in OUTPUTS))
+    run_id = bench.newest_run()
+    status, error = bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id)
+    assert status == "failed" and "all 2 configurations failed" in error
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("failed",)]
+
+
+def test_a_killed_trainer_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
+    bench.pack("killed_packed", 2)
+    bench.configure("killed_configs", several(2), [LONG])
+    with bench.fitting("killed_packed", "killed", "killed_configs", 1) as fitting:
+        (killed,) = eventually(lambda: kill_a_trainer(watcher))
+        assert killed
+        run_id = fitting.result()
+    visits = bench.rows(
+        "SELECT mst_key, segment_id, attempt, status, error IS NULL FROM cerebro.visit WHERE run_id = %s"
+        " ORDER BY mst_key, segment_id, attempt",
+        run_id,
+    )
+    assert len(visits) == 5
+    assert [v[2:] for v in visits].count((1, "completed", True)) == 3
+    (failed,) = [v for v in visits if v[3] == "failed"]
+    assert failed[2:] == (1, "failed", False)
+    assert (*failed[:2], 2, "completed", True) in visits
+    assert bench.value("SELECT count(model_weights) FROM killed") == 2
+
+
+def kill_a_trainer(watcher: Workbench) -> list[int]:
+    """Kill the trainer of a visit that is under way; [] where none is."""
+    running = watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
+    found = [pid for (worker,) in running for pid in trainers({worker})]
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return found
+
+
+def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
+    bench.pack("lost_packed", 2)
+    bench.configure("lost_configs", several(2), [LONG])
+    with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
+        (lost,) = eventually(
+            lambda: watcher.rows(
+                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit WHERE status = 'running' LIMIT 1"
+            )
+        )
+        run_id = fitting.result()
+    statuses = bench.rows(
+        "SELECT status, attempt, error IS NOT NULL, worker_pid = %s FROM cerebro.visit WHERE run_id = %s"
+        " AND (attempt > 1 OR status <> 'completed') ORDER BY attempt",
+        lost[0], run_id,
+    )  # fmt: skip
+    assert statuses == [("failed", 1, True, True), ("completed", 2, False, False)]
+    eventually(lambda: not trainers({lost[0]}))
+
+
+@pytest.fixture(scope="module")
+def endless(bench: Workbench) -> str:
+    """Configurations that take longer than any test waits."""
+    bench.pack("endless_packed", 2)
+    bench.configure("endless_configs", several(2), ["batch_size=1,epochs=50"])
+    return "endless_configs"
+
+
+def begun(watcher: Workbench, run_before: int) -> set[int]:
+    """Backends that work for a run younger than another, once it has completed visits; empty until then."""
+    done = watcher.value(
+        "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before
+    )
+    return watcher.workers() if done else set()
+
+
+def everything_gone(watcher: Workbench, backends: set[int]) -> None:
+    """Wait until no worker session and no trainer of these backends is left."""
+    eventually(lambda: not watcher.workers())
+    eventually(lambda: not trainers(backends))
+
+
+def test_a_cancel_ends_all_and_keeps_what_is_done(bench: Workbench, watcher: Workbench, endless: str) -> None:
+    before = bench.newest_run()
+    with bench.fitting("endless_packed", "cancelled", endless, 1000, workers=2) as fitting:
+        backends = eventually(lambda: begun(watcher, before))
+        assert len(trainers(backends)) == 2
+        watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled) as caught:
+            fitting.result()
+    assert caught.value.pgcode == "57014"
+    assert not bench.exists(*(f"cancelled{suffix}" for suffix in OUTPUTS))
+    everything_gone(watcher, backends)
+    run_id = bench.newest_run()
+    assert bench.row("SELECT status, ended_at IS NULL FROM cerebro.run WHERE run_id = %s", run_id) == (
+        "cancelled",
+        False,
+    )
+    assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("stopped",)]
+    nothing_looks_as_if_it_went_on(bench, run_id)
+    assert states_of_completed_visits(bench, run_id)
+
+
+def nothing_looks_as_if_it_went_on(bench: Workbench, run_id: int) -> None:
+    """No visit or evaluation of a run that has ended is running."""
+    statuses = bench.rows("SELECT DISTINCT status FROM cerebro.timeline WHERE run_id = %s", run_id)
+    assert ("running",) not in statuses
+    assert bench.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s AND ended_at IS NULL", run_id) == 0
+
+
+def states_of_completed_visits(bench: Workbench, run_id: int) -> list[int]:
+    """The size of the newest state of each config, which must be that of its last completed visit."""
+    sizes = []
+    for table, size in bench.rows(
+        "SELECT DISTINCT ON (mst_key) state_table, state_bytes FROM cerebro.visit"
+        " WHERE run_id = %s AND status = 'completed' ORDER BY mst_key, visit_no DESC",
+        run_id,
+    ):
+        assert bench.value(f"SELECT sum(octet_length(chunk)) FROM {table}") == size
+        sizes.append(size)
+    return sizes
+
+
+def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> None:
+    bench.fit("diverged_packed", "afterwards", "diverged_configs", 1)
+    assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
+
+
+def test_the_end_of_the_caller_s_session_ends_all(
+    bench: Workbench, watcher: Workbench, endless: str
+) -> None:
+    before = bench.newest_run()
+    caller = bench.another()
+    idle = watcher.workers()
+    with caller.fitting("endless_packed", "interrupted", endless, 1000, workers=2) as fitting:
+        backends = eventually(lambda: begun(watcher, before)) - idle
+        assert len(trainers(backends)) == 2
+        assert watcher.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "running"
+        watcher.rows("SELECT pg_terminate_backend(%s)", caller.pid())
+        with pytest.raises(psycopg2.OperationalError):
+            fitting.result()
+    eventually(lambda: watcher.workers() <= idle)
+    eventually(lambda: not trainers(backends))
+    assert not bench.exists(*(f"interrupted{suffix}" for suffix in OUTPUTS))
+    assert bench.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "interrupted"
+    caller.close()
+
+
+def test_trainers_wait_for_the_next_call_and_end_with_the_session(
+    bench: Workbench, watcher: Workbench, diverged: int
+) -> None:
+    caller = bench.another()
+    idle = watcher.workers()
+    caller.fit("diverged_packed", "first_call", "diverged_configs", 1, workers=2)
+    waiting = watcher.workers() - idle
+    found = trainers(waiting)
+    assert len(found) == 2
+    caller.fit("diverged_packed", "second_call", "diverged_configs", 1, workers=2)
+    assert trainers(watcher.workers() - idle) == found
+    caller.close()
+    eventually(lambda: watcher.workers() <= idle)
+    eventually(lambda: not trainers(waiting))
+
+
+def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: Workbench, diverged: int) -> None:
+    caller = bench.another()
+    idle = watcher.workers()
+    with setting(bench, "trainer_idle_seconds", "0"):
+        caller.fit("diverged_packed", "not_waiting", "diverged_configs", 1, workers=1)
+        eventually(lambda: watcher.workers() <= idle)
+    caller.close()
+
+
+def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench, watcher: Workbench) -> None:
+    bench.rows("SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', 'endless_packed')")
+    bench.configure("blocked_configs", several(1))
+    before = bench.newest_run()
+    with (
+        setting(bench, "cache_mb", "0"),
+        bench.fitting(
+            "endless_packed", "blocked", "blocked_configs", 1000, workers=1,
+            validation_table="blocked_packed", metrics_compute_frequency=1,
+        ) as fitting,
+    ):  # fmt: skip
+        evaluations = "SELECT count(*) FROM cerebro.evaluation WHERE run_id > %s AND status = %s"
+        eventually(lambda: watcher.value(evaluations, before, "completed"))
+        holder = bench.another()
+        holder.connection.autocommit = False
+        holder.rows("LOCK TABLE blocked_packed")
+        eventually(lambda: watcher.value(evaluations, before, "running"))
+        watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitting.result()
+        holder.close()
+    nothing_looks_as_if_it_went_on(bench, bench.newest_run())
