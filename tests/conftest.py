@@ -95,6 +95,14 @@ def bench(shared_database: Database) -> Iterator[Workbench]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shared_superuser(shared_database: Database) -> Iterator[Workbench]:
+    """A session of the superuser beside that of `bench`."""
+    made = Workbench(shared_database.superuser_url)
+    yield made
+    made.close()
+
+
 @contextmanager
 def _new_database(server: Server) -> Iterator[Database]:
     name = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(numbers)}"

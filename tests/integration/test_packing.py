@@ -1,0 +1,520 @@
+"""The preprocessors: what they make, read back in Python and compared with the rows it was made of."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+import psycopg2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packed import FLOATS, ONE_HOT, Array, Buffer, buffers, examples, named_buffers, quoted
+from processes import trainers
+from workbench import Workbench, compile_text
+
+numbers = itertools.count(1)
+PRELIMINARY = settings(max_examples=12, deadline=None)
+
+
+def fresh(stem: str = "t") -> str:
+    """A table name that no other example uses."""
+    return f"{stem}_{next(numbers)}"
+
+
+def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **named: object) -> str:
+    """Pack into a new table; its name."""
+    output = fresh("packed")
+    text = "".join(f", {name} => %s" for name in named)
+    bench.rows(
+        f"SELECT training_preprocessor_dl(%s, %s, %s, %s{text})",
+        source, output, target, inputs, *named.values(),
+    )  # fmt: skip
+    return output
+
+
+def validate(
+    bench: Workbench, source: str, training: str, target: str = "y", inputs: str = "x", **named: object
+) -> str:
+    """Pack for validation into a new table; its name."""
+    output = fresh("validation")
+    text = "".join(f", {name} => %s" for name in named)
+    bench.rows(
+        f"SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s{text})",
+        source, output, target, inputs, training, *named.values(),
+    )  # fmt: skip
+    return output
+
+
+def summary(bench: Workbench, table: str, column: str) -> Any:
+    """A value of the summary of a packed table."""
+    return bench.value(f"SELECT {column} FROM {table}_summary")
+
+
+def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
+    """Names and types of the columns of a table, in order."""
+    query = (
+        "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    )
+    return [(name, kind) for name, kind in bench.rows(query, table)]
+
+
+def bag(rows: Sequence[tuple[Array, ...]]) -> Counter[tuple[bytes, ...]]:
+    """Rows without their order, bit for bit."""
+    return Counter(tuple(part.tobytes() for part in row) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def source(bench: Workbench) -> str:
+    """Twenty rows: an id, the same in an array, a text label, and the label's number."""
+    bench.rows(
+        "CREATE TABLE plain AS SELECT id, ARRAY[id, -id]::real[] AS x,"
+        " (ARRAY['b', 'A', 'a'])[1 + id % 3] AS y, id % 3 AS n FROM generate_series(1, 20) id"
+    )
+    return "plain"
+
+
+def test_the_packed_table_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
+    table = pack(bench, source, "y, n", "x, id")
+    assert columns(bench, table) == [
+        ("__dist_key__", "integer"),
+        ("x", "bytea"), ("id", "bytea"), ("y", "bytea"), ("n", "bytea"), ("x_shape", "integer[]"),
+        ("id_shape", "integer[]"), ("y_shape", "integer[]"), ("n_shape", "integer[]"),
+        ("buffer_id", "integer"),
+    ]  # fmt: skip
+
+
+def test_the_summary_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
+    table = pack(bench, source, "y, n", "x, id", buffer_size=5, normalizing_const=2, n_segments=2)
+    assert columns(bench, f"{table}_summary") == [
+        ("source_table", "text"), ("output_table", "text"), ("dependent_varname", "text[]"),
+        ("independent_varname", "text[]"), ("dependent_vartype", "text[]"), ("y_class_values", "text[]"),
+        ("n_class_values", "integer[]"), ("buffer_size", "integer"), ("normalizing_const", "real"),
+        ("num_classes", "integer[]"), ("distribution_rules", "text"), ("__internal_gpu_config__", "text"),
+    ]  # fmt: skip
+    assert bench.row(f"SELECT * FROM {table}_summary") == (
+        "plain", table, ["y", "n"], ["x", "id"], ["text", "integer"], ["A", "a", "b"], [0, 1, 2], 5, 2.0,
+        [3, 3], "all_segments", "all_segments",
+    )  # fmt: skip
+
+
+def test_the_packed_table_is_indexed_and_stored_uncompressed(bench: Workbench, source: str) -> None:
+    table = pack(bench, source)
+    indexes = bench.rows(
+        "SELECT array_agg(a.attname::text ORDER BY a.attnum)"
+        " FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indexrelid"
+        " WHERE i.indrelid = %s::regclass GROUP BY i.indexrelid",
+        table,
+    )
+    assert indexes == [(["__dist_key__", "buffer_id"],)]
+    stored = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attstorage = 'e' ORDER BY 1"
+    assert bench.rows(stored, table) == [("x",), ("y",)]
+
+
+# Element types, with numbers that are the same number as real.
+WHOLE = st.integers(-(2**15), 2**15 - 1)
+EIGHTHS = st.integers(-(2**20), 2**20).map(lambda n: n / 8)
+NUMBERS = {
+    "smallint": WHOLE,
+    "integer": st.integers(-(2**24), 2**24),
+    "bigint": st.integers(-(2**24), 2**24),
+    "real": st.floats(width=32, allow_nan=False, allow_infinity=False),
+    "double precision": st.floats(-1e30, 1e30).filter(lambda x: x == 0 or abs(x) > 1e-30),
+    "numeric": EIGHTHS,
+}
+SHAPES = [(), (1,), (5,), (2, 3), (2, 1, 3), (1, 2, 2, 2)]
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> tuple[str, list[Any]]:
+    """The type of a column, and values of it that all have one shape."""
+    kind = draw(st.sampled_from(sorted(NUMBERS)))
+    shape = draw(st.sampled_from(SHAPES))
+    value: st.SearchStrategy[Any] = NUMBERS[kind]
+    for length in reversed(shape):
+        value = st.lists(value, min_size=length, max_size=length)
+    return (f"{kind}[]" if shape else kind), draw(st.lists(value, min_size=1, max_size=12))
+
+
+@PRELIMINARY
+@given(
+    inputs(),
+    st.sampled_from([1.0, 255.0, 0.5]),
+    st.none() | st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(-(2**63), 2**63 - 1),
+)
+def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
+    bench: Workbench, column: tuple[str, list[Any]], constant: float, size: int | None, segments: int,
+    seed: int,
+) -> None:
+    kind, values = column
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} (id integer, x {kind}, y text)")
+    for number, value in enumerate(values):
+        bench.rows(f"INSERT INTO {table} VALUES (%s, %s::{kind}, 'a')", number, value)
+    how = {"buffer_size": size, "normalizing_const": constant, "n_segments": segments, "seed": seed}
+    packed = pack(bench, table, "y", "x, id", **how)
+    found = examples(buffers(bench, packed, x=FLOATS, id=FLOATS, y=ONE_HOT))
+    divisor = np.float32(constant)
+    with np.errstate(over="ignore"):
+        expected = [
+            (_floats(value) / divisor, _floats(number) / divisor, np.ones(1, np.int16))
+            for number, value in enumerate(values)
+        ]
+    assert bag(found) == bag(expected)
+    assert {part.shape for part, _, _ in found} == {part.shape for part, _, _ in expected}
+
+
+@PRELIMINARY
+@given(st.integers(1, 70), st.none() | st.integers(1, 40), st.integers(1, 7))
+def test_buffers_and_segments_are_even(bench: Workbench, rows: int, hint: int | None, asked: int) -> None:
+    view = fresh()
+    bench.rows(f"CREATE VIEW {view} AS SELECT i AS x, 'a' AS y FROM generate_series(1, {rows}) i")
+    packed = pack(bench, view, buffer_size=hint, n_segments=asked)
+    found = buffers(bench, packed, x=FLOATS)
+    segments = min(asked, rows)
+    wanted = segments * ceil(rows / min(hint or rows, rows) / segments)
+    sizes = [buffer.rows for buffer in found]
+    assert [buffer.buffer_id for buffer in found] == list(range(min(wanted, rows)))
+    assert max(sizes) - min(sizes) <= 1
+    assert max(sizes) == ceil(rows / wanted) == summary(bench, packed, "buffer_size")
+    by_segment = {s: [b.rows for b in found if b.segment == s] for s in range(segments)}
+    assert sum(map(len, by_segment.values())) == len(found), "segments are numbered from 0"
+    assert spread([sum(part) for part in by_segment.values()]) <= 1
+    if wanted <= rows:
+        assert spread([len(part) for part in by_segment.values()]) == 0
+
+
+def _floats(value: Any) -> Array:
+    """A value of a row as the packer sees it: a number is an array of one."""
+    return np.atleast_1d(np.asarray(value, np.float32))
+
+
+def spread(counts: Sequence[int]) -> int:
+    """How far counts lie apart."""
+    return max(counts) - min(counts)
+
+
+def test_more_segments_than_rows_leave_none_empty(bench: Workbench, source: str) -> None:
+    packed = pack(bench, source, n_segments=1_000_000)
+    assert Counter(b.segment for b in buffers(bench, packed, x=FLOATS)) == {number: 1 for number in range(20)}
+
+
+def test_there_are_at_least_two_segments_by_default(bench: Workbench, source: str) -> None:
+    packed = pack(bench, source)
+    assert len({b.segment for b in buffers(bench, packed, x=FLOATS)}) >= 2
+
+
+def content(found: Sequence[Buffer]) -> list[tuple[int, int, tuple[bytes, ...]]]:
+    """All that a packed table holds."""
+    return [(b.segment, b.buffer_id, tuple(a.tobytes() for a in b.arrays)) for b in found]
+
+
+def test_the_seed_decides_the_order_and_nothing_else_does(bench: Workbench, source: str) -> None:
+    def packed(seed: int | None) -> list[Buffer]:
+        table = pack(bench, source, seed=seed, n_segments=2, buffer_size=4)
+        return buffers(bench, table, x=FLOATS, y=ONE_HOT)
+
+    first, again, other = packed(1), packed(1), packed(2)
+    assert content(first) == content(again)
+    assert content(first) != content(other)
+    assert bag(examples(first)) == bag(examples(other)) == bag(examples(packed(None)))
+
+
+CLASSES = {
+    "text, NULL first, by code point": (
+        "text", ["'b'", "NULL", "'a'", "'B'", "'é'", "''", "'Z'"], [None, "", "B", "Z", "a", "b", "é"]
+    ),
+    "numbers by value": ("integer", ["10", "9", "-1"], ["-1", "9", "10"]),
+    "numeric": ("numeric", ["10", "9.5", "NULL"], [None, "9.5", "10"]),
+    "double precision": (
+        "double precision", ["0.1::float8 + 0.2", "0.3", "1e300"], ["0.3", "0.30000000000000004", "1e+300"]
+    ),
+    "boolean": ("boolean", ["true", "false", "NULL"], [None, "false", "true"]),
+    "date": ("date", ["'2024-02-01'", "'2023-12-31'"], ["2023-12-31", "2024-02-01"]),
+    "enum in its own order": ("mood", ["'sad'", "'happy'", "'Meh'"], ["sad", "happy", "Meh"]),
+    "varchar(n)": ("varchar(5)", ["'bcdef'", "'a'"], ["a", "bcdef"]),
+    "char(n)": ("char(3)", ["'b'", "'a'"], ["a", "b"]),
+    "quotes and signs": (
+        "text",
+        ["'it''s'", "'a\"b'", r"'back\slash'", "'%s'", "'{,}'", "'NULL'", "'50%'"],
+        ["%s", "50%", "NULL", 'a"b', r"back\slash", "it's", "{,}"],
+    ),
+    "uuid": ("uuid", ["'b0000000-0000-0000-0000-000000000000'", "'a0000000-0000-0000-0000-000000000000'"],
+             ["a0000000-0000-0000-0000-000000000000", "b0000000-0000-0000-0000-000000000000"]),
+    "only NULL": ("text", ["NULL"], [None]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mood(bench: Workbench) -> None:
+    """An enum whose order is not that of its labels."""
+    bench.rows("CREATE TYPE mood AS ENUM ('sad', 'happy', 'Meh')")
+
+
+@pytest.mark.parametrize(("kind", "values", "expected"), CLASSES.values(), ids=CLASSES)
+def test_classes_are_in_order_and_rows_are_encoded_by_them(
+    bench: Workbench, mood: None, kind: str, values: list[str], expected: list[str | None]
+) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} (id integer, y {kind})")
+    for number in range(3 * len(values)):
+        bench.rows(f"INSERT INTO {table} VALUES ({number}, {values[number % len(values)]})")
+    packed = pack(bench, table, "y", "id", n_segments=2)
+    assert summary(bench, packed, "y_class_values::text[]") == expected
+    same_type = f"pg_typeof(y_class_values) = (SELECT pg_typeof(array_agg(y)) FROM {table})"
+    assert summary(bench, packed, same_type)
+    assert summary(bench, packed, "num_classes") == [len(expected)]
+    labels: dict[int, str | None] = dict(bench.rows(f"SELECT id, y::text FROM {table}"))
+    for row, encoded in examples(buffers(bench, packed, id=FLOATS, y=ONE_HOT)):
+        assert encoded.tolist() == [int(name == labels[int(row[0])]) for name in expected]
+
+
+def test_the_digits_of_classes_do_not_depend_on_the_session(bench: Workbench) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, 0.1::float8 * i AS y FROM generate_series(1, 5) i")
+    bench.rows("SET extra_float_digits = 0")
+    try:
+        packed = pack(bench, table, "y", "id")
+    finally:
+        bench.rows("RESET extra_float_digits")
+    assert len(summary(bench, packed, "y_class_values")) == 5
+
+
+def test_num_classes_pads_at_the_end(bench: Workbench, source: str) -> None:
+    packed = pack(bench, source, num_classes=[5])
+    assert summary(bench, packed, "y_class_values") == ["A", "a", "b", None, None]
+    assert summary(bench, packed, "num_classes") == [5]
+    encoded = [row for (row,) in examples(buffers(bench, packed, y=ONE_HOT))]
+    assert {tuple(row[3:]) for row in encoded} == {(0, 0)}
+    assert {int(row.sum()) for row in encoded} == {1}
+
+
+TARGETS = {
+    "whole arrays are taken as encoded": ("ARRAY[0, 1]", None, ONE_HOT, [0, 1], []),
+    "smallint arrays too": ("ARRAY[1, 0]::smallint[]", None, ONE_HOT, [1, 0], []),
+    "float arrays stay floats": ("ARRAY[0.25, 1.5]::real[]", None, FLOATS, [0.25, 1.5], None),
+    "double arrays stay floats": ("ARRAY[0.25, 1.5]::float8[]", None, FLOATS, [0.25, 1.5], None),
+    "float arrays as classes": ("ARRAY[0, 1]::real[]", "class", ONE_HOT, [0, 1], []),
+    "whole arrays as floats": ("ARRAY[3, 100000]", "float", FLOATS, [3, 100000], None),
+    "whole scalars as floats": ("7", "float", FLOATS, [7], None),
+    "float scalars as floats": ("0.5::float8", "float", FLOATS, [0.5], None),
+    "float scalars are classes by default": ("0.5::real", None, ONE_HOT, [1], [1]),
+    "two dimensions": ("ARRAY[[1, 2], [3, 4]]::real[]", None, FLOATS, [[1, 2], [3, 4]], None),
+}
+
+
+@pytest.mark.parametrize(("value", "kind", "stored", "expected", "classes"), TARGETS.values(), ids=TARGETS)
+def test_targets(
+    bench: Workbench, value: str, kind: str | None, stored: str, expected: Any, classes: list[int] | None
+) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, {value} AS y FROM generate_series(1, 3) i")
+    packed = pack(bench, table, "y", "id", normalizing_const=10.0, dependent_type=kind)
+    assert [row.tolist() for (row,) in examples(buffers(bench, packed, y=stored))] == [expected] * 3
+    assert summary(bench, packed, "num_classes") == classes
+    if classes != [1]:
+        assert summary(bench, packed, "y_class_values") is None
+
+
+def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, source: str) -> None:
+    training = pack(bench, source, normalizing_const=4.0, n_segments=3, num_classes=[4])
+    table = fresh()
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y"
+        " FROM generate_series(1, 11) i"
+    )
+    packed = validate(bench, table, training, buffer_size=2)
+    found = buffers(bench, packed, x=FLOATS, y=ONE_HOT)
+    rows = examples(found)
+    assert [float(x[0]) for x, _ in rows] == [i / 4 for i in range(1, 12)], "not shuffled, normalised"
+    assert {tuple(y) for _, y in rows} == {(0, 0, 1, 0)}
+    assert {b.segment for b in found} == {0, 1, 2}
+    assert summary(bench, packed, "y_class_values::text[]") == ["A", "a", "b", None]
+    assert summary(bench, packed, "(num_classes, normalizing_const)::text") == '({4},4)'
+
+
+def test_validation_classes_are_a_subset(bench: Workbench, source: str) -> None:
+    training = pack(bench, source)
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT ARRAY[1, 1]::real[] AS x, unnest(ARRAY['b', 'z', NULL]) AS y")
+    with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
+        validate(bench, table, training)
+    assert "(NULL, b, z) should be a subset of class values in" in str(refused.value)
+    assert refused.value.diag.message_detail == "Not known there: NULL, z."
+
+
+@pytest.mark.parametrize("value", ["ARRAY[0.5, 2]::real[]", "0.5::real", "ARRAY[0, 1]"])
+def test_validation_targets_that_are_numbers(bench: Workbench, value: str) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS x, {value} AS y FROM generate_series(1, 4) i")
+    training = pack(bench, table, dependent_type=None if "[" in value else "float")
+    packed = validate(bench, table, training)
+    kind = ONE_HOT if value == "ARRAY[0, 1]" else FLOATS
+    assert bag(examples(buffers(bench, packed, y=kind))) == bag(examples(buffers(bench, training, y=kind)))
+
+
+def test_fewer_validation_rows_than_segments(bench: Workbench, source: str) -> None:
+    training = pack(bench, source, n_segments=4)
+    packed = validate(bench, view_of(bench, source, 2), training)
+    assert {b.segment for b in buffers(bench, packed, x=FLOATS)} <= {0, 1, 2, 3}
+    assert len(examples(buffers(bench, packed, x=FLOATS))) == 2
+
+
+def view_of(bench: Workbench, source: str, rows: int) -> str:
+    """A view of the first rows of a table."""
+    view = fresh("view")
+    bench.rows(f"CREATE VIEW {view} AS SELECT * FROM {source} ORDER BY id LIMIT {rows}")
+    return view
+
+
+RELATIONS = {
+    "view": "CREATE VIEW {name} AS SELECT * FROM plain",
+    "materialized view": "CREATE MATERIALIZED VIEW {name} AS SELECT * FROM plain",
+    "temporary table": "CREATE TEMPORARY TABLE {name} AS SELECT * FROM plain",
+    "unlogged table": "CREATE UNLOGGED TABLE {name} AS SELECT * FROM plain",
+    "partitioned table": "CREATE TABLE {name} (LIKE plain) PARTITION BY HASH (id);"
+    "CREATE TABLE {name}_0 PARTITION OF {name} FOR VALUES WITH (MODULUS 2, REMAINDER 0);"
+    "CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES WITH (MODULUS 2, REMAINDER 1);"
+    "INSERT INTO {name} SELECT * FROM plain",
+    "inherited table": "CREATE TABLE {name} (LIKE plain); CREATE TABLE {name}_child () INHERITS ({name});"
+    "INSERT INTO {name}_child SELECT * FROM plain",
+    "table with a dropped column": "CREATE TABLE {name} AS SELECT 1 AS gone, * FROM plain;"
+    "ALTER TABLE {name} DROP COLUMN gone",
+}
+
+
+@pytest.mark.parametrize("statements", RELATIONS.values(), ids=RELATIONS)
+def test_any_relation_with_rows_can_be_packed(bench: Workbench, source: str, statements: str) -> None:
+    name = fresh()
+    bench.rows(statements.format(name=name))
+    packed = pack(bench, name, seed=1)
+    expected = examples(buffers(bench, pack(bench, source, seed=1), x=FLOATS, y=ONE_HOT))
+    assert bag(examples(buffers(bench, packed, x=FLOATS, y=ONE_HOT))) == bag(expected)
+
+
+def test_a_foreign_table_can_be_packed(
+    bench: Workbench, shared_superuser: Workbench, source: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for statement in (
+        "CREATE EXTENSION file_fdw",
+        "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
+        "CREATE FOREIGN TABLE far (id integer, x real[], y text, n integer) SERVER files"
+        " OPTIONS (program 'printf ''1\\t{1,2}\\ta\\t0\\n2\\t{3,4}\\tb\\t1\\n''')",
+        "GRANT SELECT ON far TO PUBLIC",
+    ):
+        shared_superuser.rows(statement)
+    rows = examples(buffers(bench, pack(bench, "far"), x=FLOATS, y=ONE_HOT))
+    assert sorted((x.tolist(), y.tolist()) for x, y in rows) == [([1, 2], [1, 0]), ([3, 4], [0, 1])]
+
+
+NAMES = {
+    "capitals and spaces": ("My Table", "My Input", "My Label"),
+    "quotes": ('a"b', "it's", 'say "x"'),
+    "signs": ("100%", "%s", "{x} %(y)s $1 \\ ;--"),
+    "unicode": ("Таблица 表", "входы", "étiquette 🌼"),
+    "words of SQL": ("select", "table", "order"),
+    "words of the packer": ("number", "position", "buffer"),
+    "names that the packer used": ("data", "number", "packed"),
+    "longest": ("t" * 55, "x" * 57, "y" * 50),
+    "longest in bytes": ("é" * 27, "ü" * 28, "ñ" * 25),
+    "dots and commas": ("a.b", "c,d", "e.f,g"),
+}
+
+
+@pytest.mark.parametrize(("table", "x", "y"), NAMES.values(), ids=NAMES)
+def test_any_name_can_be_used(bench: Workbench, source: str, table: str, x: str, y: str) -> None:
+    schema = '"Other %s schema"'
+    bench.rows(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    named = f"{schema}.{quoted(table)}"
+    bench.rows(f"CREATE TABLE {named} AS SELECT x AS {quoted(x)}, y AS {quoted(y)} FROM {source}")
+    output, validation = (f"{schema}.{quoted(letter + table[1:])}" for letter in "pv")
+    columns = (quoted(y), quoted(x))
+    bench.rows("SELECT training_preprocessor_dl(%s, %s, %s, %s, seed => 3)", named, output, *columns)
+    bench.rows("SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s)", named, validation, *columns, output)
+    assert bench.value(f"SELECT source_table FROM {schema}.{quoted('p' + table[1:] + '_summary')}") == named
+    found = examples(named_buffers(bench, output, [(x, FLOATS), (y, ONE_HOT)]))
+    expected = examples(buffers(bench, pack(bench, source, seed=3), x=FLOATS, y=ONE_HOT))
+    assert bag(found) == bag(expected)
+
+
+def test_names_are_resolved_as_sql_resolves_them(bench: Workbench, source: str) -> None:
+    bench.rows("CREATE SCHEMA first_in_path")
+    bench.rows("CREATE TABLE first_in_path.plain AS SELECT 1 AS x, 'only' AS y")
+    bench.rows("SELECT set_config('search_path', 'first_in_path, ' || current_setting('search_path'), false)")
+    try:
+        pack_here = pack(bench, "PLAIN", "Y", " X ")
+        assert summary(bench, f"first_in_path.{pack_here}", "y_class_values") == ["only"]
+    finally:
+        bench.rows("RESET search_path")
+
+
+def test_packing_belongs_to_the_caller_s_transaction(bench: Workbench, source: str) -> None:
+    table = fresh()
+    bench.rows("BEGIN")
+    bench.rows(f"CREATE TABLE {table} AS SELECT * FROM {source}")
+    packed = pack(bench, table)
+    assert bench.value(f"SELECT sum(x_shape[1]) FROM {packed}") == 20
+    bench.rows("ROLLBACK")
+    assert not bench.exists(table, packed, f"{packed}_summary")
+
+
+def test_packing_leaves_the_settings_of_the_transaction_as_they_were(bench: Workbench, source: str) -> None:
+    query = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings"
+    bench.rows("BEGIN")
+    bench.rows("SET LOCAL enable_hashagg = on")
+    before = bench.value(query)
+    pack(bench, source)
+    after = bench.value(query)
+    bench.rows("ROLLBACK")
+    assert after == before
+
+
+def test_a_trainer_of_packing_ends_with_the_call(bench: Workbench, source: str) -> None:
+    pack(bench, source)
+    assert not trainers({bench.pid()})
+
+
+def make_packed(bench: Workbench, table: str, key: Sequence[int] | None) -> None:
+    """A table as MADlib packs, of the 96 points: with keys as on Greenplum, or without as on PostgreSQL."""
+    rows = bench.rows("SELECT x, label FROM points ORDER BY id")
+    names = ["high", "low", "middle"]
+    x = np.array([row[0] for row in rows], "<f4")
+    y = np.array([[int(row[1] == name) for name in names] for row in rows], "<i2")
+    first = "__dist_key__ integer, " if key else ""
+    bench.rows(
+        f"CREATE TABLE {table} ({first}x bytea, label bytea, x_shape integer[], label_shape integer[],"
+        " buffer_id integer)"
+    )
+    for number in range(4):
+        part = slice(24 * number, 24 * number + 24)
+        fields = [x[part].tobytes(), y[part].tobytes(), [24, 4], [24, 3], number]
+        fields = [*([key[number % len(key)]] if key else []), *fields]
+        bench.rows(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(fields))})", *fields)
+    bench.rows(
+        f"CREATE TABLE {table}_summary AS SELECT 'points' AS source_table, '{table}' AS output_table,"
+        " ARRAY['label'] AS dependent_varname, ARRAY['x'] AS independent_varname,"
+        " ARRAY['text'] AS dependent_vartype, ARRAY['high', 'low', 'middle', NULL] AS label_class_values,"
+        " 24 AS buffer_size, 1.0::real AS normalizing_const, ARRAY[3] AS num_classes,"
+        " 'all_segments' AS distribution_rules, 'all_segments' AS __internal_gpu_config__"
+    )
+
+
+@pytest.mark.parametrize("key", [None, (3, 11)], ids=["of PostgreSQL", "of Greenplum"])
+def test_fit_accepts_a_table_that_madlib_packed(bench: Workbench, key: Sequence[int] | None) -> None:
+    table = fresh("madlib")
+    make_packed(bench, table, key)
+    configs = bench.configure(fresh("configs"), [compile_text()])
+    run = bench.fit(table, f"{table}_model", configs, 2, seed=1)
+    query = "SELECT DISTINCT segment_id, rows FROM cerebro.visit WHERE run_id = %s ORDER BY 1"
+    visited = bench.rows(query, run)
+    assert sum(rows for _, rows in visited) == 96
+    assert key is None or [segment for segment, _ in visited] == list(key)
+    assert bench.value(f"SELECT num_classes FROM {table}_model_summary") == [3]
+    assert bench.value(f"SELECT training_loss_final FROM {table}_model_info") < 1.2
