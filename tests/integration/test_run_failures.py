@@ -81,6 +81,19 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     assert bench.value("SELECT array_agg(DISTINCT mst_key) FROM diverged_state") == [1, 3]
 
 
+def test_a_loss_that_is_found_by_evaluation_to_be_no_number_is_stored(bench: Workbench) -> None:
+    """The only batch is trained on with a finite loss; what it does to the weights shows afterwards."""
+    bench.pack("late_packed", 1, buffer=1000)
+    bench.configure("late_configs", [compile_text(o) for o in (DIVERGING, STEADY[0])], ["batch_size=1000"])
+    run_id = bench.fit("late_packed", "late", "late_configs", 1)
+    assert bench.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run_id) == [("completed",)] * 2
+    found = dict(bench.rows("SELECT mst_key, training_loss_final::text FROM late_info"))
+    assert found[1] == "NaN" and float(found[2]) > 0
+    board = bench.rows("SELECT mst_key, metric FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", run_id)
+    assert board[0] == (2, "accuracy")
+    assert bench.value("SELECT best_mst_key FROM cerebro.progress WHERE run_id = %s", run_id) == 2
+
+
 def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
     bench.pack("hopeless_packed", 2)
     optimizers = (DIVERGING, "SGD(learning_rate=2e38)")
