@@ -56,7 +56,8 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
         stop(place, log, error)
         raise
     log.end()
-    log.drop_states(keep=list(orchestrator.states.values()))
+    if not place.local:  # else the caller's transaction holds them still
+        log.drop_states(keep=list(orchestrator.states.values()))
     return run_id
 
 
