@@ -127,6 +127,8 @@ class Cluster:
         os.kill(running.pid, signal.SIGINT)  # PostgreSQL's "fast shutdown"
         if not _gone(self.data, START_SECONDS):
             raise ObjectNotReady(f"the server (process {running.pid}) does not stop", hint=f"See {self.log}.")
+        with contextlib.suppress(OSError):
+            running.socket.rmdir()  # made again at each start, and perhaps not in a folder of ours
         return True
 
     def end_orphans(self) -> None:

@@ -19,6 +19,7 @@ from rich.table import Table
 from cerebro_db import digits
 from cerebro_db.boards import leaderboard_table, standard_output
 from cerebro_db.driver import copy_rows, translated
+from cerebro_db.errors import ObjectNotReady
 from cerebro_db.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.session import Session, connect
 from cerebro_db.watch import follow
@@ -49,13 +50,14 @@ class Plan:
     iterations: int = 5
     compile_grid: Mapping[str, Any] = field(default_factory=lambda: digits.COMPILE_GRID)
     fit_grid: Mapping[str, Any] = field(default_factory=lambda: digits.FIT_GRID)
-    folder: Path = Path(".cerebro/demo")
+    folder: Path = Path("cerebro_db-demo")
 
 
 def main(url: str, plan: Plan | None = None) -> int:
     """Runs the demo in schema `demo` of the database at `url`; 0 when the run has completed."""
     plan = plan or Plan()
     console = standard_output()
+    _make(plan.folder)
     with connect(url) as session:
         _load(session, plan, console)
         _prepare(session, plan, console)
@@ -65,6 +67,17 @@ def main(url: str, plan: Plan | None = None) -> int:
         _draw(session, run_id, plan.folder, console)
     _say(console, f"\nThe database: {url}\nGo on with:   psql '{url}'")
     return 0
+
+
+def _make(folder: Path) -> None:
+    """The folder of the pictures: before anything is trained, so that no training is in vain."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ObjectNotReady(
+            f"cannot make the folder {folder.resolve()} for the pictures: {error.strerror}",
+            hint="Run the demo in a folder where you may write.",
+        ) from error
 
 
 def _load(session: Session, plan: Plan, console: Console) -> None:

@@ -58,6 +58,12 @@ class InvalidName(CerebroError):
     sqlstate = "42602"
 
 
+class DeadlockDetected(CerebroError):
+    """Sessions of a run wait for a lock that the caller's own transaction holds."""
+
+    sqlstate = "40P01"
+
+
 class UndefinedTable(CerebroError):
     """A table that is named does not exist."""
 

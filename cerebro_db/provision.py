@@ -73,7 +73,7 @@ def extension_folder(connection: sa.Connection) -> Path:
 def open_database(connection: sa.Connection, database: str) -> None:
     """Lets the role work in a database that has the extension, or will have it.
 
-    The path has no "$user": the role is named as the schema that holds the runs, which is nobody's to make tables in.
+    The path has no "$user": that would be the schema that holds the runs, where nobody makes tables.
     """
     for statement in (
         f'GRANT CREATE ON DATABASE "{database}" TO {ROLE}',

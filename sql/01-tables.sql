@@ -33,9 +33,14 @@ CREATE TABLE cerebro.config (
     reason         text,
     epochs         integer NOT NULL DEFAULT 0,
     state_tables   text[] NOT NULL DEFAULT '{}',
+    model_id       integer NOT NULL,
+    compile_params text NOT NULL,
+    fit_params     text NOT NULL,
+    architecture   json NOT NULL,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config IS 'One training configuration of a run';
+COMMENT ON COLUMN cerebro.config.architecture IS 'the architecture as it was when the run began';
 COMMENT ON COLUMN cerebro.config.epochs IS 'epochs completed';
 COMMENT ON COLUMN cerebro.config.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state';
 

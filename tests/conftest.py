@@ -14,12 +14,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
+from servers import Database, Server
 from sqlalchemy.engine import make_url
 from workbench import Workbench
 
@@ -29,27 +29,6 @@ FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60
 log_size = pytest.StashKey[int]()
 numbers = itertools.count(1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Server:
-    """The tests' server: the folder of its socket, its port, its log."""
-
-    socket: Path
-    port: int
-    log: Path
-
-    def url(self, database: str, role: str = provision.ROLE) -> str:
-        return provision.url(self.socket, self.port, role, database)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Database:
-    """A database of one test, with the extension; `url` is for the ordinary role."""
-
-    name: str
-    url: str
-    superuser_url: str
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,7 +64,7 @@ def server() -> Server:
     started = cerebro_db("server", "start", "--data", str(data))
     assert started.returncode == 0, started.stderr
     query = make_url(started.stdout.splitlines()[-1]).query
-    found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])), log=data / "postgresql.log")
+    found = Server(socket=Path(str(query["host"])), port=int(str(query["port"])))
     with provision.superuser(found.socket, found.port) as connection:
         # A test's data need not survive a power failure.
         for setting in ("fsync", "full_page_writes"):

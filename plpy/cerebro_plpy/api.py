@@ -12,13 +12,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cerebro_plpy import fit, grid, model_table, preprocess, score, selection, settings
+from cerebro_plpy import fit, grid, model_table, outputs, preprocess, score, selection, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database, raise_to_sql
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady
 from cerebro_plpy.queries import sql
+from cerebro_plpy.request import FitArguments
 from cerebro_plpy.score import PredType, ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
+from cerebro_plpy.workplace import check_transaction
 
 Globals = dict[str, Any]
 T = TypeVar("T")
@@ -112,8 +114,8 @@ def generate_model_configs(
 
 
 def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
-    """Train all configurations of a model selection table; the arguments are those of `fit.FitArguments`."""
-    given = fit.FitArguments(*arguments)
+    """Train all configurations of a model selection table; the arguments are those of `request.FitArguments`."""
+    given = FitArguments(*arguments)
     call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
 
 
@@ -133,6 +135,19 @@ def predict(
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, session, lambda db: score.predict(db, session, given, (id_col, independent_varname), pred_type))
+
+
+def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | None) -> None:
+    """Make the output tables of a completed run again."""
+
+    def work(db: Database) -> None:
+        check_transaction(db, "write_outputs")
+        if run_id is None:
+            raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
+        outputs.read_run(db, run_id)
+        outputs.write(db, run_id, Catalog(db, "write_outputs").output(name, outputs.SUFFIXES), refill=False)
+
+    call(plpy, session, work)
 
 
 def grant_usage(plpy: Any, session: Globals, role: str) -> None:

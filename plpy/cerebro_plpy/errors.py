@@ -6,7 +6,6 @@ PostgreSQL errors at the border; nothing inside needs to know how.
 
 from __future__ import annotations
 
-
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 
 
@@ -50,6 +49,12 @@ class InvalidName(CerebroError):
     """A table or column name is not a legal name."""
 
     sqlstate = "42602"
+
+
+class DeadlockDetected(CerebroError):
+    """Sessions of a run wait for a lock that, in the end, the caller holds, while the caller waits for them."""
+
+    sqlstate = "40P01"
 
 
 class UndefinedTable(CerebroError):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import DONE, Rows
 
-
 # What statements need of a worker session, here for as long as each of them takes.
 SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0"}
 

@@ -14,7 +14,7 @@ from cerebro_plpy import jobs, schedule
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.platform import Platform, StateSource, Worker
-from cerebro_plpy.policies import Longest, rotation
+from cerebro_plpy.policies import Longest, replay, rotation
 from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
@@ -133,6 +133,8 @@ class Orchestrator:
     def _policy(self) -> schedule.Policy:
         if self._request.schedule == "rotation":
             return rotation(list(self._standing), self._plan.segments)
+        if self._request.schedule == "replay":
+            return replay(self._request.orders)
         return Longest(
             {
                 (key, kind): sum(times) / len(times)

@@ -1,118 +1,128 @@
-"""Makes MADlib's output tables from a finished run, in the caller's transaction.
+"""Makes MADlib's output tables from the log of a completed run, in the caller's transaction.
 
 A fourth table, `<output>_state`, holds the whole states, so that training can go on from them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from cerebro_plpy.catalog import quoted
 from cerebro_plpy.columns import text_array
-from cerebro_plpy.db import Database
+from cerebro_plpy.db import Database, Row
+from cerebro_plpy.errors import ObjectNotReady, UndefinedObject
 from cerebro_plpy.names import quote_identifier
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, RunResult
-from cerebro_plpy.weights import Weights, read_weights
+from cerebro_plpy.records import Relation
+from cerebro_plpy.weights import read_weights
 
 SUFFIXES = ("_info", "_summary", "_state")
 # pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
 LARGEST_FIELD = 512 << 20
 
 
-def write(db: Database, request: FitRequest, output: Relation, result: RunResult, version: str) -> None:
-    """Create and fill the four tables, which appear when the caller commits; a warm start empties and refills them."""
+def write(db: Database, run_id: int, output: Relation, refill: bool) -> None:
+    """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
+    run = read_run(db, run_id)
     made = {suffix: quoted(output.schema, output.name + suffix) for suffix in ("", *SUFFIXES)}
-    if request.spec["warm_start"]:
+    if refill:
         for table in made.values():
             db.rows(sql("warm.empty", table=table))
     else:
-        _create(db, made, request.source)
-    for config in request.configs:
-        state = result.states.get(config.mst_key)
-        size = _write_model(db, request, made, config, state)
-        _write_info(db, made["_info"], config, size, result)
-        if state:
-            db.rows(sql("output.add_state", output=made["_state"], state=state), config.mst_key)
-    _write_summary(db, request, made["_summary"], output, result, version)
+        _create(db, made, run["spec"]["source"])
+    for config in db.rows(sql("output.configs"), run_id):
+        size = _write_model(db, run, made, config)
+        _write_info(db, made["_info"], run, config, size)
+    _write_summary(db, made["_summary"], output, run)
 
 
-def _create(db: Database, made: dict[str, str], source: PackedTable) -> None:
+def read_run(db: Database, run_id: int) -> Row:
+    """The log of a completed run, its spec parsed."""
+    rows = db.rows(sql("output.run"), run_id)
+    if not rows:
+        raise UndefinedObject(
+            f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
+        )
+    if rows[0]["status"] != "completed":
+        raise ObjectNotReady(
+            f"run {run_id} is {rows[0]['status']}; expected a completed one",
+            hint="Only a completed run has models to write out.",
+        )
+    return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+
+
+def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
     db.rows(sql("output.models", output=made[""]))
     db.rows(sql("output.info", output=made["_info"]))
-    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns_of(source)[0]))
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
     db.rows(sql("output.states", output=made["_state"]))
     db.rows(sql("output.states_external", output=made["_state"]))
 
 
-def _write_model(db: Database, request: FitRequest, made: dict[str, str], config: Config, state: str | None) -> float | None:
-    """One row with the flat weights of a configuration; their size in kilobytes."""
+def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> float | None:
+    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes."""
+    run_id, mst_key, state = run["run_id"], config["mst_key"], config["state_table"]
+    key = run["spec"]["segments"][0]
     if state is None:
-        found = Weights(0, None)
-    else:
-        chunks = (row["chunk"] for row in db.stream(sql("output.read_state", state=state)))
-        found = read_weights(chunks, LARGEST_FIELD)
-        if found.flat is None:
-            db.notice(
-                f"mst_key={config.mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump"
-                " can carry in a field; the weights are in the state table."
-            )
-    architecture = request.architectures[config.model_id].json
-    key = request.source.segments[0]
-    db.rows(sql("output.add_model", output=made[""]), config.mst_key, found.flat, architecture, key)
-    return found.size / 1024 if state else None
+        db.rows(sql("output.add_model", output=made[""]), None, key, run_id, mst_key)
+        return None
+    found = read_weights((row["chunk"] for row in db.stream(sql("output.read_state", state=state))), LARGEST_FIELD)
+    if found.flat is None:
+        db.notice(
+            f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
+            " field; the weights are in the state table."
+        )
+    db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
+    db.rows(sql("output.add_state", output=made["_state"], state=state), mst_key)
+    return found.size / 1024
 
 
-def _write_info(db: Database, table: str, config: Config, size: float | None, result: RunResult) -> None:
-    training = _series(result.evaluations, config.mst_key, "training")
-    validation = _series(result.evaluations, config.mst_key, "validation")
-    newest = validation or training
-    failed = config.mst_key in result.failed
-    columns = [None] * 8 if failed else [*_columns(training), *_columns(validation)]
-    elapsed = None if failed else [e.elapsed for e in newest]
+def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
+    parsed = parse_compile_params(config["compile_params"])
+    metric = parsed.metrics[0] if parsed.metrics else None
+    rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
+    series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
+    columns = [*_columns(series["training"], metric), *_columns(series["validation"], metric)]
+    newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
+    if config["state_table"] is None:
+        columns, newest = [None] * 8, []
     db.rows(
         sql("output.add_info", output=table),
-        config.mst_key, config.model_id, config.compile_text, config.fit_text, size,
-        elapsed, list(config.compile.metrics_given) or None, config.compile.loss_given, *columns,
+        config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size,
+        [row["elapsed"] for row in newest] or None, list(parsed.metrics_given) or None, parsed.loss_given, *columns,
     )  # fmt: skip
 
 
-def _series(evaluations: Sequence[Evaluation], mst_key: int, dataset: str) -> list[Evaluation]:
-    found = [e for e in evaluations if e.mst_key == mst_key and e.dataset == dataset]
-    return sorted(found, key=lambda e: e.epoch)
-
-
-def _columns(series: list[Evaluation]) -> list[object]:
+def _columns(rows: Sequence[Row], metric: str | None) -> list[object]:
     """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
-    if not series:
-        return [None] * 4
-    losses = [e.loss for e in series]
-    metrics = [e.metrics[0] for e in series] if series[0].metrics else None
-    return [metrics[-1] if metrics else None, losses[-1], metrics, losses]
+    metrics = [row["value"] for row in rows if row["name"] == metric]
+    losses = [row["value"] for row in rows if row["name"] == "loss"]
+    return [metrics[-1] if metrics else None, losses[-1] if losses else None, metrics or None, losses or None]
 
 
-def _write_summary(
-    db: Database, request: FitRequest, table: str, output: Relation, result: RunResult, version: str
-) -> None:
-    source, spec = request.source, request.spec
-    _, class_values = class_columns_of(source)
+def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None:
+    spec, source = run["spec"], run["spec"]["source"]
+    # NULL for a float target, empty for one that came encoded: predict tells the two apart by it.
+    classes = None if source["float_target"] else [len(values) for values in source["class_values"] if values]
     db.rows(
-        sql("output.add_summary", output=table, class_values=class_values),
-        source.relation.given, request.validation.relation.given if request.validation else None,
-        output.given, f"{output.given}_info", list(source.dependent), list(source.independent),
-        spec["model_arch_table"], spec["model_selection_table"], spec["object_table"], request.epochs,
-        spec["metrics_compute_frequency"], spec["warm_start"], request.name, spec["description"],
-        result.started_at, result.ended_at, version,
-        [len(values) for values in source.class_values if values] or None,
-        list(source.dependent_types), source.normalizing_const, list(request.evaluate_epochs), result.run_id,
+        sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
+        source["table"], spec["validation_table"], output.given, f"{output.given}_info",
+        source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
+        spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
+        spec["description"], run["started_at"], run["ended_at"], spec["version"], classes,
+        source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"], run["run_id"],
     )  # fmt: skip
 
 
-def class_columns_of(source: PackedTable) -> tuple[str, str]:
+def class_columns(source: dict[str, Any]) -> tuple[str, str]:
     """Definitions and values of the `<dependent>_class_values` columns."""
-    definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in zip(source.dependent, source.class_types)]
+    types = list(zip(source["dependent"], source["class_types"]))
+    definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
     values = [
         f"{text_array(values)}::text[]::{kind}" if values else f"NULL::{kind}"
-        for values, kind in zip(source.class_values, source.class_types)
+        for values, (_, kind) in zip(source["class_values"], types)
     ]
     return ", ".join(definitions), ", ".join(values)

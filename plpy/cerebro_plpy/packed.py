@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from cerebro_plpy import resources
@@ -164,6 +165,14 @@ def _segments(
         )
     count = min(total, resources.parallel_trainers())
     return tuple(range(count)), f"(t.buffer_id % {count})"
+
+
+def along(source: PackedTable, other: PackedTable) -> PackedTable:
+    """The other table spread over the segments of the source: by its own key where that names the same segments."""
+    if set(other.segments) <= set(source.segments) and KEY in other.key:
+        return replace(other, segments=source.segments)
+    ids = ", ".join(str(segment) for segment in source.segments)
+    return replace(other, segments=source.segments, key=f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]")
 
 
 def _class_values(

@@ -7,7 +7,7 @@ already. Keeping them in files lets a reader judge what a run does to a database
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "queries"
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "queries"
 _OUTSIDE_QUOTES = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')|%s""")
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(file: str) -> dict[str, str]:
     """All statements of one file: name to text, comments stripped."""
     text = (FOLDER / f"{file}.sql").read_text(encoding="utf-8")

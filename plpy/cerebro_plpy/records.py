@@ -45,6 +45,11 @@ class PackedTable:
     key: str
     rows: int
 
+    def described(self) -> dict[str, Any]:
+        """What output tables tell of it, as JSON can hold it."""
+        names = ("dependent", "independent", "dependent_types", "class_values", "class_types", "normalizing_const")
+        return {"table": self.relation.given, "float_target": self.float_targets[0], **{n: getattr(self, n) for n in names}}
+
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""
         return [
@@ -85,7 +90,11 @@ class WarmState:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """A call of fit whose arguments have been checked."""
+    """A call of fit whose arguments have been checked.
+
+    `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `threads`
+    are those of its trainers.
+    """
 
     source: PackedTable
     validation: PackedTable | None
@@ -99,8 +108,10 @@ class FitRequest:
     workers: int
     gpus: int
     warm_states: Mapping[int, WarmState]
+    orders: Mapping[tuple[int, int], tuple[int, ...]]
+    threads: int | None
     name: str | None
-    spec: Mapping[str, Any]
+    spec: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -123,15 +134,3 @@ class VisitResult:
     loss: float
     seconds: float
     state_table: str
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What a completed run leaves for the output tables."""
-
-    run_id: int
-    started_at: str
-    ended_at: str
-    evaluations: tuple[Evaluation, ...]
-    states: Mapping[int, str]
-    failed: Mapping[int, str]

@@ -23,24 +23,20 @@ class RunLog:
         self._control = control
         self.run_id = run_id
 
-    def begin(self, request: FitRequest, pid: int) -> str:
-        """Log the run and its configurations, and make their state tables, all or nothing; the time it started."""
+    def begin(self, request: FitRequest, pid: int) -> None:
+        """Log the run and its configurations, and make their state tables."""
         segments = list(request.source.segments)
-        run = (self.run_id, request.name, json.dumps(request.spec), pid, request.epochs, segments)
-        configs = json.dumps([self._described(config) for config in request.configs])
-        tables = [name for config in request.configs for name in jobs.state_tables(self.run_id, config.mst_key)]
-        parts = [sql("run.begin"), sql("run.configs"), *(sql("run.state_table", state=name) for name in tables)]
-        text = "; ".join([*parts, sql("run.started")])
-        return str(self._control.run(text, (*run, self.run_id, configs, self.run_id))[0][0])
+        spec = json.dumps(request.spec)
+        self._control.run(sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments))
+        for config in request.configs:
+            self._begin_config(config, request.architectures[config.model_id].json)
 
-    def _described(self, config: Config) -> dict[str, object]:
-        params = {
-            "model_id": config.model_id,
-            "compile_params": config.compile_text,
-            "fit_params": config.fit_text,
-        }
-        tables = list(jobs.state_tables(self.run_id, config.mst_key))
-        return {"mst_key": config.mst_key, "params": params, "state_tables": tables}
+    def _begin_config(self, config: Config, architecture: str) -> None:
+        tables = jobs.state_tables(self.run_id, config.mst_key)
+        row = (self.run_id, config.mst_key, list(tables), config.model_id, config.compile_text, config.fit_text)
+        # A transaction for each configuration, because a large grid has more tables than one can lock.
+        text = "; ".join([sql("run.config"), *(sql("run.state_table", state=name) for name in tables)])
+        self._control.run(text, (*row, architecture))
 
     def config_running(self, mst_key: int) -> None:
         """A configuration made its first visit."""
@@ -84,12 +80,12 @@ class RunLog:
             place = (self.run_id, visit.mst_key, visit_no, attempt)
             self._control.run(sql("run.visit_lost"), (reason, *place))
         else:
-            place = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
-            self._control.run(sql("run.evaluation_lost"), (reason, *place))
+            key = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
+            self._control.run(sql("run.evaluation_lost"), (reason, *key))
 
-    def end(self) -> str:
-        """The run is completed; the time it ended."""
-        return str(self._control.run(sql("run.end"), ("completed", None, self.run_id))[0][0])
+    def end(self) -> None:
+        """The run is completed."""
+        self._control.run(sql("run.end"), ("completed", None, self.run_id))
 
     def stop(self, status: str, error: str) -> None:
         """The run ended early; nothing in its log looks as if it went on."""

@@ -114,6 +114,10 @@ class WorkerSession:
         if who.current_user != who.session_user:
             self.run(sql("session.set_role", role=extensions.quote_ident(who.current_user, self._connection)))
 
+    def guard(self, check: Callable[[], None]) -> None:
+        """From now on call this while waiting; it raises to end the wait."""
+        self._check = check
+
     def fileno(self) -> int:
         """For select: readable when an answer may be there."""
         return int(self._connection.fileno())

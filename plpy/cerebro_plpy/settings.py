@@ -11,7 +11,6 @@ from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.queries import sql
 
-
 FRAMEWORKS = ("tensorflow", "none")
 
 
@@ -52,15 +51,18 @@ def _number(name: str, text: str, least: int) -> int:
 class TrainerRequest:
     """What a run may choose about its trainers; all else is the administrator's.
 
-    `trainers` share the cores and the memory of a machine; `gpu` is the number of a device, None for none.
+    `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay gives
+    the same bits; `gpu` is the number of a device, None for none.
     """
 
     framework: str = "tensorflow"
     trainers: int = 1
     gpu: int | None = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.framework not in FRAMEWORKS or self.trainers < 1 or (self.gpu is not None and self.gpu < 0):
+        numbers = (self.trainers, 1 if self.threads is None else self.threads, 1 if self.gpu is None else self.gpu + 1)
+        if self.framework not in FRAMEWORKS or min(numbers) < 1:
             raise InvalidParameter(f"no trainer can be started like this: {self}")
 
 
@@ -77,7 +79,7 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
     return TrainerSpec(
         python=settings.trainer_python,
         framework=request.framework,
-        threads=1 if request.framework == "none" else max(1, resources.cores() // request.trainers),
+        threads=request.threads or (1 if request.framework == "none" else max(1, resources.cores() // request.trainers)),
         gpu="-1" if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,

@@ -34,7 +34,6 @@ class TrainedModel:
     mst_key: int
     architecture: object
     compile: CompileParams
-    compile_text: str
     dependent: tuple[str, ...]
     class_values: tuple[str | None, ...] | None
     normalizing_const: float
@@ -63,6 +62,27 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
             hint="Name the output table of madlib_fit_multiple_model().",
         )
+    compile_text = _compile_text(catalog, reader, info, mst_key)
+    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
+    if mst_key is None or not stored or not stored[0][1]:
+        raise ObjectNotReady(
+            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
+            hint="It failed in training; see cerebro.leaderboard for the reason.",
+        )
+    row = _summary(reader, summary)
+    dependent = names(row, "dependent_varname")
+    classes = row.get(f"{dependent[0]}_class_values")
+    return TrainedModel(
+        relation=relation, mst_key=mst_key, architecture=read_architecture(stored[0][0]),
+        compile=parse_compile_params(compile_text), dependent=dependent,
+        class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
+        normalizing_const=float(row["normalizing_const"] or 1.0),
+        float_target=not classes and row.get("num_classes") is None,
+    )  # fmt: skip
+
+
+def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> str:
+    """The compile parameters of the model with that key."""
     if mst_key is None:
         raise NullNotAllowed(
             f"{catalog.module}: Multi-model needs to pass mst_key",
@@ -74,6 +94,10 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
+    return str(rows[0][0])
+
+
+def _summary(reader: Session, summary: Relation) -> dict[str, Any]:
     row = read_summary_row(reader, summary)
     missing = [name for name in NEEDED if name not in row]
     if missing:
@@ -81,20 +105,7 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             f"One or more expected columns missing in model summary table ('{summary.name}').",
             detail=f"Missing: {', '.join(missing)}.",
         )
-    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
-    if not stored or not stored[0][1]:
-        raise ObjectNotReady(
-            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
-            hint="It failed in training; see cerebro.leaderboard for the reason.",
-        )
-    dependent = names(row, "dependent_varname")
-    classes = row.get(f"{dependent[0]}_class_values")
-    return TrainedModel(
-        relation=relation, mst_key=mst_key, architecture=read_architecture(stored[0][0]),
-        compile=parse_compile_params(rows[0][0]), compile_text=rows[0][0], dependent=dependent,
-        class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
-        normalizing_const=float(row["normalizing_const"] or 1.0), float_target=not classes and row.get("num_classes") is None,
-    )  # fmt: skip
+    return row
 
 
 def as_texts(reader: Session, summary: Relation, name: str) -> list[str | None]:

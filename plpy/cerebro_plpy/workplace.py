@@ -14,7 +14,7 @@ from typing import Any
 from cerebro_plpy import settings
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
-from cerebro_plpy.errors import ActiveTransaction, CerebroError, InvalidParameter, ReadOnlyTransaction
+from cerebro_plpy.errors import ActiveTransaction, CerebroError, DeadlockDetected, InvalidParameter, ReadOnlyTransaction
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.queries import sql
@@ -22,6 +22,7 @@ from cerebro_plpy.records import Relation
 from cerebro_plpy.sessions import WorkerSession, identity
 
 POOL = "cerebro_sessions"
+LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 
@@ -37,6 +38,7 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {"control": [], "worker": []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._looked = time.monotonic()
         self.control = self._take("control")
         self.reader: Session = LocalSession(db) if local else self.control
 
@@ -45,15 +47,32 @@ class Workplace:
             session = self._pool[role].pop()
             try:
                 if session.who == self._who:
+                    session.guard(self.check)
                     session.run(sql("session.busy"))
                     self._open.append((role, session))
                     return session
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
-        session = WorkerSession(self._who, f"cerebro_db {role}", self.db.check_interrupts)
+        session = WorkerSession(self._who, f"cerebro_db {role}", self.check)
         self._open.append((role, session))
         return session
+
+    def check(self) -> None:
+        """Let a cancel take effect; each second, look for a wait that would never end."""
+        self.db.check_interrupts()
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS or self.local:
+            return
+        self._looked = now
+        ours = [session.pid for _, session in self._open]
+        for row in self.db.rows(sql("session.waits_for_caller"), ours) if ours else []:
+            raise DeadlockDetected(
+                "this transaction holds a lock that its own worker sessions wait for",
+                detail=f"Process {row['pid']} waits for this one: {row['query'] or 'its statement is not shown'}",
+                hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a transaction,"
+                " and a queued ALTER TABLE then stops the workers behind it.",
+            )
 
     def workers(self, count: int) -> list[Worker]:
         """That many workers; one, in the caller's session, where the tables are visible only there."""

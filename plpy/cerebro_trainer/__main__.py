@@ -81,6 +81,7 @@ def _follow_parent(parent: int) -> None:
 def _framework(name: str, threads: int) -> Framework | None:
     if name == "none":
         return None
+    os.environ["KERAS_BACKEND"] = name
     for module in NOT_NEEDED:
         sys.modules[module] = None  # type: ignore[assignment]
     started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)

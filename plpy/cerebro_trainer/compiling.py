@@ -37,6 +37,8 @@ def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
     """A spec's compile parameters, for a model with these outputs; ConfigError names what is unknown."""
     arguments = spec.compile
     names = _per_output(arguments.get("loss"), output_names, "loss")
+    if not any(names):
+        raise ConfigError("no loss is given")
     indices = tuple(_is_sparse(keras.losses.get, name, "loss") for name in names)
     one_hot = [target.classes > 0 for target in spec.targets]
     if len(one_hot) != len(names):

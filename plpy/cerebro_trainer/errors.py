@@ -6,6 +6,7 @@ without that configuration, after `request` or `memory` the call itself fails.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
@@ -73,8 +74,9 @@ CONFIG_EXCEPTIONS = (
 """What Keras raises, anywhere, for configurations that make no sense."""
 
 
-PREAMBLE = ("Graph execution error", "Detected at node", "File ", "[[")
-"""How lines of a TensorFlow message begin that only say where in the graph it happened."""
+PREAMBLE = ("Graph execution error", "Detected at node", "File ", "[[", "Exception encountered when")
+"""How lines of Keras' and TensorFlow's messages begin that only say where it happened."""
+COLOURS = re.compile(r"\x1b\[\d*m")
 
 
 def summary(error: BaseException) -> str:
@@ -83,7 +85,7 @@ def summary(error: BaseException) -> str:
     >>> summary(ValueError("Unknown thing.\\n\\nFull config: {...}"))
     'Unknown thing.'
     """
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in COLOURS.sub("", str(error)).splitlines()]
     lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
     inner = [line for line in lines if line.startswith("Exception encountered: ")]
     line = (inner or lines or [type(error).__name__])[-1 if inner else 0]

@@ -55,7 +55,7 @@ def guarded(make: Callable[[], Any]) -> Any:
     except MemoryError as error:
         raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
     except CONFIG_EXCEPTIONS as error:
-        raise ConfigError(f"Keras cannot build the model: {summary(error)}") from error
+        raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
 
 
 def _build(node: Node) -> keras.Model:

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.keras_program import KerasProgram
+from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
 
@@ -70,9 +71,9 @@ class TensorflowProgram(KerasProgram):
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.interface.fit(buffer)
-        self.compile_metrics.reset_state()
+        self.metrics.reset()
         total = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
-        return [[float(total), float(buffer.rows)], *self.metric_sums()]
+        return [[float(total), float(buffer.rows)], *self.metrics.sums()]
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
@@ -123,7 +124,7 @@ class TensorflowProgram(KerasProgram):
             )
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
-            self.compile_metrics.update_state(y, predicted)
+            self.metrics.update(y, predicted)
             return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
 
         return tf.while_loop(
@@ -131,7 +132,7 @@ class TensorflowProgram(KerasProgram):
         )[1]
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
-        return tf.nest.flatten(self.model(self.packed(inputs), training=False))  # type: ignore[no-any-return]
+        return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]
 
     def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
-        return self.packed(inputs), self.packed([tf.cast(target, tf.float32) for target in targets])
+        return packed(inputs), packed([tf.cast(target, tf.float32) for target in targets])

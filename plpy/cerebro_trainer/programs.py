@@ -6,6 +6,7 @@ This module is the protocol and knows no framework; each framework adds one modu
 
 from __future__ import annotations
 
+import gc
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
 
 KEPT_PROGRAMS = 64
+KEPT_BYTES = 2 << 30
+"""Of variables, in all programs that are kept for later."""
 
 
 class Program(ABC):
@@ -104,7 +107,7 @@ class Framework:
 
 
 class Programs:
-    """The programs of this process by key; the least recently used goes when there are too many."""
+    """The programs of this process by key; the least recently used go first."""
 
     def __init__(self, make: Callable[[ProgramSpec], Program]) -> None:
         self._make = make
@@ -113,8 +116,15 @@ class Programs:
     def get(self, spec: ProgramSpec) -> Program:
         """The program of this spec, made if need be."""
         if spec.key not in self._kept:
-            while len(self._kept) >= KEPT_PROGRAMS:
-                self._kept.popitem(last=False)
+            self._make_room()
             self._kept[spec.key] = self._make(spec)
         self._kept.move_to_end(spec.key)
         return self._kept[spec.key]
+
+    def _make_room(self) -> None:
+        while len(self._kept) >= KEPT_PROGRAMS or self._nbytes() > KEPT_BYTES:
+            self._kept.popitem(last=False)
+            gc.collect()  # programs hold cycles, and their variables are large
+
+    def _nbytes(self) -> int:
+        return sum(program.layout.nbytes for program in self._kept.values())

@@ -38,6 +38,12 @@ class Layout:
     framework: str
     keras: str
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all variables."""
+        sizes = (int(np.prod(shape, dtype=np.int64)) for shape in self.shapes)
+        return sum(size * np.dtype(dtype).itemsize for size, dtype in zip(sizes, self.dtypes, strict=True))
+
 
 def dump(values: Sequence[Array], layout: Layout, step: int) -> bytes:
     """The state of a program with this layout after `step` optimizer steps."""

@@ -159,7 +159,7 @@ class Work:
 
     def _make_job(self, program: Program, header: Header) -> Job:
         kind = text(header, "job", choices=("train", "evaluate", "predict"))
-        keys = tuple(typed(header, "datasets", list))
+        keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
         unknown = [key for key in keys if key not in self._datasets]
         if unknown:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")

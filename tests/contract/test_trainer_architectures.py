@@ -26,15 +26,39 @@ SHAPES = {
 }
 NEW = {"source": "new", "seed": 3}
 
-LIST_STYLE = {"class_name": "Sequential", "keras_version": "2.1.6", "backend": "tensorflow", "config": [
-    {"class_name": "Dense", "config": {
-        "kernel_initializer": {"class_name": "VarianceScaling", "config": {
-            "distribution": "uniform", "scale": 1.0, "seed": None, "mode": "fan_avg"}},
-        "name": "hidden", "kernel_constraint": None, "bias_regularizer": None, "bias_constraint": None,
-        "dtype": "float32", "activation": "relu", "trainable": True, "kernel_regularizer": None,
-        "bias_initializer": {"class_name": "Zeros", "config": {}}, "units": 8, "batch_input_shape": [None, 4],
-        "use_bias": True, "activity_regularizer": None}},
-    {"class_name": "Dense", "config": {"name": "out", "units": 3, "activation": "softmax", "use_bias": True}}]}
+LIST_STYLE = {
+    "class_name": "Sequential",
+    "keras_version": "2.1.6",
+    "backend": "tensorflow",
+    "config": [
+        {
+            "class_name": "Dense",
+            "config": {
+                "kernel_initializer": {
+                    "class_name": "VarianceScaling",
+                    "config": {"distribution": "uniform", "scale": 1.0, "seed": None, "mode": "fan_avg"},
+                },
+                "name": "hidden",
+                "kernel_constraint": None,
+                "bias_regularizer": None,
+                "bias_constraint": None,
+                "dtype": "float32",
+                "activation": "relu",
+                "trainable": True,
+                "kernel_regularizer": None,
+                "bias_initializer": {"class_name": "Zeros", "config": {}},
+                "units": 8,
+                "batch_input_shape": [None, 4],
+                "use_bias": True,
+                "activity_regularizer": None,
+            },
+        },
+        {
+            "class_name": "Dense",
+            "config": {"name": "out", "units": 3, "activation": "softmax", "use_bias": True},
+        },
+    ],
+}
 
 
 def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
@@ -48,19 +72,35 @@ def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", KERAS_2)
 def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     targets = {"rnn": [2], "func": [2, 0], "built": [2], "nested": [2]}.get(name, [3])
-    chosen = program(KERAS_2[name], loss="mse", metrics=None, targets=[
-        {"kind": "onehot", "classes": count} if count else {"kind": "float"} for count in targets])
+    chosen = program(
+        KERAS_2[name],
+        loss="mse",
+        metrics=None,
+        targets=[{"kind": "onehot", "classes": count} if count else {"kind": "float"} for count in targets],
+    )
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
 def test_list_style_equals_keras_3_json(trainer: Peer) -> None:
     """The same training, bit for bit, but for the architecture's hash."""
-    new = sequential([4], dense(8, "hidden", kernel_initializer={
-        "module": "keras.initializers", "class_name": "GlorotUniform", "config": {"seed": None},
-        "registered_name": None}), dense(3, "out", "softmax"))
+    new = sequential(
+        [4],
+        dense(
+            8,
+            "hidden",
+            kernel_initializer={
+                "module": "keras.initializers",
+                "class_name": "GlorotUniform",
+                "config": {"seed": None},
+                "registered_name": None,
+            },
+        ),
+        dense(3, "out", "softmax"),
+    )
     trainer.load("d", buffers(30))
-    old_state, new_state = (trainer.train(program(architecture), NEW, epochs=2)[1]
-                            for architecture in (LIST_STYLE, new))
+    old_state, new_state = (
+        trainer.train(program(architecture), NEW, epochs=2)[1] for architecture in (LIST_STYLE, new)
+    )
     assert content(old_state)[1] == content(new_state)[1]
 
 
@@ -73,54 +113,118 @@ def test_batch_size_in_an_architecture_does_not_bind(trainer: Peer) -> None:
 
 def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
     def tensor(name: str) -> Json:
-        return {"class_name": "__keras_tensor__", "config": {"shape": [None, 4], "dtype": "float32",
-                                                             "keras_history": [name, 0, 0]}}
+        return {
+            "class_name": "__keras_tensor__",
+            "config": {"shape": [None, 4], "dtype": "float32", "keras_history": [name, 0, 0]},
+        }
 
-    added = {"module": "keras.src.ops.numpy", "class_name": "Add", "config": {"name": "sum"},
-             "registered_name": "Add", "name": "sum",
-             "inbound_nodes": [{"args": [tensor("a"), tensor("input")], "kwargs": {}}]}
-    functional = {"module": "keras", "class_name": "Functional", "config": {"name": "residual", "layers": [
-        {**layer("InputLayer", "input", batch_shape=[None, 4]), "name": "input", "inbound_nodes": []},
-        {**dense(4, "a"), "name": "a", "inbound_nodes": [{"args": [tensor("input")], "kwargs": {}}]}, added,
-        {**dense(3, "out", "softmax"), "name": "out", "inbound_nodes": [{"args": [tensor("sum")], "kwargs": {}}]}],
-        "input_layers": [["input", 0, 0]], "output_layers": [["out", 0, 0]]}}
-    assert [weight.shape for weight in weights(trainer.initial(program(functional)))] == [(4, 4), (4,), (4, 3), (3,)]
+    added = {
+        "module": "keras.src.ops.numpy",
+        "class_name": "Add",
+        "config": {"name": "sum"},
+        "registered_name": "Add",
+        "name": "sum",
+        "inbound_nodes": [{"args": [tensor("a"), tensor("input")], "kwargs": {}}],
+    }
+    functional = {
+        "module": "keras",
+        "class_name": "Functional",
+        "config": {
+            "name": "residual",
+            "layers": [
+                {**layer("InputLayer", "input", batch_shape=[None, 4]), "name": "input", "inbound_nodes": []},
+                {**dense(4, "a"), "name": "a", "inbound_nodes": [{"args": [tensor("input")], "kwargs": {}}]},
+                added,
+                {
+                    **dense(3, "out", "softmax"),
+                    "name": "out",
+                    "inbound_nodes": [{"args": [tensor("sum")], "kwargs": {}}],
+                },
+            ],
+            "input_layers": [["input", 0, 0]],
+            "output_layers": [["out", 0, 0]],
+        },
+    }
+    assert [weight.shape for weight in weights(trainer.initial(program(functional)))] == [
+        (4, 4),
+        (4,),
+        (4, 3),
+        (3,),
+    ]
 
 
-@pytest.mark.parametrize("evil", [
-    layer("Lambda", "evil", function={"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}),
-    layer("TFSMLayer", "evil", filepath="/tmp"),
-    layer("TextVectorization", "evil", vocabulary="/etc/passwd"),
-    layer("StringLookup", "evil", vocabulary="/etc/passwd"),
-    {**dense(3, "evil"), "module": "os"},
-    {**dense(3, "evil"), "module": "kerasevil"},
-    {**dense(3, "evil"), "registered_name": "Package>Dense"},
-    {**layer("system", "evil"), "module": "keras.src.ops.numpy"},
-    layer("TFOpLambda", "evil", function="math.add"),
-    dense(3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}),
-    dense(3, "evil", kernel_initializer={"class_name": "Lambda", "config": {}}),
-    dense(3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}),
-    dense(3, "evil", bias={"class_name": "__lambda__", "config": {"value": "x"}}),
-    dense(3, "evil", dtype={"class_name": "__typespec__", "config": {"name": "float32x"}}),
-    layer("TimeDistributed", "evil", layer=layer("Lambda", "inner")),
-    layer("Activation", "evil", activation="evil"),
-    layer("LSTM", "evil", units=3, stateful=True),
-])
+@pytest.mark.parametrize(
+    "evil",
+    [
+        layer("Lambda", "evil", function={"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}),
+        layer("TFSMLayer", "evil", filepath="/tmp"),
+        layer("TextVectorization", "evil", vocabulary="/etc/passwd"),
+        layer("StringLookup", "evil", vocabulary="/etc/passwd"),
+        {**dense(3, "evil"), "module": "os"},
+        {**dense(3, "evil"), "module": "kerasevil"},
+        {**dense(3, "evil"), "registered_name": "Package>Dense"},
+        {**layer("system", "evil"), "module": "keras.src.ops.numpy"},
+        layer("TFOpLambda", "evil", function="math.add"),
+        dense(
+            3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}
+        ),
+        dense(3, "evil", kernel_initializer={"class_name": "Lambda", "config": {}}),
+        dense(
+            3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}
+        ),
+        dense(3, "evil", bias={"class_name": "__lambda__", "config": {"value": "x"}}),
+        dense(3, "evil", dtype={"class_name": "__typespec__", "config": {"name": "float32x"}}),
+        layer("TimeDistributed", "evil", layer=layer("Lambda", "inner")),
+        layer("Activation", "evil", activation="evil"),
+        layer("LSTM", "evil", units=3, stateful=True),
+    ],
+)
 def test_what_is_not_listed_is_refused(trainer: Peer, evil: Json) -> None:
     refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))
 
 
-@pytest.mark.parametrize("architecture", [
-    {}, {"class_name": "Sequential"}, {"class_name": "Sequential", "config": {"layers": []}},
-    {"class_name": "Subclassed", "config": {}}, {"class_name": "Sequential", "config": {"layers": [1]}},
-    {"class_name": "Model", "config": {"layers": [], "input_layers": 1}},
-    {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": {"units": 3}}]},
-    sequential([4], layer("Conv2D", "conv", filters=1, kernel_size=[3, 3])),
-    sequential([4], layer("Reshape", "shape", target_shape=[5])),
-    sequential([4], layer("Flatten", "nothing to train")),
-])
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        {},
+        {"class_name": "Sequential"},
+        {"class_name": "Sequential", "config": {"layers": []}},
+        {"class_name": "Subclassed", "config": {}},
+        {"class_name": "Sequential", "config": {"layers": [1]}},
+        {"class_name": "Model", "config": {"layers": [], "input_layers": 1}},
+        {"class_name": "Sequential", "config": [{"class_name": "Dense", "config": {"units": 3}}]},
+        sequential([4], layer("Conv2D", "conv", filters=1, kernel_size=[3, 3])),
+        sequential([4], layer("Reshape", "shape", target_shape=[5])),
+        sequential([4], layer("Flatten", "nothing to train")),
+    ],
+)
 def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> None:
     refusal(trainer, architecture)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"loss": None}, "no loss"),
+        ({"loss": "unheard of"}, "unheard of"),
+        ({"loss": {"elsewhere": "mse"}}, "elsewhere.*out"),
+        ({"loss": ["mse", "mse"]}, "2 entries"),
+        ({"optimizer": "unheard of"}, "unheard of.*Adam"),
+        ({"optimizer": "ScheduleFreeAdamW"}, "ScheduleFreeAdamW"),
+        ({"momentum": 0.9}, "momentum"),
+        ({"use_ema": True}, "ema_overwrite_frequency"),
+        ({"learning_rate": {"class_name": "Lambda", "config": {}}}, "InverseTimeDecay"),
+        ({"beta_1": {"class_name": "Lambda", "config": {}}}, "plain value"),
+        ({"loss_weights": ["1"]}, "one number per output"),
+        ({"targets": [{"kind": "float"}, {"kind": "float"}]}, "2 dependent columns"),
+    ],
+)
+def test_compile_parameters_that_make_no_sense_are_refused(
+    trainer: Peer, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TrainerFailed, match=words) as failed:
+        trainer.begin("predict", program(**changes), NEW, ())
+    assert failed.value.error["kind"] == "config"
 
 
 def test_models_larger_than_the_machine_are_refused_before_they_are_built(trainer: Peer) -> None:

@@ -11,26 +11,45 @@ from trainer_peer import Peer, TrainerFailed
 from trainer_programs import MLP, NOISY, buffers, content, dense, examples, program, sequential
 
 NEW = {"source": "new", "seed": 3}
-METRICS = ["accuracy", "AUC", "Precision", "categorical_crossentropy", "sparse_categorical_accuracy", "mse",
-           "top_k_categorical_accuracy", "R2Score"]
+METRICS = [
+    "accuracy",
+    "AUC",
+    "Precision",
+    "categorical_crossentropy",
+    "sparse_categorical_accuracy",
+    "mse",
+    "top_k_categorical_accuracy",
+    "R2Score",
+]
 
 
-def results(trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]) -> dict[str, object]:
-    return trainer.ask({"do": "results", "program": chosen,
-                        "sums": {key: found["sums"] for key, found in evaluated.items()},
-                        "rows": {key: found["rows"] for key, found in evaluated.items()}})  # type: ignore[no-any-return]
+def results(
+    trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]
+) -> dict[str, object]:
+    return trainer.ask(
+        {
+            "do": "results",
+            "program": chosen,
+            "sums": {key: found["sums"] for key, found in evaluated.items()},
+            "rows": {key: found["rows"] for key, found in evaluated.items()},
+        }
+    )  # type: ignore[no-any-return]
 
 
 def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     chosen = program(NOISY, metrics=METRICS)
     parts = buffers(40, 30, 20)
     state = trainer.initial(chosen)
-    whole = [("x", np.concatenate([part[0][1] for part in parts])),
-             ("y", np.concatenate([part[1][1] for part in parts]))]
+    whole = [
+        ("x", np.concatenate([part[0][1] for part in parts])),
+        ("y", np.concatenate([part[1][1] for part in parts])),
+    ]
     for key, data in (("whole", [whole]), ("a", parts[:1]), ("b", parts[1:2]), ("c", parts[2:])):
         trainer.load(key, data)
     evaluated = {key: trainer.evaluate(chosen, state, [key])[key] for key in ("whole", "a", "b", "c")}
-    added = [np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist() for i in range(1 + len(METRICS))]
+    added = [
+        np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist() for i in range(1 + len(METRICS))
+    ]
     expected = results(trainer, chosen, {"d": evaluated["whole"]})["d"]
     found = results(trainer, chosen, {"d": {"sums": added, "rows": 90}})["d"]
     assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
@@ -93,13 +112,25 @@ def test_sums_of_another_program_are_refused(trainer: Peer) -> None:
             trainer.ask({"do": "results", "program": program(), "sums": {"d": sums}, "rows": {"d": 1}})
 
 
-def predict(trainer: Peer, x: np.ndarray, want: dict[str, object], classes: int = 3,
-            divide: float = 1.0) -> dict[str, list[float]]:
+def predict(
+    trainer: Peer, x: np.ndarray, want: dict[str, object], classes: int = 3, divide: float = 1.0
+) -> dict[str, list[float]]:
     """Predictions of rows sent as PostgreSQL sends real[]."""
-    payload = b"".join(struct.pack(">iiIii", 1, 0, 700, len(row), 1)
-                       + b"".join(struct.pack(">if", 4, value) for value in row) for row in x)
-    reply = trainer.ask({"do": "rows", "arrays": [{"kind": "float32", "divide": divide, "shape": None}],
-                         "rows": len(x), "want": want, "classes": classes}, payload)
+    payload = b"".join(
+        struct.pack(">iiIii", 1, 0, 700, len(row), 1)
+        + b"".join(struct.pack(">if", 4, value) for value in row)
+        for row in x
+    )
+    reply = trainer.ask(
+        {
+            "do": "rows",
+            "arrays": [{"kind": "float32", "divide": divide, "shape": None}],
+            "rows": len(x),
+            "want": want,
+            "classes": classes,
+        },
+        payload,
+    )
     return {key: json.loads(f"[{literal[1:-1]}]") for key, literal in reply.items()}
 
 
@@ -122,8 +153,11 @@ def test_predictions_by_class(trainer: Peer) -> None:
 
 
 def test_one_unit_gives_both_classes(trainer: Peer) -> None:
-    chosen = program(sequential([4], dense(1, "out", "sigmoid")), loss="binary_crossentropy",
-                     targets=[{"kind": "onehot", "classes": 2}])
+    chosen = program(
+        sequential([4], dense(1, "out", "sigmoid")),
+        loss="binary_crossentropy",
+        targets=[{"kind": "onehot", "classes": 2}],
+    )
     trainer.begin("predict", chosen, NEW, ())
     found = predict(trainer, examples(3)[0], {"kind": "prob"}, classes=2)
     assert np.reshape(found["value"], (3, 2)).sum(axis=1) == pytest.approx([1, 1, 1])
@@ -141,5 +175,5 @@ def test_rows_that_do_not_fit_the_model_are_refused(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed, match=r"\[4\].*\[2\]"):
         predict(trainer, examples(2)[0][:, :2], {"kind": "prob"})
     trainer.begin("predict", program(MLP), NEW, ())
-    with pytest.raises(TrainerFailed, match="3 units.*5 class"):
+    with pytest.raises(TrainerFailed, match=r"3 units.*5 class"):
         predict(trainer, examples(2)[0], {"kind": "prob"}, classes=5)

@@ -16,8 +16,13 @@ NEW = {"source": "new", "seed": 3}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 """Float32 sums in another order, over some tens of steps."""
 
-CONVOLUTION = sequential([6, 6, 1], layer("Conv2D", "conv", filters=4, kernel_size=[3, 3], activation="relu"),
-                         layer("BatchNormalization", "norm"), layer("Flatten", "flat"), dense(3, "out", "softmax"))
+CONVOLUTION = sequential(
+    [6, 6, 1],
+    layer("Conv2D", "conv", filters=4, kernel_size=[3, 3], activation="relu"),
+    layer("BatchNormalization", "norm"),
+    layer("Flatten", "flat"),
+    dense(3, "out", "softmax"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +42,28 @@ def rebuilt(keras: Any, chosen: dict[str, Any], state: bytes) -> Any:
     return model
 
 
-@pytest.mark.parametrize(("optimizer", "config"), [
-    ("Adam", {}), ("SGD", {"momentum": 0.9, "clipnorm": 0.5}), ("RMSprop", {}), ("AdamW", {"weight_decay": 0.01}),
-    ("SGD", {"learning_rate": {"module": "keras.optimizers.schedules", "class_name": "InverseTimeDecay", "config": {
-        "initial_learning_rate": 0.1, "decay_steps": 1, "decay_rate": 0.01}}}),
-])
-def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "config"),
+    [
+        ("Adam", {}),
+        ("SGD", {"momentum": 0.9, "clipnorm": 0.5}),
+        ("RMSprop", {}),
+        ("AdamW", {"weight_decay": 0.01}),
+        (
+            "SGD",
+            {
+                "learning_rate": {
+                    "module": "keras.optimizers.schedules",
+                    "class_name": "InverseTimeDecay",
+                    "config": {"initial_learning_rate": 0.1, "decay_steps": 1, "decay_rate": 0.01},
+                }
+            },
+        ),
+    ],
+)
+def test_training_equals_train_on_batch(
+    trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]
+) -> None:
     chosen = program(REGULARISED, optimizer, **config)
     parts = buffers(21, 13)
     trainer.load("d", parts)
@@ -51,7 +72,7 @@ def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: st
     for _ in range(2):
         for (_, x), (_, y) in parts:
             for start in range(0, len(x), 8):
-                model.train_on_batch(x[start:start + 8], y[start:start + 8].astype(np.float32))
+                model.train_on_batch(x[start : start + 8], y[start : start + 8].astype(np.float32))
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
         np.testing.assert_allclose(found, expected, **TOLERANCE)
     assert result["rows"] == 68
@@ -65,19 +86,23 @@ def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> Non
     model = rebuilt(keras, chosen, trainer.initial(chosen, 3))
     _, state = trainer.train(chosen, NEW, shuffle=False)
     for start in range(0, 20, 8):
-        model.train_on_batch(x[start:start + 8], y[start:start + 8].astype(np.float32))
+        model.train_on_batch(x[start : start + 8], y[start : start + 8].astype(np.float32))
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
         np.testing.assert_allclose(found, expected, **TOLERANCE)
 
 
-@pytest.mark.parametrize("metrics", [["accuracy", "AUC", "Recall"], ["acc", "mse", "R2Score", "cosine_similarity"]])
+@pytest.mark.parametrize(
+    "metrics", [["accuracy", "AUC", "Recall"], ["acc", "mse", "R2Score", "cosine_similarity"]]
+)
 def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: Any, metrics: list[str]) -> None:
     chosen = program(REGULARISED, metrics=metrics)
     parts = buffers(700, 50)
     trainer.load("d", parts)
     _, state = trainer.train(chosen, NEW)
     sums = trainer.evaluate(chosen, state)["d"]
-    found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums["sums"]}, "rows": {"d": 750}})["d"]
+    found = trainer.ask(
+        {"do": "results", "program": chosen, "sums": {"d": sums["sums"]}, "rows": {"d": 750}}
+    )["d"]
     x, y = (np.concatenate([part[i][1] for part in parts]) for i in (0, 1))
     expected = rebuilt(keras, chosen, state).evaluate(x, y.astype(np.float32), verbose=0)
     assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
@@ -86,12 +111,17 @@ def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: Any, metrics: li
 def test_binary_accuracy_is_keras_choice_for_one_unit(trainer: Peer, keras: Any) -> None:
     x, _ = examples(100)
     second = (x[:, 0] > 0.3).astype(np.int16)
-    chosen = program(sequential([4], dense(1, "out", "sigmoid")), loss="binary_crossentropy",
-                     targets=[{"kind": "onehot", "classes": 2}])
+    chosen = program(
+        sequential([4], dense(1, "out", "sigmoid")),
+        loss="binary_crossentropy",
+        targets=[{"kind": "onehot", "classes": 2}],
+    )
     trainer.load("d", [[("x", x), ("y", np.stack([1 - second, second], axis=1))]])
     sums = trainer.evaluate(chosen, NEW)["d"]["sums"]
     found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums}, "rows": {"d": 100}})["d"]
-    expected = rebuilt(keras, chosen, trainer.state()).evaluate(x, second[:, np.newaxis].astype(np.float32), verbose=0)
+    expected = rebuilt(keras, chosen, trainer.state()).evaluate(
+        x, second[:, np.newaxis].astype(np.float32), verbose=0
+    )
     assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
 
 

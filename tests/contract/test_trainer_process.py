@@ -65,21 +65,29 @@ def test_idle_time_counts_between_requests_only() -> None:
 
 
 def test_wrong_parent_ends_it() -> None:
-    with socket.socket() as unused:
-        peer = Peer("none", parent=unused.fileno() + 1_000_000_000)
-    assert peer.wait() != 0
-    assert peer.process.stderr is not None
-    assert b"parent" in peer.process.stderr.read()
+    status, stderr = Peer("none", parent=os.getppid()).close()
+    assert status != 0
+    assert f"the parent is process {os.getpid()}, expected {os.getppid()}" in stderr
 
 
 def test_dies_with_its_parent(tmp_path: Path) -> None:
     """A middle man starts a trainer whose socket we keep open, and is killed: only the signal can end it."""
     ours, theirs = socket.socketpair()
     arguments = command(theirs.fileno(), "none", 0, 0)
-    start = ("import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = str(os.getpid());"
-             f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}]).pid, flush=True); time.sleep({SECONDS})")
-    with ours, subprocess.Popen([sys.executable, "-c", start, *arguments], pass_fds=[theirs.fileno()],
-                                cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as middle:
+    start = (
+        "import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = str(os.getpid());"
+        f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}]).pid, flush=True); time.sleep({SECONDS})"
+    )
+    with (
+        ours,
+        subprocess.Popen(
+            [sys.executable, "-c", start, *arguments],
+            pass_fds=[theirs.fileno()],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=subprocess.PIPE,
+        ) as middle,
+    ):
         assert middle.stdout is not None
         pid = int(middle.stdout.readline())
         ours.settimeout(SECONDS)

@@ -13,8 +13,15 @@ from trainer_programs import buffers, program
 
 
 def test_error_of_a_request_without_reply_comes_with_the_next_reply(packer: Peer) -> None:
-    packer.tell({"do": "buffer", "dataset": "never opened", "buffer_id": 0,
-                 "arrays": [{"role": "x", "dtype": "float32", "shape": [1]}]}, b"abcd")
+    packer.tell(
+        {
+            "do": "buffer",
+            "dataset": "never opened",
+            "buffer_id": 0,
+            "arrays": [{"role": "x", "dtype": "float32", "shape": [1]}],
+        },
+        b"abcd",
+    )
     packer.tell({"do": "open", "dataset": "passed over", "cache_bytes": 0})
     with pytest.raises(TrainerFailed, match="never opened") as failed:
         packer.ask({"do": "close", "dataset": "passed over"})
@@ -24,27 +31,33 @@ def test_error_of_a_request_without_reply_comes_with_the_next_reply(packer: Peer
         packer.ask({"do": "close", "dataset": "passed over"})
 
 
-@pytest.mark.parametrize(("header", "words"), [
-    ({"do": "unheard of"}, "unheard of"),
-    ({"do": "close"}, "dataset"),
-    ({"do": "pack", "arrays": [], "rows": "three"}, "rows"),
-    ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1}, "float32, int16, onehot"),
-    ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1}, "divide"),
-    ({"do": "pack", "arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
-])
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ({"do": "unheard of"}, "unheard of"),
+        ({"do": "close"}, "dataset"),
+        ({"do": "pack", "arrays": [], "rows": "three"}, "rows"),
+        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1}, "float32, int16, onehot"),
+        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1}, "divide"),
+        ({"do": "pack", "arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
+    ],
+)
 def test_wrong_requests_say_what_is_wrong(packer: Peer, header: dict[str, object], words: str) -> None:
     with pytest.raises(TrainerFailed, match=words) as failed:
         packer.ask(header)
     assert failed.value.error["kind"] == "request"
 
 
-@pytest.mark.parametrize("entry", [
-    {"role": "x", "dtype": "float32", "shape": [3]},
-    {"role": "x", "dtype": "float32", "shape": [1]},
-    {"role": "x", "dtype": "object", "shape": [2]},
-    {"role": "x", "dtype": "float32", "shape": [-1]},
-    {"role": "z", "dtype": "float32", "shape": [2]},
-])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"role": "x", "dtype": "float32", "shape": [3]},
+        {"role": "x", "dtype": "float32", "shape": [1]},
+        {"role": "x", "dtype": "object", "shape": [2]},
+        {"role": "x", "dtype": "float32", "shape": [-1]},
+        {"role": "z", "dtype": "float32", "shape": [2]},
+    ],
+)
 def test_buffers_that_do_not_fit_their_payload_are_refused(packer: Peer, entry: dict[str, object]) -> None:
     packer.tell({"do": "open", "dataset": "d", "cache_bytes": 100})
     packer.tell({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": [entry]}, bytes(8))
@@ -56,14 +69,26 @@ def test_buffers_that_do_not_fit_their_payload_are_refused(packer: Peer, entry: 
 def test_dataset_is_kept_whole_or_not_at_all(packer: Peer) -> None:
     size = sum(array.nbytes for arrays in buffers(5, 5) for _, array in arrays)
     assert packer.load("d", buffers(5, 5), size) == {"buffers": 2, "rows": 10, "bytes": size, "cached": True}
-    assert packer.load("d", buffers(5, 5), size - 1) == {"buffers": 2, "rows": 10, "bytes": size, "cached": False}
+    assert packer.load("d", buffers(5, 5), size - 1) == {
+        "buffers": 2,
+        "rows": 10,
+        "bytes": size,
+        "cached": False,
+    }
 
 
 def test_pack_gives_what_a_packed_table_stores(packer: Peer) -> None:
     floats = [struct.pack(">iiIiiif", 1, 0, 700, 1, 1, 4, value) for value in (255.0, 51.0)]
     indices = [struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4, value) for value in (2, 0)]
-    packer.tell({"do": "pack", "rows": 2, "lengths": [56, 56], "arrays": [
-        {"kind": "float32", "divide": 255.0}, {"kind": "onehot", "classes": 3}]}, b"".join(floats + indices))
+    packer.tell(
+        {
+            "do": "pack",
+            "rows": 2,
+            "lengths": [56, 56],
+            "arrays": [{"kind": "float32", "divide": 255.0}, {"kind": "onehot", "classes": 3}],
+        },
+        b"".join(floats + indices),
+    )
     reply, payload = packer.reply()
     assert reply == {"shapes": [[2, 1], [2, 3]], "lengths": [8, 12]}
     assert np.frombuffer(payload[:8], "<f4").tolist() == [1.0, np.float32(51) / np.float32(255)]

@@ -8,7 +8,18 @@ import json
 import numpy as np
 import pytest
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import MLP, NOISY, buffers, content, dense, metadata, program, sequential, tensors, weights
+from trainer_programs import (
+    MLP,
+    NOISY,
+    buffers,
+    content,
+    dense,
+    metadata,
+    program,
+    sequential,
+    tensors,
+    weights,
+)
 
 NEW = {"source": "new", "seed": 3}
 KEPT = {"source": "kept", "key": "result"}
@@ -17,8 +28,13 @@ OPTIMIZERS = {
     "momentum": program(optimizer="SGD", momentum=0.9, nesterov=True),
     "rmsprop": program(optimizer="RMSprop", centered=True),
     "noisy": program(NOISY),
-    "schedule": program(NOISY, learning_rate={"class_name": "InverseTimeDecay", "config": {
-        "initial_learning_rate": 0.01, "decay_steps": 1, "decay_rate": 0.1}}),
+    "schedule": program(
+        NOISY,
+        learning_rate={
+            "class_name": "InverseTimeDecay",
+            "config": {"initial_learning_rate": 0.01, "decay_steps": 1, "decay_rate": 0.1},
+        },
+    ),
     "accumulating": program(gradient_accumulation_steps=3, clipnorm=0.5),
 }
 
@@ -39,8 +55,9 @@ def test_state_goes_through_bytes_unchanged(trainer: Peer, name: str) -> None:
 
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_hopping_to_another_process_changes_no_bit(trainer: Peer, second_trainer: Peer, name: str,
-                                                   shuffle: bool) -> None:
+def test_hopping_to_another_process_changes_no_bit(
+    trainer: Peer, second_trainer: Peer, name: str, shuffle: bool
+) -> None:
     chosen = OPTIMIZERS[name]
     trainer.train(chosen, NEW, epoch=0, shuffle=shuffle)
     loss, stayed = trainer.train(chosen, KEPT, epoch=1, shuffle=shuffle)
@@ -57,8 +74,10 @@ def test_configs_that_share_a_program_do_not_touch_each_other(trainer: Peer) -> 
     for key, chosen in enumerate((slow, fast)):
         _, state = trainer.train(chosen, {"source": "new", "seed": key}, mst_key=key, epoch=0)
         _, alone[key] = trainer.train(chosen, state, mst_key=key, epoch=1, batch_size=5)
-    interleaved = {key: trainer.train(chosen, {"source": "new", "seed": key}, mst_key=key, epoch=0)[1]
-                   for key, chosen in enumerate((slow, fast))}
+    interleaved = {
+        key: trainer.train(chosen, {"source": "new", "seed": key}, mst_key=key, epoch=0)[1]
+        for key, chosen in enumerate((slow, fast))
+    }
     for key, chosen in enumerate((slow, fast)):
         _, interleaved[key] = trainer.train(chosen, interleaved[key], mst_key=key, epoch=1, batch_size=5)
     for key in alone:
@@ -98,7 +117,7 @@ def test_weights_alone_start_a_fresh_optimizer(trainer: Peer) -> None:
     _, trained = trainer.train(program(NOISY), NEW)
     flat = b"".join(weight.astype("<f4").tobytes() for weight in weights(trained))
     for start in range(0, len(flat), 100):
-        trainer.tell({"do": "state"}, flat[start:start + 100])
+        trainer.tell({"do": "state"}, flat[start : start + 100])
     trainer.begin("predict", program(NOISY), {"source": "weights", "seed": 1}, ())
     warm = trainer.state()
     assert metadata(warm)["step"] == "0"
@@ -106,11 +125,14 @@ def test_weights_alone_start_a_fresh_optimizer(trainer: Peer) -> None:
         assert np.array_equal(expected, found)
 
 
-@pytest.mark.parametrize(("chosen", "words"), [
-    (program(sequential([4], dense(9, "hidden"), dense(3, "out", "softmax"))), "architecture"),
-    (program(optimizer="SGD"), "optimizer"),
-    (program(gradient_accumulation_steps=2), "tensors"),
-])
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        (program(sequential([4], dense(9, "hidden"), dense(3, "out", "softmax"))), "architecture"),
+        (program(optimizer="SGD"), "optimizer"),
+        (program(gradient_accumulation_steps=2), "tensors"),
+    ],
+)
 def test_states_of_other_programs_are_refused(trainer: Peer, chosen: dict[str, object], words: str) -> None:
     state = trainer.initial(program(MLP))
     with pytest.raises(TrainerFailed, match=words) as failed:

@@ -89,8 +89,12 @@ def test_two_classes_on_one_unit_train_on_the_second_class(trainer: Peer) -> Non
     x, _ = examples(60)
     second = (x[:, 0] > 0).astype(np.int16)
     trainer.load("d", [[("x", x), ("y", np.stack([1 - second, second], axis=1))]])
-    binary = program(sequential([4], dense(1, "out", "sigmoid")), loss="binary_crossentropy", learning_rate=0.1,
-                     targets=[{"kind": "onehot", "classes": 2}])
+    binary = program(
+        sequential([4], dense(1, "out", "sigmoid")),
+        loss="binary_crossentropy",
+        learning_rate=0.1,
+        targets=[{"kind": "onehot", "classes": 2}],
+    )
     _, state = trainer.train(binary, NEW, epochs=10)
     kernel = weights(state)[0]
     assert kernel[0, 0] > np.abs(kernel[1:]).max()
@@ -99,8 +103,9 @@ def test_two_classes_on_one_unit_train_on_the_second_class(trainer: Peer) -> Non
 def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
     x, _ = examples(30)
     y = x.sum(axis=1)
-    regression = program(sequential([4], dense(1, "out", "linear")), loss="mse", metrics=["mae"],
-                         targets=[{"kind": "float"}])
+    regression = program(
+        sequential([4], dense(1, "out", "linear")), loss="mse", metrics=["mae"], targets=[{"kind": "float"}]
+    )
     states = []
     for target in (y, y[:, np.newaxis]):
         trainer.load("d", [[("x", x), ("y", target)]])
@@ -110,25 +115,42 @@ def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
 
 def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
     def tensor(name: str) -> dict[str, object]:
-        return {"class_name": "__keras_tensor__", "config": {"shape": [None, 4], "dtype": "float32",
-                                                             "keras_history": [name, 0, 0]}}
+        return {
+            "class_name": "__keras_tensor__",
+            "config": {"shape": [None, 4], "dtype": "float32", "keras_history": [name, 0, 0]},
+        }
 
     def node(inner: dict[str, object], *inputs: object) -> dict[str, object]:
         name = inner["config"]["name"]  # type: ignore[index]
         calls = [{"args": [list(inputs) if len(inputs) > 1 else inputs[0]], "kwargs": {}}] if inputs else []
         return {**inner, "name": name, "inbound_nodes": calls}
 
-    two = {"module": "keras.src.models.functional", "class_name": "Functional", "config": {
-        "name": "two", "trainable": True, "layers": [
-            node(layer("InputLayer", "left", batch_shape=[None, 4], dtype="float32")),
-            node(layer("InputLayer", "right", batch_shape=[None, 2], dtype="float32")),
-            node(layer("Concatenate", "both"), tensor("left"), tensor("right")),
-            node(dense(3, "label", "softmax"), tensor("both")), node(dense(1, "amount", "linear"), tensor("both"))],
-        "input_layers": [["left", 0, 0], ["right", 0, 0]], "output_layers": [["label", 0, 0], ["amount", 0, 0]]}}
+    two = {
+        "module": "keras.src.models.functional",
+        "class_name": "Functional",
+        "config": {
+            "name": "two",
+            "trainable": True,
+            "layers": [
+                node(layer("InputLayer", "left", batch_shape=[None, 4], dtype="float32")),
+                node(layer("InputLayer", "right", batch_shape=[None, 2], dtype="float32")),
+                node(layer("Concatenate", "both"), tensor("left"), tensor("right")),
+                node(dense(3, "label", "softmax"), tensor("both")),
+                node(dense(1, "amount", "linear"), tensor("both")),
+            ],
+            "input_layers": [["left", 0, 0], ["right", 0, 0]],
+            "output_layers": [["label", 0, 0], ["amount", 0, 0]],
+        },
+    }
     x, y = examples(40)
     trainer.load("d", [[("x", x), ("x", x[:, :2]), ("y", y), ("y", x[:, 3])]])
-    chosen = program(two, loss={"amount": "mse", "label": "categorical_crossentropy"}, loss_weights=[1.0, 0.5],
-                     metrics=[["accuracy"], ["mae"]], targets=[{"kind": "onehot", "classes": 3}, {"kind": "float"}])
+    chosen = program(
+        two,
+        loss={"amount": "mse", "label": "categorical_crossentropy"},
+        loss_weights=[1.0, 0.5],
+        metrics=[["accuracy"], ["mae"]],
+        targets=[{"kind": "onehot", "classes": 3}, {"kind": "float"}],
+    )
     first, state = trainer.train(chosen, NEW)
     last, state = trainer.train(chosen, state, epochs=30)
     assert last["loss"] < first["loss"]
@@ -136,18 +158,36 @@ def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
     assert len(sums) == 3
 
 
-@pytest.mark.parametrize(("chosen", "arrays", "words"), [
-    (program(), [("x", np.zeros((5, 7), "f4")), ("y", np.eye(5, 3, dtype="i2"))], r"input 1 .*\[4\].*\[7\]"),
-    (program(), [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 2, dtype="i2"))], r"\[3\].*\[2\]"),
-    (program(targets=[{"kind": "onehot", "classes": 4}]),
-     [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 4, dtype="i2"))], r"\[3\].*\[4\]"),
-    (program(targets=[{"kind": "float"}], loss="mse"),
-     [("x", np.zeros((5, 4), "f4")), ("y", np.zeros((5, 2), "f4"))], r"\[3\].*\[2\]"),
-    (program(), [("x", np.zeros((5, 4), "f4"))], "dependent columns"),
-    (program(), [("x", np.zeros((5, 4), "f4"))] * 2 + [("y", np.eye(5, 3, dtype="i2"))], "independent columns"),
-])
-def test_shapes_that_do_not_fit_fail_the_config_only(trainer: Peer, chosen: dict[str, object],
-                                                     arrays: list[tuple[str, np.ndarray]], words: str) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "arrays", "words"),
+    [
+        (
+            program(),
+            [("x", np.zeros((5, 7), "f4")), ("y", np.eye(5, 3, dtype="i2"))],
+            r"input 1 .*\[4\].*\[7\]",
+        ),
+        (program(), [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 2, dtype="i2"))], r"\[3\].*\[2\]"),
+        (
+            program(targets=[{"kind": "onehot", "classes": 4}]),
+            [("x", np.zeros((5, 4), "f4")), ("y", np.eye(5, 4, dtype="i2"))],
+            r"\[3\].*\[4\]",
+        ),
+        (
+            program(targets=[{"kind": "float"}], loss="mse"),
+            [("x", np.zeros((5, 4), "f4")), ("y", np.zeros((5, 2), "f4"))],
+            r"\[3\].*\[2\]",
+        ),
+        (program(), [("x", np.zeros((5, 4), "f4"))], "dependent columns"),
+        (
+            program(),
+            [("x", np.zeros((5, 4), "f4"))] * 2 + [("y", np.eye(5, 3, dtype="i2"))],
+            "independent columns",
+        ),
+    ],
+)
+def test_shapes_that_do_not_fit_fail_the_config_only(
+    trainer: Peer, chosen: dict[str, object], arrays: list[tuple[str, np.ndarray]], words: str
+) -> None:
     trainer.load("d", [arrays])
     with pytest.raises(TrainerFailed, match=words) as failed:
         trainer.train(chosen, NEW)
@@ -159,7 +199,9 @@ def test_shapes_that_do_not_fit_fail_the_config_only(trainer: Peer, chosen: dict
 @pytest.mark.parametrize("streamed", [False, True])
 def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, streamed: bool) -> None:
     parts = buffers(50, 50)
-    exploding = program(sequential([4], dense(3, "out", "linear")), optimizer="SGD", loss="mse", learning_rate=1e9)
+    exploding = program(
+        sequential([4], dense(3, "out", "linear")), optimizer="SGD", loss="mse", learning_rate=1e9
+    )
     trainer.load("d", parts, cache_bytes=0 if streamed else 1 << 30)
     trainer.begin("train", exploding, NEW, fit=fit(), order=place())
     for position, arrays in enumerate(parts if streamed else ()):
@@ -174,8 +216,12 @@ def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, s
 
 def test_running_out_of_memory_fails_the_config_only(trainer: Peer) -> None:
     """256 GB for one activation: refused by the allocator, not touched."""
-    huge = sequential([4], layer("RepeatVector", "more", n=2 * 10**9), layer("GlobalMaxPooling1D", "pool"),
-                      dense(3, "out", "softmax"))
+    huge = sequential(
+        [4],
+        layer("RepeatVector", "more", n=2 * 10**9),
+        layer("GlobalMaxPooling1D", "pool"),
+        dense(3, "out", "softmax"),
+    )
     trainer.load("d", buffers(10))
     with pytest.raises(TrainerFailed, match="ran out of memory: OOM when allocating") as failed:
         trainer.train(program(huge), NEW)

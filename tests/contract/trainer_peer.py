@@ -1,4 +1,4 @@
-"""The backend's end of a trainer's socket, written from the protocol's text and not from the trainer's code."""
+"""The backend's end of a trainer's socket, written from the protocol and not from the trainer's code."""
 
 from __future__ import annotations
 
@@ -39,19 +39,32 @@ class Peer:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
-        self.process = subprocess.Popen(command(theirs.fileno(), framework, idle, parent or os.getpid()),
-                                        pass_fds=[theirs.fileno()], cwd=self.directory, stderr=subprocess.PIPE,
-                                        env=environment(self.directory))
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
+        self.process = subprocess.Popen(
+            command(theirs.fileno(), framework, idle, parent or os.getpid()),
+            pass_fds=[theirs.fileno()],
+            cwd=self.directory,
+            stderr=self.stderr,
+            env=environment(self.directory),
+        )
         theirs.close()
 
     def __enter__(self) -> Peer:
         self.hello = self.reply()[0]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> tuple[int, str]:
+        """Close the socket; the exit status and what was written to stderr."""
         self.socket.close()
-        self.process.communicate(timeout=SECONDS)
+        status = self.process.wait(SECONDS)
+        with self.stderr:
+            self.stderr.seek(0)
+            return status, self.stderr.read().decode()
 
     def tell(self, header: dict[str, Any], payload: bytes = b"") -> None:
         """Send a request that has no reply."""
@@ -84,39 +97,68 @@ class Peer:
         """Whether nothing has arrived."""
         return not select.select([self.socket], [], [], 0)[0]
 
-    def send_buffer(self, dataset: str, buffer_id: int, arrays: Sequence[tuple[str, np.ndarray]],
-                    **more: object) -> None:
+    def send_buffer(
+        self, dataset: str, buffer_id: int, arrays: Sequence[tuple[str, np.ndarray]], **more: object
+    ) -> None:
         """Stream one buffer."""
         entries = [{"role": role, "dtype": array.dtype.name, "shape": array.shape} for role, array in arrays]
-        self.tell({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": entries, **more},
-                  b"".join(array.tobytes() for _, array in arrays))
+        self.tell(
+            {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": entries, **more},
+            b"".join(array.tobytes() for _, array in arrays),
+        )
 
-    def load(self, dataset: str, buffers: Iterable[Sequence[tuple[str, np.ndarray]]],
-             cache_bytes: int = 1 << 30) -> Any:
+    def load(
+        self, dataset: str, buffers: Iterable[Sequence[tuple[str, np.ndarray]]], cache_bytes: int = 1 << 30
+    ) -> Any:
         """Hand over a whole dataset."""
         self.tell({"do": "open", "dataset": dataset, "cache_bytes": cache_bytes})
         for position, arrays in enumerate(buffers):
             self.send_buffer(dataset, position, arrays)
         return self.ask({"do": "close", "dataset": dataset})
 
-    def begin(self, job: str, program: dict[str, Any], state: dict[str, Any] | bytes,
-              datasets: Sequence[str] = ("d",), **more: object) -> Any:
+    def begin(
+        self,
+        job: str,
+        program: dict[str, Any],
+        state: dict[str, Any] | bytes,
+        datasets: Sequence[str] = ("d",),
+        **more: object,
+    ) -> Any:
         """Open a job; a state in bytes is sent as chunks."""
         if isinstance(state, bytes):
             for start in range(0, len(state), 1000):
-                self.tell({"do": "state"}, state[start:start + 1000])
+                self.tell({"do": "state"}, state[start : start + 1000])
             state = {"source": "chunks"}
-        return self.ask({"do": "begin", "job": job, "program": program, "state": state, "result_key": "result",
-                         "datasets": list(datasets), **more})
+        return self.ask(
+            {
+                "do": "begin",
+                "job": job,
+                "program": program,
+                "state": state,
+                "result_key": "result",
+                "datasets": list(datasets),
+                **more,
+            }
+        )
 
-    def train(self, program: dict[str, Any], state: dict[str, Any] | bytes, *, epoch: int = 0, mst_key: int = 1,
-              batch_size: int = 8, epochs: int = 1, shuffle: bool = True) -> tuple[Any, bytes]:
+    def train(
+        self,
+        program: dict[str, Any],
+        state: dict[str, Any] | bytes,
+        *,
+        epoch: int = 0,
+        mst_key: int = 1,
+        batch_size: int = 8,
+        epochs: int = 1,
+        shuffle: bool = True,
+    ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
         self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key))
         return self.ask({"do": "finish"}), self.state()
 
-    def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes,
-                 datasets: Sequence[str] = ("d",)) -> Any:
+    def evaluate(
+        self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)
+    ) -> Any:
         """Sums by dataset."""
         self.begin("evaluate", program, state, datasets)
         return self.ask({"do": "finish"})["datasets"]
@@ -136,22 +178,43 @@ class Peer:
         while len(parts) < count:
             part = self.socket.recv(count - len(parts))
             if not part:
-                raise EOFError(self.process.stderr.read().decode() if self.process.stderr else "")
+                raise EOFError(self.close()[1])
             parts += part
         return bytes(parts)
 
 
 def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
     """A trainer's command line."""
-    return [sys.executable, "-I", "-c", PROGRAM, "--fd", str(fd), "--parent", str(parent),
-            "--framework", framework, "--threads", "2", "--idle-seconds", str(idle)]
+    return [
+        sys.executable,
+        "-I",
+        "-c",
+        PROGRAM,
+        "--fd",
+        str(fd),
+        "--parent",
+        str(parent),
+        "--framework",
+        framework,
+        "--threads",
+        "2",
+        "--idle-seconds",
+        str(idle),
+    ]
 
 
 def environment(directory: Path) -> dict[str, str]:
     """The bare environment that a backend gives its trainer."""
-    return {"PATH": os.environ["PATH"], "HOME": str(directory), "TMPDIR": str(directory),
-            "KERAS_HOME": str(directory), "LANG": "C.UTF-8", "KERAS_BACKEND": "tensorflow",
-            "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(directory),
+        "TMPDIR": str(directory),
+        "KERAS_HOME": str(directory),
+        "LANG": "C.UTF-8",
+        "KERAS_BACKEND": "tensorflow",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
 
 
 def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True) -> dict[str, Any]:

@@ -13,15 +13,23 @@ Json = dict[str, Any]
 
 def layer(class_name: str, name: str, **config: object) -> Json:
     """One layer as Keras 3 writes it, leaving out what has its default value."""
-    return {"module": "keras.layers", "class_name": class_name, "config": {"name": name, **config},
-            "registered_name": None}
+    return {
+        "module": "keras.layers",
+        "class_name": class_name,
+        "config": {"name": name, **config},
+        "registered_name": None,
+    }
 
 
 def sequential(shape: list[int], *layers: Json) -> Json:
     """A Sequential model on inputs of this shape."""
     first = layer("InputLayer", "input", batch_shape=[None, *shape], dtype="float32")
-    return {"module": "keras", "class_name": "Sequential", "registered_name": "Sequential",
-            "config": {"name": "model", "layers": [first, *layers]}}
+    return {
+        "module": "keras",
+        "class_name": "Sequential",
+        "registered_name": "Sequential",
+        "config": {"name": "model", "layers": [first, *layers]},
+    }
 
 
 def dense(units: int, name: str, activation: str = "relu", **config: object) -> Json:
@@ -31,22 +39,49 @@ def dense(units: int, name: str, activation: str = "relu", **config: object) -> 
 
 MLP = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
 REGULARISED = sequential(
-    [4], dense(8, "hidden", kernel_regularizer={"module": "keras.regularizers", "class_name": "L2",
-                                                "config": {"l2": 0.05}, "registered_name": None}),
-    dense(3, "out", "softmax"))
-NOISY = sequential([4], dense(8, "hidden"), layer("BatchNormalization", "norm"),
-                   layer("Dropout", "drop", rate=0.3), dense(3, "out", "softmax"))
+    [4],
+    dense(
+        8,
+        "hidden",
+        kernel_regularizer={
+            "module": "keras.regularizers",
+            "class_name": "L2",
+            "config": {"l2": 0.05},
+            "registered_name": None,
+        },
+    ),
+    dense(3, "out", "softmax"),
+)
+NOISY = sequential(
+    [4],
+    dense(8, "hidden"),
+    layer("BatchNormalization", "norm"),
+    layer("Dropout", "drop", rate=0.3),
+    dense(3, "out", "softmax"),
+)
 
 
-def program(architecture: Json = MLP, optimizer: str = "Adam", loss: Any = "categorical_crossentropy",
-            metrics: Any = ("accuracy",), targets: list[Json] | None = None, loss_weights: Any = None,
-            **config: object) -> Json:
+def program(
+    architecture: Json = MLP,
+    optimizer: str = "Adam",
+    loss: Any = "categorical_crossentropy",
+    metrics: Any = ("accuracy",),
+    targets: list[Json] | None = None,
+    loss_weights: Any = None,
+    **config: object,
+) -> Json:
     """A program as it stands in a request."""
-    return {"architecture": architecture,
-            "compile": {"optimizer": {"class_name": optimizer, "config": {"learning_rate": 0.01, **config}},
-                        "loss": loss, "metrics": metrics if metrics is None else list(metrics),
-                        "loss_weights": loss_weights, "weighted_metrics": None},
-            "targets": targets or [{"kind": "onehot", "classes": 3}]}
+    return {
+        "architecture": architecture,
+        "compile": {
+            "optimizer": {"class_name": optimizer, "config": {"learning_rate": 0.01, **config}},
+            "loss": loss,
+            "metrics": metrics if metrics is None else list(metrics),
+            "loss_weights": loss_weights,
+            "weighted_metrics": None,
+        },
+        "targets": targets or [{"kind": "onehot", "classes": 3}],
+    }
 
 
 def examples(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from psycopg2.extensions import connection as Connection
+from servers import Database
 
 
 def check(url: str) -> tuple[int, dict[str, str]]:
@@ -25,13 +25,13 @@ def execute(connection: Connection, statement: str) -> None:
         cursor.execute(statement)
 
 
-def test_a_whole_server(database: Any) -> None:
+def test_a_whole_server(database: Database) -> None:
     status, states = check(database.url)
     assert status == 0
     assert states == dict.fromkeys(("server", "extension", "PL/Python", "trainer", "worker sessions"), "OK")
 
 
-def test_a_superuser_is_told_more(database: Any) -> None:
+def test_a_superuser_is_told_more(database: Database) -> None:
     status, states = check(database.superuser_url)
     assert status == 0
     assert states["out of memory"] in ("OK", "WARN")
@@ -41,7 +41,7 @@ def test_no_server() -> None:
     assert check("postgresql:///x?host=/nowhere") == (1, {"server": "FAIL"})
 
 
-def test_no_extension(database: Any, superuser: Connection) -> None:
+def test_no_extension(database: Database, superuser: Connection) -> None:
     execute(superuser, "DROP EXTENSION cerebro_db CASCADE")
     assert check(database.url) == (1, {"server": "OK", "extension": "FAIL"})
 
@@ -55,14 +55,16 @@ def test_no_extension(database: Any, superuser: Connection) -> None:
         ("worker_conninfo", "no conninfo", "worker sessions"),
     ],
 )
-def test_a_wrong_setting(database: Any, superuser: Connection, setting: str, value: str, step: str) -> None:
+def test_a_wrong_setting(
+    database: Database, superuser: Connection, setting: str, value: str, step: str
+) -> None:
     execute(superuser, f"UPDATE cerebro.setting SET value = '{value}' WHERE name = '{setting}'")
     status, states = check(database.url)
     assert status == 1
     assert [name for name, state in states.items() if state == "FAIL"] == [step]
 
 
-def test_how_to_let_workers_in(database: Any, superuser: Connection) -> None:
+def test_how_to_let_workers_in(database: Database, superuser: Connection) -> None:
     """The lines to add name the role and the database."""
     execute(superuser, "UPDATE cerebro.setting SET value = 'host=/nowhere' WHERE name = 'worker_conninfo'")
     command = [sys.executable, "-I", "-m", "cerebro_db", "check", database.url]

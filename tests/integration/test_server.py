@@ -201,6 +201,8 @@ def test_odd_folders(folder: Path, name: str) -> None:
     worker = ask(as_superuser(url), "SELECT value FROM cerebro.setting WHERE name = 'worker_conninfo'")
     assert ask(f"{worker} dbname=cerebro user=cerebro", "SELECT 1") == 1
     ask(as_superuser(url), "DO LANGUAGE plpython3u 'import cerebro_plpy'")
+    assert run("stop", data).returncode == 0
+    assert not Path(str(make_url(url).query["host"])).exists(), "nothing stays outside the folder"
 
 
 def test_a_folder_that_a_shell_would_misread_is_refused(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib.util
 import json
 import re
@@ -13,6 +14,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from cerebro_plpy.request import FitArguments
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
@@ -164,7 +167,11 @@ def test_sql_calls_functions_that_exist() -> None:
         module = tree(PACKAGES["cerebro_plpy"] / f"{call[1]}.py")
         defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
-        assert len(defined[call[2]].args.args) == len(call[3].split(", ")), name
+        taken = [argument.arg for argument in defined[call[2]].args.args]
+        if defined[call[2]].args.vararg:
+            taken += [field.name for field in dataclasses.fields(FitArguments)]
+            assert call[3].split(", ")[2:] == taken[2:], name
+        assert len(taken) == len(call[3].split(", ")), name
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from cerebro_db import digits
+from cerebro_db import demo, digits, errors
 from cerebro_db.arguments import architecture_json, flat_weights, grid_text
 
 LITERALS = st.recursive(
@@ -52,6 +53,13 @@ def test_the_demo_holds_out_a_sixth_of_the_images_with_every_digit() -> None:
     assert set(held_out) == set(range(digits.CLASSES))
     assert {len(pixels) for _, pixels, _ in rows} == {digits.PIXELS}
     assert max(max(pixels) for _, pixels, _ in rows) == digits.GREY_LEVELS
+
+
+def test_the_demo_looks_for_its_folder_before_it_works(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.ObjectNotReady) as caught:
+        demo.main("postgresql://127.0.0.1:1/nowhere", demo.Plan(folder=tmp_path / "file" / "pictures"))
+    assert "pictures" in caught.value.message
 
 
 @pytest.mark.parametrize("module", ["arguments", "boards", "driver", "errors", "pictures"])

@@ -6,23 +6,30 @@ import struct
 
 import numpy as np
 import pytest
-from cerebro_trainer import arrays, packing
-from cerebro_trainer.errors import RequestError
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cerebro_trainer import arrays, packing
+from cerebro_trainer.errors import RequestError
+
 FORMATS = {700: ">f", 701: ">d", 21: ">h", 23: ">i"}
 
 
-def array_send(values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), flag: int | None = None,
-               lower: int = 1) -> bytes:
+def array_send(
+    values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), flag: int | None = None, lower: int = 1
+) -> bytes:
     """One array value; `nulls` are flat positions of NULL elements."""
     flag = int(bool(nulls)) if flag is None else flag
-    head = struct.pack(">iiI", values.ndim, flag, oid) + b"".join(struct.pack(">ii", n, lower) for n in values.shape)
-    elements = [struct.pack(">i", -1) if position in nulls else
-                struct.pack(">i", struct.calcsize(FORMATS[oid])) + struct.pack(FORMATS[oid], value)
-                for position, value in enumerate(values.ravel().tolist())]
+    head = struct.pack(">iiI", values.ndim, flag, oid) + b"".join(
+        struct.pack(">ii", n, lower) for n in values.shape
+    )
+    elements = [
+        struct.pack(">i", -1)
+        if position in nulls
+        else struct.pack(">i", struct.calcsize(FORMATS[oid])) + struct.pack(FORMATS[oid], value)
+        for position, value in enumerate(values.ravel().tolist())
+    ]
     return head + b"".join(elements)
 
 
@@ -52,7 +59,9 @@ def test_small_integers_come_back(values: np.ndarray) -> None:
     np.testing.assert_array_equal(found, values)
 
 
-@given(st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))))
+@given(
+    st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1)))
+)
 def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     classes, indices = case
     found = arrays.one_hot(column(np.array(indices).reshape(-1, 1), 23), len(indices), classes)
@@ -63,7 +72,9 @@ def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
 
 @given(st.floats(1e-3, 1e6), hnp.arrays(np.float32, (3, 2), elements=st.floats(-1e6, 1e6, width=32)))
 def test_division_is_in_float32(divisor: float, values: np.ndarray) -> None:
-    np.testing.assert_array_equal(arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor))
+    np.testing.assert_array_equal(
+        arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor)
+    )
 
 
 @given(st.data())
@@ -72,8 +83,11 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
     row = data.draw(st.integers(0, rows - 1))
     later = data.draw(st.sets(st.integers(row, rows - 1)))
     nulls = tuple(data.draw(st.sets(st.integers(0, width - 1), min_size=1)))
-    sent = payload(b"".join(array_send(np.zeros(width), 700, nulls if r == row or r in later else ())
-                            for r in range(rows)))
+    sent = payload(
+        b"".join(
+            array_send(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows)
+        )
+    )
     with pytest.raises(RequestError, match=rf"row {row + 1} has a NULL element") as refused:
         arrays.floats(sent, rows)
     assert refused.value.sqlstate == "22004"
@@ -83,7 +97,9 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
 def test_first_row_of_another_shape_is_named(data: st.DataObject) -> None:
     rows = data.draw(st.integers(2, 6))
     row = data.draw(st.integers(1, rows - 1))
-    first, other = data.draw(st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True))
+    first, other = data.draw(
+        st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True)
+    )
     sent = payload(b"".join(array_send(np.zeros(other if r == row else first), 700) for r in range(rows)))
     with pytest.raises(RequestError, match=rf"row {row + 1} has shape .* row 1 has shape") as refused:
         arrays.floats(sent, rows)
@@ -101,15 +117,18 @@ def test_lower_bounds_do_not_matter() -> None:
     assert arrays.floats(sent, 2).tolist() == [[1, 1], [1, 1]]
 
 
-@pytest.mark.parametrize(("sent", "rows", "sqlstate"), [
-    (array_send(np.ones(2), 701), 1, "42804"),
-    (array_send(np.ones(2, int), 23), 1, "42804"),
-    (struct.pack(">iiI", 0, 0, 700), 1, "22023"),
-    (array_send(np.ones(2), 700), 2, "22004"),
-    (array_send(np.ones(2), 700) * 3, 2, "22023"),
-    (array_send(np.ones(2), 700)[:-1], 1, "22004"),
-    (b"", 1, "22004"),
-])
+@pytest.mark.parametrize(
+    ("sent", "rows", "sqlstate"),
+    [
+        (array_send(np.ones(2), 701), 1, "42804"),
+        (array_send(np.ones(2, int), 23), 1, "42804"),
+        (struct.pack(">iiI", 0, 0, 700), 1, "22023"),
+        (array_send(np.ones(2), 700), 2, "22004"),
+        (array_send(np.ones(2), 700) * 3, 2, "22023"),
+        (array_send(np.ones(2), 700)[:-1], 1, "22004"),
+        (b"", 1, "22004"),
+    ],
+)
 def test_what_is_no_such_column_is_refused(sent: bytes, rows: int, sqlstate: str) -> None:
     with pytest.raises(RequestError) as refused:
         arrays.floats(payload(sent), rows)
@@ -130,7 +149,11 @@ def test_literals_keep_every_digit(values: list[float]) -> None:
 
 def test_several_columns_are_cut_by_their_lengths() -> None:
     floats, small = column(np.ones((2, 3)), 700), column(np.full((2, 1), 7), 21)
-    header = {"rows": 2, "lengths": [len(floats), len(small)], "arrays": [{"kind": "float32"}, {"kind": "int16"}]}
+    header = {
+        "rows": 2,
+        "lengths": [len(floats), len(small)],
+        "arrays": [{"kind": "float32"}, {"kind": "int16"}],
+    }
     first, second = packing.pack(header, np.concatenate([floats, small]))
     assert first.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert second.tolist() == [[7], [7]]

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cerebro_trainer.buffers import Buffer, Dataset, from_frame
-from cerebro_trainer.specs import ProgramSpec
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cerebro_trainer.buffers import Buffer, Dataset, from_frame
+from cerebro_trainer.specs import ProgramSpec
 
 
 def buffer(nbytes: int) -> Buffer:
@@ -24,14 +25,23 @@ def test_kept_whole_or_not_at_all(sizes: list[int], limit: int) -> None:
     dataset.closed = True
     assert dataset.complete == (sum(sizes) <= limit)
     assert len(dataset.buffers) == (len(sizes) if dataset.complete else 0)
-    assert dataset.summary() == {"buffers": len(sizes), "rows": len(sizes), "bytes": sum(sizes),
-                                 "cached": dataset.complete}
+    assert dataset.summary() == {
+        "buffers": len(sizes),
+        "rows": len(sizes),
+        "bytes": sum(sizes),
+        "cached": dataset.complete,
+    }
 
 
 def test_arrays_are_views_of_the_payload() -> None:
     payload = np.arange(32, dtype=np.uint8)
-    header = {"buffer_id": 7, "arrays": [{"role": "y", "dtype": "int16", "shape": [2, 4]},
-                                         {"role": "x", "dtype": "float32", "shape": [2, 2]}]}
+    header = {
+        "buffer_id": 7,
+        "arrays": [
+            {"role": "y", "dtype": "int16", "shape": [2, 4]},
+            {"role": "x", "dtype": "float32", "shape": [2, 2]},
+        ],
+    }
     found = from_frame(header, payload)
     assert (found.buffer_id, found.rows, found.nbytes) == (7, 2, 32)
     assert found.inputs[0].shape == (2, 2) and found.targets[0].shape == (2, 4)
@@ -39,8 +49,12 @@ def test_arrays_are_views_of_the_payload() -> None:
 
 
 def spec(optimizer: dict[str, Any], **changes: Any) -> ProgramSpec:
-    program = {"architecture": {"a": 1, "b": 2}, "compile": {"optimizer": optimizer, "loss": "mse"},
-               "targets": [{"kind": "float"}], **changes}
+    program = {
+        "architecture": {"a": 1, "b": 2},
+        "compile": {"optimizer": optimizer, "loss": "mse"},
+        "targets": [{"kind": "float"}],
+        **changes,
+    }
     return ProgramSpec.from_header({"program": program})
 
 
@@ -53,15 +67,18 @@ def test_learning_rates_share_a_program() -> None:
     assert (spec(ADAM).learning_rate, spec(slower).learning_rate) == (0.1, 1.0)
 
 
-@pytest.mark.parametrize("other", [
-    spec({"class_name": "SGD", "config": {"learning_rate": 0.1, "beta_1": 0.9}}),
-    spec({"class_name": "Adam", "config": {"learning_rate": 0.1, "beta_1": 0.8}}),
-    spec({"class_name": "Adam", "config": {"beta_1": 0.9}}),
-    spec({"class_name": "Adam", "config": {"learning_rate": {"class_name": "X"}, "beta_1": 0.9}}),
-    spec(ADAM, architecture={"a": 1}),
-    spec(ADAM, targets=[{"kind": "onehot", "classes": 3}]),
-    spec(ADAM, compile={"optimizer": ADAM, "loss": "mae"}),
-])
+@pytest.mark.parametrize(
+    "other",
+    [
+        spec({"class_name": "SGD", "config": {"learning_rate": 0.1, "beta_1": 0.9}}),
+        spec({"class_name": "Adam", "config": {"learning_rate": 0.1, "beta_1": 0.8}}),
+        spec({"class_name": "Adam", "config": {"beta_1": 0.9}}),
+        spec({"class_name": "Adam", "config": {"learning_rate": {"class_name": "X"}, "beta_1": 0.9}}),
+        spec(ADAM, architecture={"a": 1}),
+        spec(ADAM, targets=[{"kind": "onehot", "classes": 3}]),
+        spec(ADAM, compile={"optimizer": ADAM, "loss": "mae"}),
+    ],
+)
 def test_what_changes_the_graph_does_not(other: ProgramSpec) -> None:
     assert other.key != spec(ADAM).key
 

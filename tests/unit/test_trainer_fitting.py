@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.fitting import Output, matches
 from hypothesis import given
 from hypothesis.extra import numpy as hnp
+
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.fitting import Output, matches
 
 
 @given(hnp.array_shapes(min_dims=0), hnp.array_shapes(min_dims=0))
@@ -17,32 +18,38 @@ def test_shapes_match_themselves_and_no_others(shape: tuple[int, ...], other: tu
     assert matches(other, shape) == (other == shape)
 
 
-@pytest.mark.parametrize(("output", "target", "fitted"), [
-    (Output((3,), 3, False), (5, 3), (5, 3)),
-    (Output((3,), 3, True), (5, 3), (5, 3)),
-    (Output((1,), 2, False), (5, 2), (5, 1)),
-    (Output((2,), 2, False), (5, 2), (5, 2)),
-    (Output((1,), 0, False), (5,), (5, 1)),
-    (Output((1,), 0, False), (5, 1), (5, 1)),
-    (Output((3,), 0, True), (5,), (5, 1)),
-    (Output((3,), 0, True), (5, 1), (5, 1)),
-    (Output((None, 2), 0, False), (5, 7, 2), (5, 7, 2)),
-    (Output((4, 3), 0, True), (5, 4), (5, 4, 1)),
-])
+@pytest.mark.parametrize(
+    ("output", "target", "fitted"),
+    [
+        (Output((3,), 3, False), (5, 3), (5, 3)),
+        (Output((3,), 3, True), (5, 3), (5, 3)),
+        (Output((1,), 2, False), (5, 2), (5, 1)),
+        (Output((2,), 2, False), (5, 2), (5, 2)),
+        (Output((1,), 0, False), (5,), (5, 1)),
+        (Output((1,), 0, False), (5, 1), (5, 1)),
+        (Output((3,), 0, True), (5,), (5, 1)),
+        (Output((3,), 0, True), (5, 1), (5, 1)),
+        (Output((None, 2), 0, False), (5, 7, 2), (5, 7, 2)),
+        (Output((4, 3), 0, True), (5, 4), (5, 4, 1)),
+    ],
+)
 def test_targets_that_fit(output: Output, target: tuple[int, ...], fitted: tuple[int, ...]) -> None:
     assert output.fit(np.zeros(target), 0).shape == fitted
     assert matches(fitted[1:], output.target_shape)
 
 
-@pytest.mark.parametrize(("output", "target"), [
-    (Output((3,), 4, False), (5, 4)),
-    (Output((3,), 3, False), (5, 4)),
-    (Output((1,), 3, False), (5, 3)),
-    (Output((3,), 0, False), (5,)),
-    (Output((3,), 0, False), (5, 1)),
-    (Output((3,), 0, True), (5, 3)),
-    (Output((2,), 0, False), (5, 3)),
-])
+@pytest.mark.parametrize(
+    ("output", "target"),
+    [
+        (Output((3,), 4, False), (5, 4)),
+        (Output((3,), 3, False), (5, 4)),
+        (Output((1,), 3, False), (5, 3)),
+        (Output((3,), 0, False), (5,)),
+        (Output((3,), 0, False), (5, 1)),
+        (Output((3,), 0, True), (5, 3)),
+        (Output((2,), 0, False), (5, 3)),
+    ],
+)
 def test_targets_that_do_not(output: Output, target: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError) as refused:
         output.fit(np.zeros(target), 0)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.predictions import Want, ranks, tabulate
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.predictions import Want, ranks, tabulate
+
 ALL = Want(kind="prob")
-tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(2, 5)),
-                    elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+tables = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 8), st.integers(2, 5)),
+    elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+)
 
 
 @given(tables)
@@ -42,8 +46,13 @@ def test_threshold_is_exclusive(values: np.ndarray) -> None:
 
 def test_several_outputs_stand_side_by_side() -> None:
     found = tabulate([np.array([[0.2, 0.8]]), np.array([[7.0]])], [2, 0], ALL)
-    assert found.as_header() == {"row": "{1,1,1}", "output": "{0,0,1}", "class": "{1,0,0}",
-                                 "value": "{0.8,0.2,7.0}", "rank": "{1,2,1}"}
+    assert found.as_header() == {
+        "row": "{1,1,1}",
+        "output": "{0,0,1}",
+        "class": "{1,0,0}",
+        "value": "{0.8,0.2,7.0}",
+        "rank": "{1,2,1}",
+    }
 
 
 def test_one_unit_for_two_classes_is_the_second() -> None:
@@ -51,13 +60,23 @@ def test_one_unit_for_two_classes_is_the_second() -> None:
 
 
 @pytest.mark.parametrize(("outputs", "classes"), [([np.ones((1, 3))], [2]), ([np.ones((1, 3))], [3, 3])])
-def test_outputs_that_do_not_fit_the_classes_are_refused(outputs: list[np.ndarray], classes: list[int]) -> None:
+def test_outputs_that_do_not_fit_the_classes_are_refused(
+    outputs: list[np.ndarray], classes: list[int]
+) -> None:
     with pytest.raises(ConfigError):
         tabulate(outputs, classes, ALL)
 
 
-@pytest.mark.parametrize("want", [{}, {"kind": "most"}, {"kind": "top"}, {"kind": "top", "n": 0},
-                                  {"kind": "threshold", "threshold": "0.5"}])
+@pytest.mark.parametrize(
+    "want",
+    [
+        {},
+        {"kind": "most"},
+        {"kind": "top"},
+        {"kind": "top", "n": 0},
+        {"kind": "threshold", "threshold": "0.5"},
+    ],
+)
 def test_wants_are_checked(want: dict[str, object]) -> None:
     with pytest.raises(RequestError):
         Want.from_header({"want": want})

@@ -8,9 +8,10 @@ import struct
 import threading
 
 import pytest
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 
 headers = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans()))
 
@@ -36,7 +37,7 @@ def test_frames_arrive_in_pieces() -> None:
 
     def drip() -> None:
         for start in range(0, len(data), 777):
-            theirs.sendall(data[start:start + 777])
+            theirs.sendall(data[start : start + 777])
 
     with ours, theirs:
         sender = threading.Thread(target=drip)
@@ -83,10 +84,16 @@ def test_nothing_for_the_idle_time_means_the_peer_is_gone() -> None:
         Connection(ours, idle_seconds=0.01).receive()
 
 
-@pytest.mark.parametrize("data", [
-    frame({}, magic=b"HTTP"), frame([1, 2]), struct.pack("<4sIQ", b"CDB1", 3, 0) + b"{x}",
-    struct.pack("<4sIQ", b"CDB1", 1 << 31, 0), struct.pack("<4sIQ", b"CDB1", 2, 0) + b"\xff\xfe",
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        frame({}, magic=b"HTTP"),
+        frame([1, 2]),
+        struct.pack("<4sIQ", b"CDB1", 3, 0) + b"{x}",
+        struct.pack("<4sIQ", b"CDB1", 1 << 31, 0),
+        struct.pack("<4sIQ", b"CDB1", 2, 0) + b"\xff\xfe",
+    ],
+)
 def test_what_is_no_frame_is_said_to_be_none(data: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -2,7 +2,8 @@
 CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
 
 -- name: add_model
-INSERT INTO {output} VALUES (%s::integer, %s::bytea, %s::json, %s::integer)
+INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__)
+SELECT c.mst_key, %s::bytea, c.architecture, %s::integer FROM cerebro.config c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: info
 CREATE TABLE {output} (
@@ -48,8 +49,19 @@ INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
 -- name: read_state
 SELECT t.chunk FROM {state} t ORDER BY t.part
 
--- name: state_bytes
-SELECT coalesce(sum(pg_catalog.octet_length(t.chunk)), 0)::bigint FROM {state} t
+-- name: run
+SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 
--- name: drop
-DROP TABLE {output}
+-- name: configs
+-- The newest state of each configuration that has one; a failed one counts as having none.
+SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params,
+       CASE WHEN c.status <> 'failed' THEN (
+           SELECT v.state_table FROM cerebro.visit v
+           WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' ORDER BY v.visit_no DESC LIMIT 1) END AS state_table
+FROM cerebro.config c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
+
+-- name: metrics
+SELECT m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
+FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
+WHERE m.run_id = %s::bigint AND m.mst_key = %s::integer ORDER BY m.epoch

@@ -1,17 +1,24 @@
 -- name: reserve
 SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
 
+-- name: recorded
+SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: recorded_visits
+SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads)
+FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' GROUP BY v.mst_key, v.epoch
+
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
--- name: configs
-INSERT INTO cerebro.config (run_id, mst_key, params, state_tables)
-SELECT %s::bigint, c.mst_key, c.params, c.state_tables
-FROM pg_catalog.json_to_recordset(%s::json) AS c (mst_key integer, params jsonb, state_tables text[])
-
--- name: started
-SELECT r.started_at::text FROM cerebro.run_log r WHERE r.run_id = %s::bigint
+-- name: config
+INSERT INTO cerebro.config (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture)
+SELECT c.run_id, c.mst_key,
+       pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params),
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture
+FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json))
+     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture)
 
 -- name: state_table
 CREATE TABLE {state} (part integer NOT NULL, chunk bytea NOT NULL) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
@@ -50,7 +57,7 @@ FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value
 
 -- name: end
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.clock_timestamp()
-WHERE r.run_id = %s::bigint RETURNING r.ended_at::text
+WHERE r.run_id = %s::bigint
 
 -- name: visit_lost
 -- Also where it was committed just before: nobody heard of that, so it is done again.

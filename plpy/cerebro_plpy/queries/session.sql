@@ -33,6 +33,16 @@ SELECT pg_catalog.current_setting(%s) AS value
 -- name: set
 SELECT pg_catalog.set_config(%s, %s, true)
 
+-- name: waits_for_caller
+-- Whether one of these backends waits, directly or through others, for a lock of the caller's own backend.
+WITH RECURSIVE blocked (pid, by) AS (
+    SELECT w.pid, b.pid FROM pg_catalog.unnest(%s::integer[]) w (pid), pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) b (pid)
+    UNION
+    SELECT k.by, b.pid FROM blocked k, pg_catalog.unnest(pg_catalog.pg_blocking_pids(k.by)) b (pid)
+)
+SELECT k.pid, a.query FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
+WHERE k.by = pg_catalog.pg_backend_pid() LIMIT 1
+
 -- name: still_there
 SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = ANY (%s::integer[]))
 

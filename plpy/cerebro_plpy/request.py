@@ -1,0 +1,167 @@
+"""From the arguments of a fit call to a request that can be trained: everything is read and checked first."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cerebro_plpy import report, resources
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.compatibility import check_configs, check_validation
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.model_table import existing
+from cerebro_plpy.packed import along, read_packed
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.replay import Orders, check_recorded, read_recorded
+from cerebro_plpy.selection import architecture_table, read_configs
+from cerebro_plpy.workplace import Workplace, check_positive
+
+MODULE = "madlib_keras_fit_multiple"
+SCHEDULES = ("longest", "rotation", "replay")
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """The arguments of a fit call as they came, None for NULL."""
+
+    source_table: str | None
+    model_output_table: str | None
+    model_selection_table: str | None
+    num_iterations: int | None
+    use_gpus: bool | None
+    validation_table: str | None
+    metrics_compute_frequency: int | None
+    warm_start: bool | None
+    name: str | None
+    description: str | None
+    use_caching: bool | None
+    seed: int | None
+    schedule: str | None
+    workers: int | None
+    replay_run: int | None
+
+
+class Again(NamedTuple):
+    """What of an earlier run is repeated; nothing, for a run of its own."""
+
+    seed: int | None
+    orders: Orders
+    threads: int | None
+
+
+FRESH = Again(None, {}, None)
+
+
+def check_arguments(given: FitArguments) -> tuple[int, int, str]:
+    """Number of epochs, metrics frequency and schedule, checked."""
+    if given.num_iterations is None:
+        raise NullNotAllowed(f"{MODULE} error: num_iterations is NULL; expected a positive whole number.")
+    if given.num_iterations < 1:
+        raise InvalidParameter(
+            f"{MODULE}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
+        )
+    frequency = given.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= given.num_iterations:
+        raise InvalidParameter(
+            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {given.num_iterations}).",
+            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
+        )  # fmt: skip
+    schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
+    if schedule not in SCHEDULES:
+        raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
+    check_positive(MODULE, "workers", given.workers)
+    if given.replay_run is not None and schedule != "replay":
+        raise InvalidParameter(
+            f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.", hint="Add schedule => 'replay'."
+        )
+    if given.use_gpus and not resources.gpus():
+        raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to train on the processor.")
+    return given.num_iterations, frequency or given.num_iterations, schedule
+
+
+def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
+    """The tables that the call names, and their summaries, where those exist."""
+    found = {
+        "source": catalog.relation(given.source_table),
+        "selection": catalog.relation(given.model_selection_table, "model selection"),
+    }
+    if given.validation_table is not None:
+        found["validation"] = catalog.relation(given.validation_table, "validation")
+    for name in list(found):
+        summary = catalog.companion(found[name], "_summary")
+        if summary:
+            found[f"{name}_summary"] = summary
+    if "selection_summary" in found:
+        found["architectures"] = catalog.relation(architecture_table(catalog, found["selection"], None), "model architecture")
+    return found
+
+
+def build_request(
+    catalog: Catalog, place: Workplace, given: FitArguments, checked: tuple[int, int, str]
+) -> FitRequest:
+    """Read and check all that the run needs; nothing has been written when this fails."""
+    epochs, frequency, schedule = checked
+    source, validation = read_data(catalog, place, given)
+    selection = catalog.relation(given.model_selection_table, "model selection")
+    table = existing(catalog, architecture_table(catalog, selection, place.reader))
+    configs = read_configs(catalog, place.reader, selection)
+    architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
+    check_configs(catalog, configs, architectures, source, table)
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in c.compile.notices}):
+        catalog.db.notice(text)
+    again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
+    seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
+    evaluated = metrics_iterations(epochs, frequency)
+    spec = {
+        **vars(given), "model_arch_table": table.given, "object_table": None, "seed": seed, "schedule": schedule,
+        "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency, "evaluate_epochs": evaluated,
+        "segments": source.segments, "source": source.described(), **report.ranking(configs, validation is not None),
+    }  # fmt: skip
+    return FitRequest(
+        source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
+        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
+        workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
+        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, threads=again.threads,
+        name=given.name, spec=spec,
+    )  # fmt: skip
+
+
+def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:
+    """The packed training table, and the validation table spread over the same segments."""
+    source = read_packed(catalog, place.reader, given.source_table)
+    if given.validation_table is None:
+        return source, None
+    validation = read_packed(catalog, place.reader, given.validation_table, "validation")
+    check_validation(catalog, source, validation)
+    return source, along(source, validation)
+
+
+def recorded_order(
+    place: Workplace, given: FitArguments, epochs: int, source: PackedTable, mst_keys: list[int]
+) -> Again:
+    """What a replay takes over from the run that it repeats."""
+    recorded = read_recorded(place.control, MODULE, given.replay_run)
+    if given.seed is not None and given.seed != recorded.seed:
+        raise InvalidParameter(
+            f"{MODULE} error: seed is {given.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
+            hint="Leave seed out: a replay takes that of the run it repeats.",
+        )
+    orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
+    return Again(recorded.seed, orders, recorded.threads)
+
+
+def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
+    """Every frequency-th epoch, and always the last.
+
+    >>> metrics_iterations(7, 2)
+    (2, 4, 6, 7)
+    """
+    return tuple(e for e in range(1, epochs + 1) if e % frequency == 0 or e == epochs)
+
+
+def read_architectures(place: Workplace, table: Relation, model_ids: list[int]) -> dict[int, StoredModel]:
+    """The architectures by model id."""
+    rows = place.reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
+    return {row[0]: StoredModel(*row) for row in rows}

@@ -1,0 +1,67 @@
+"""A replay repeats a run to the bit, whatever decides its speed and whatever is measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from models import NOISY
+from workbench import Workbench, compile_text
+
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+FITS = ("batch_size=8,shuffle=True", "batch_size=8,shuffle=False")
+
+
+@pytest.fixture(scope="module")
+def original(bench: Workbench) -> Iterator[int]:
+    """A run in the order that measured times gave, over Dropout and BatchNormalization."""
+    bench.pack("spread", 4)
+    bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], FITS, bench.model(NOISY))
+    yield bench.fit("spread", "original", "noisy", 2)
+
+
+def weights(bench: Workbench, table: str) -> dict[int, bytes]:
+    """The weights of a model table by mst_key."""
+    return {key: bytes(value) for key, value in bench.rows(f"SELECT mst_key, model_weights FROM {table}")}
+
+
+def order(bench: Workbench, run: int) -> list[tuple[int, int, int]]:
+    """Where each configuration was, visit by visit."""
+    return bench.rows("SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_replay_gives_the_same_bits(bench: Workbench, original: int, workers: int) -> None:
+    table = f"again_{workers}"
+    run = bench.fit(
+        "spread", table, "noisy", 2, schedule="replay", replay_run=original, workers=workers,
+        validation_table="spread", metrics_compute_frequency=1,
+    )  # fmt: skip
+    assert order(bench, run) == order(bench, original)
+    assert weights(bench, table) == weights(bench, "original")
+
+
+def test_fewer_iterations_repeat_the_beginning(bench: Workbench, original: int) -> None:
+    run = bench.fit("spread", "begun", "noisy", 1, schedule="replay", replay_run=original)
+    assert order(bench, run) == [visit for visit in order(bench, original) if visit[1] <= 4]
+
+
+def refusal(bench: Workbench, code: str, iterations: int = 2, source: str = "spread", **named: object) -> None:
+    with pytest.raises(psycopg2.Error) as caught:
+        bench.fit(source, "refused", "noisy", iterations, **named)
+    assert caught.value.pgcode == code, caught.value
+    assert caught.value.diag.message_hint
+
+
+def test_what_cannot_be_repeated_is_refused(bench: Workbench, original: int) -> None:
+    before = bench.newest_run()
+    bench.pack("other", 2)
+    refusal(bench, "22004", schedule="replay")
+    refusal(bench, "42704", schedule="replay", replay_run=original + 1000)
+    refusal(bench, "22023", schedule="longest", replay_run=original)
+    refusal(bench, "22023", iterations=3, schedule="replay", replay_run=original)
+    refusal(bench, "22023", source="other", schedule="replay", replay_run=original)
+    refusal(bench, "22023", schedule="replay", replay_run=original, seed=12345)
+    assert bench.newest_run() == before
+    assert not bench.exists("refused")

@@ -1,0 +1,58 @@
+"""Programs are kept for those who come again, the least recently used go first."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cerebro_trainer import programs
+from cerebro_trainer.programs import Programs
+
+
+class Maker:
+    """Makes stand-ins for programs, and remembers for whom."""
+
+    def __init__(self, nbytes: int = 0) -> None:
+        self.made: list[str] = []
+        self._nbytes = nbytes
+
+    def __call__(self, spec: Any) -> Any:
+        self.made.append(spec.key)
+        return SimpleNamespace(layout=SimpleNamespace(nbytes=self._nbytes))
+
+
+def spec(key: object) -> Any:
+    return SimpleNamespace(key=str(key))
+
+
+def test_equal_keys_share_a_program() -> None:
+    maker = Maker()
+    kept = Programs(maker)
+    assert kept.get(spec("a")) is kept.get(spec("a"))
+    assert maker.made == ["a"]
+
+
+def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "KEPT_PROGRAMS", 2)
+    maker = Maker()
+    kept = Programs(maker)
+    for key in "abacab":
+        kept.get(spec(key))
+    assert maker.made == ["a", "b", "c", "b"]
+
+
+def test_large_programs_make_room_earlier() -> None:
+    maker = Maker(nbytes=programs.KEPT_BYTES // 2 + 1)
+    kept = Programs(maker)
+    for key in "abca":
+        kept.get(spec(key))
+    assert maker.made == ["a", "b", "c", "a"]
+
+
+def test_small_programs_all_stay() -> None:
+    maker = Maker(nbytes=1)
+    kept = Programs(maker)
+    for key in list(range(programs.KEPT_PROGRAMS)) * 2:
+        kept.get(spec(key))
+    assert len(maker.made) == programs.KEPT_PROGRAMS
