@@ -25,11 +25,21 @@ class Output:
     """One output of the model with its dependent column.
 
     `shape` is the output's; `classes` is 0 for floats; `indices` says that the loss wants class indices.
+    ConfigError where an output cannot have so many classes.
     """
 
     shape: Shape
     classes: int
     indices: bool
+
+    def __post_init__(self) -> None:
+        if self.classes and not self.binary and not matches((self.classes,), self.shape):
+            raise ConfigError(
+                f"the model's output has shape {show(self.shape)}, but its one-hot target has "
+                f"{self.classes} classes",
+                sqlstate="42804",
+                hint="The last layer needs one unit per class.",
+            )
 
     @property
     def binary(self) -> bool:
@@ -44,21 +54,13 @@ class Output:
     def fit(self, target: Array, position: int) -> Array:
         """The target array in that shape; ConfigError where it cannot be."""
         shape = target.shape[1:]
-        if self.classes:
-            if shape != (self.classes,) or not (self.binary or matches(shape, self.shape)):
-                raise ConfigError(
-                    f"output {position + 1} of the model has shape {show(self.shape)}, but its "
-                    f"one-hot target has shape {show(shape)} ({self.classes} classes)",
-                    sqlstate="42804",
-                    hint="The last layer needs one unit per class.",
-                )
+        expected = (self.classes,) if self.classes else self.target_shape
+        if matches(shape, expected):
             return target[:, 1:2] if self.binary else target
-        if matches(shape, self.target_shape):
-            return target
-        if matches((*shape, 1), self.target_shape):
+        if matches((*shape, 1), expected) and not self.classes:
             return target[..., np.newaxis]
         raise ConfigError(
-            f"output {position + 1} of the model needs a target of shape {show(self.target_shape)}, "
+            f"output {position + 1} of the model needs a target of shape {show(expected)}, "
             f"received {show(shape)}",
             sqlstate="42804",
         )

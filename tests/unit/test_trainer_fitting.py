@@ -41,9 +41,7 @@ def test_targets_that_fit(output: Output, target: tuple[int, ...], fitted: tuple
 @pytest.mark.parametrize(
     ("output", "target"),
     [
-        (Output((3,), 4, False), (5, 4)),
         (Output((3,), 3, False), (5, 4)),
-        (Output((1,), 3, False), (5, 3)),
         (Output((3,), 0, False), (5,)),
         (Output((3,), 0, False), (5, 1)),
         (Output((3,), 0, True), (5, 3)),
@@ -59,3 +57,9 @@ def test_targets_that_do_not(output: Output, target: tuple[int, ...]) -> None:
 def test_two_classes_on_one_unit_take_the_second_column() -> None:
     target = np.eye(2, dtype=np.int16)
     assert Output((1,), 2, False).fit(target, 0).tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize(("shape", "classes"), [((3,), 4), ((1,), 3), ((4, 3), 3)])
+def test_outputs_that_cannot_have_so_many_classes(shape: tuple[int, ...], classes: int) -> None:
+    with pytest.raises(ConfigError, match=f"{classes} classes"):
+        Output(shape, classes, False)
