@@ -12,7 +12,7 @@ from cerebro_plpy import outputs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.orchestrator import Orchestrator
+from cerebro_plpy.orchestrator import Orchestrator, Surroundings
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest
@@ -50,8 +50,8 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
         log.begin(request, db.value(sql("session.pid")))
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        orchestrator = start(place, request, log)
-        orchestrator.run(place.check, partial(announce, db, request), place.reopen)
+        orchestrator = start(db, place, request, log)
+        orchestrator.run()
     except BaseException as error:
         stop(place, log, error)
         raise
@@ -69,7 +69,7 @@ def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
         log.stop("cancelled" if cancelled else "failed", str(error))
 
 
-def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
+def start(db: Database, place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
     """The orchestrator with its workers."""
     workers = place.workers(request.workers)
     trainers = len(workers)
@@ -81,7 +81,8 @@ def start(place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
     ]
     tables = 2 if request.validation else 1
     cache = settings.cache_bytes(place.settings, trainers * len(request.source.segments) * tables // trainers)
-    return Orchestrator(PostgresPlatform(started, cache), request, workers, log)
+    around = Surroundings(place.check, partial(announce, db, request), partial(announce_failure, db), place.reopen)
+    return Orchestrator(PostgresPlatform(started, cache), request, workers, log, around)
 
 
 def announce(
@@ -89,3 +90,8 @@ def announce(
 ) -> None:
     """Tell the caller about an epoch."""
     db.info(report.epoch_lines(epoch, seconds, evaluations, losses, request))
+
+
+def announce_failure(db: Database, mst_key: int, reason: str) -> None:
+    """Tell the caller about a configuration that cannot go on."""
+    db.info(f"mst_key={mst_key} failed: {reason}")

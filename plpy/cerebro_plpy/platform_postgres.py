@@ -124,9 +124,8 @@ class PostgresPlatform:
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
         if not worker.started:
-            worker.failed_starts += 1
             yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started, worker.failed_starts = True, 0
+            worker.started = True
         for dataset in datasets:
             if dataset.key not in worker.datasets:
                 share = self._cache_bytes

@@ -179,11 +179,12 @@ def _blocks(
     want, block = how
     worker, platform = _worker(place, gpu, 1)
     classes = 0 if model.float_target else len(_labels(model))
+    width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
     text = sql(
         "score.declare", id=quote_identifier(columns[0]["name"]), input=_as_array(columns[1]), table=table.quoted, block=str(block),
     )  # fmt: skip
-    job = {"job": "predict", "program": model.program(model.targets(classes)), "result_key": model.state().key, "datasets": []}
+    job = {"job": "predict", "program": model.program(model.targets(width)), "result_key": model.state().key, "datasets": []}
     drive(worker.session, platform.predict(worker, model.state(), job, Statement(text, (json.dumps(spec),))))
     while rows := worker.session.run(sql("score.fetch")):
         yield rows[0][0], job_result([rows[0][1:]])

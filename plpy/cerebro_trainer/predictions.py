@@ -109,11 +109,12 @@ def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 def _probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.float64]:
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
-    if values.shape[1] != classes:
+    if values.shape[1] < classes:
         raise ConfigError(
             f"the model's output has {values.shape[1]} units, but there are {classes} class values"
         )
-    return values
+    # More units than values: targets were padded with classes that no row has.
+    return values[:, :classes]
 
 
 def _wanted(

@@ -1,12 +1,13 @@
 -- name: identity
--- Who calls, and which server this is; the start time tells a restored copy from the original.
+-- Who calls, and which server this is; the start time, as a number that no time zone changes, tells a restored copy
+-- from the original.
 SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
-       (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text AS server
+       (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text AS server
 
 -- name: server
-SELECT (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || pg_catalog.pg_postmaster_start_time()::text,
+SELECT (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text,
        session_user::text
 
 -- name: set_role
