@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,20 +169,16 @@ class WorkerSession:
 
         self._check = check
         if self._busy:
-            try:
+            with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
-            except CerebroError:
-                pass  # it was cut off by the cancel; what follows is a statement of its own
 
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""
         if self._connection.closed:
             return
         if self._busy:
-            try:
+            with suppress(psycopg2.Error):  # the session ended by itself; that was the aim
                 self._connection.cancel()
-            except psycopg2.Error:
-                pass  # the session ended by itself; that was the aim
         self._connection.close()
 
 

@@ -57,12 +57,14 @@ def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
 
 def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     board = bench.rows(
-        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", diverged
+        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank",
+        diverged,
     )
     assert board[-1] == (2, "failed", None, False)
     assert [row[1] for row in board] == ["completed", "completed", "failed"]
     best = bench.row(
-        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s", diverged
+        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s",
+        diverged,
     )
     assert best == (1, board[0][0], 12, 12)
 
@@ -146,7 +148,8 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
         (lost,) = eventually(
             lambda: watcher.rows(
-                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit WHERE status = 'running' LIMIT 1"
+                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit"
+                " WHERE status = 'running' LIMIT 1"
             )
         )
         run_id = fitting.result()

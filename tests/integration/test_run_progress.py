@@ -226,7 +226,8 @@ def test_a_superuser_that_became_a_user_trains_as_that_user(bench: Workbench, wa
     session.rows("SET ROLE cerebro")
     run_id = session.fit("watched_packed", "became", "ranked_configs", 1, workers=1)
     workers = session.rows(
-        "SELECT DISTINCT usename FROM pg_stat_activity WHERE pid IN (SELECT worker_pid FROM cerebro.visit WHERE run_id = %s)",
+        "SELECT DISTINCT usename FROM pg_stat_activity"
+        " WHERE pid IN (SELECT worker_pid FROM cerebro.visit WHERE run_id = %s)",
         run_id,
     )
     session.close()
@@ -237,8 +238,9 @@ def test_a_superuser_that_became_a_user_trains_as_that_user(bench: Workbench, wa
 
 def test_two_sessions_train_on_the_same_table_at_once(bench: Workbench, watched: Watched) -> None:
     other = bench.another()
-    with other.fitting("watched_packed", "beside", "watched_configs", 1, workers=1, seed=1, schedule="rotation") as beside:
-        bench.fit("watched_packed", "mine", "watched_configs", 1, workers=1, seed=1, schedule="rotation")
+    alike = {"workers": 1, "seed": 1, "schedule": "rotation"}
+    with other.fitting("watched_packed", "beside", "watched_configs", 1, **alike) as beside:
+        bench.fit("watched_packed", "mine", "watched_configs", 1, **alike)
         beside.result()
     other.close()
     mine, theirs = (bench.value(f"SELECT run_id FROM {name}_summary") for name in ("mine", "beside"))
