@@ -27,7 +27,8 @@ def trained(
     """Train one config on a target of the points; its row of the info table and what the summary says."""
     bench.pack(f"{name}_packed", 2, target=target, kind=kind, **more)
     bench.configure(f"{name}_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(model))
-    bench.fit(f"{name}_packed", name, f"{name}_configs", 4, workers=2, metrics_compute_frequency=1, seed=2)
+    bench.fit(f"{name}_packed", name, f"{name}_configs", 4, workers=2, metrics_compute_frequency=1, seed=2,
+              schedule="rotation")  # fmt: skip
     info = bench.value(f"SELECT to_jsonb(i) FROM {name}_info i")
     return {**info, **bench.value(f"SELECT to_jsonb(s) FROM {name}_summary s")}
 
@@ -107,7 +108,7 @@ def test_losses_on_indices_and_on_one_hot_targets_agree(bench: Workbench) -> Non
         trained(bench, name, CLASSES, compile_text(ADAM, loss), "label")["training_loss"]
         for name, loss in (("same_one", "categorical_crossentropy"), ("same_two", "sparse_categorical_crossentropy"))
     ]
-    assert losses[0] == pytest.approx(losses[1], rel=0.05), "only the initial weights are equal, not the bits"
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3), "the same training, with other rounding"
 
 
 def test_dropout_and_batch_normalisation(bench: Workbench) -> None:
