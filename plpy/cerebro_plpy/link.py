@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cerebro_plpy import resources
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ObjectNotReady, OutOfMemory, TrainerFailure, by_sqlstate
+from cerebro_plpy import errors, resources
+from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
@@ -163,7 +163,7 @@ class Link:
             result: Header = header["ok"]
             return result
         error = header.get("error", {})
-        kind = ConfigFailure if error.get("kind") == "config" else by_sqlstate(error.get("sqlstate", ""))
+        kind = ConfigFailure if error.get("kind") == "config" else errors.by_sqlstate(error.get("sqlstate", ""))
         message = error.get("message", f"the trainer answered {header!r}")
         raise kind(message, hint=error.get("hint"), detail=error.get("detail"))
 
@@ -212,13 +212,14 @@ class Link:
             return
         self._memory_checked = now
         used = resources.resident_bytes(self.pid)
-        if used > self.spec.memory_bytes:
-            raise OutOfMemory(
-                f"the trainer used {used >> 20} MB of memory and was ended; its limit is"
-                f" {self.spec.memory_bytes >> 20} MB",
-                hint="Use smaller batches or models, or ask the administrator to raise trainer_memory_mb in"
-                " cerebro.setting.",
-            )
+        if used <= self.spec.memory_bytes:
+            return
+        limit = self.spec.memory_bytes >> 20
+        message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit} MB"
+        raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
+        if not self.hello:  # no model is the reason
+            raise errors.ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
+        raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
@@ -229,7 +230,7 @@ class Link:
         if self.hello or code < 0:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
         # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
-        return ObjectNotReady(
+        return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
             hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
-from cerebro_plpy import jobs
+from cerebro_plpy import jobs, strict_json
 from cerebro_plpy.dispatch import Rows, Statement, Steps
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.names import quote_identifier
@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 def job_result(rows: Rows) -> dict[str, Any]:
     """The JSON that a statement's only row holds; the driver may have parsed it already."""
-    value = rows[0][0]
-    return dict(value) if isinstance(value, dict) else dict(json.loads(value))
+    return dict(strict_json.restored(rows[0][0]))
 
 
 class PostgresPlatform:
@@ -120,7 +119,7 @@ class PostgresPlatform:
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
         yield from self._prepare(worker, ())
-        return job_result((yield Statement(sql("visit.metric_results"), (json.dumps(request),))))
+        return job_result((yield Statement(sql("visit.metric_results"), (strict_json.dumps(request),))))
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""

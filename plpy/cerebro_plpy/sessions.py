@@ -170,8 +170,7 @@ class WorkerSession:
 
         self._check = check
         if self._busy:
-            # What the cancel cut off may end in an error; what follows is a statement of its own.
-            with suppress(CerebroError):
+            with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
 
     def close(self) -> None:
@@ -179,8 +178,7 @@ class WorkerSession:
         if self._connection.closed:
             return
         if self._busy:
-            # The session may have ended by itself, which was the aim.
-            with suppress(psycopg2.Error):
+            with suppress(psycopg2.Error):  # the session ended by itself; that was the aim
                 self._connection.cancel()
         self._connection.close()
 

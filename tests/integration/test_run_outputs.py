@@ -40,11 +40,10 @@ def whole(bench: Workbench) -> str:
     )
     bench.rows("SELECT validation_preprocessor_dl('held_out', 'whole_held_out', 'label', 'x', 'whole_packed', 10)")
     bench.configure("whole_configs", [compile_text(o) for o in OPTIMIZERS], [" epochs=2 ,batch_size=8"])
-    bench.rows("UPDATE whole_configs SET mst_key = CASE WHEN compile_params LIKE '%%SGD%%' THEN 3 ELSE 40 END")
+    bench.rows("UPDATE whole_configs SET mst_key = CASE WHEN compile_params LIKE '%SGD%' THEN 3 ELSE 40 END")
     bench.rows(
         "SELECT madlib_keras_fit_multiple_model('whole_packed', 'whole', 'whole_configs', 7, FALSE,"
-        " 'whole_held_out', 2,"
-        " FALSE, 'a name', 'a description', TRUE)"
+        " 'whole_held_out', 2, FALSE, 'a name', 'a description', TRUE)"
     )
     return "whole"
 

@@ -54,8 +54,8 @@ def weights(state: bytes) -> bytes:
 def packed_rows(bench: Workbench, table: str, segment: int, target: str = "label") -> list[Row]:
     """The buffers of one segment in order: number, input and its shape, target and its shape."""
     return bench.rows(
-        f"SELECT buffer_id, x, x_shape, {target}, {target}_shape FROM {table} WHERE __dist_key__ = %s ORDER BY"
-        " buffer_id",
+        f"SELECT buffer_id, x, x_shape, {target}, {target}_shape FROM {table}"
+        " WHERE __dist_key__ = %s ORDER BY buffer_id",
         segment,
     )
 

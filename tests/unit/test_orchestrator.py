@@ -158,6 +158,7 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     platform = Unreliable(faults)
     crew = [Worker(number, Session(looks)) for number in range(workers)]
     told: list[Told] = []
+    failed: dict[int, str] = {}
 
     def announce(epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]) -> None:
         told.append(Told(epoch, dict(losses), frozenset(e.mst_key for e in found if e.epoch == epoch)))
@@ -165,13 +166,14 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     def reopen(worker: Worker) -> None:
         worker.session = Session(looks)
 
-    around = Surroundings(lambda: None, announce, lambda mst_key, reason: None, reopen)
+    around = Surroundings(lambda: None, announce, failed.__setitem__, reopen)
     orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around)
     trial = Trial(request, platform, orchestrator, told)
     try:
         orchestrator.run()
     except ConfigFailure:
         assert not trial.alive
+    assert failed == orchestrator.failed
     return trial
 
 
