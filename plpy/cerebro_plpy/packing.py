@@ -61,7 +61,7 @@ def find_classes(db: Database, source: Relation, column: Column, category: str) 
     """The classes of a target in the order of their one-hot columns."""
     order = 'd.v COLLATE "C"' if category == "S" else "d.v"
     text = sql("pack.classes", source=source.quoted, column=quote_identifier(column.name), order=order, most=str(MAX_CLASSES + 1))
-    return strip_padding(db.value(text))
+    return strip_padding(db.value(text) or [])
 
 
 def row_elements(db: Database, source: Relation, column: Column) -> int:
