@@ -82,6 +82,12 @@ class UndefinedObject(CerebroError):
     sqlstate = "42704"
 
 
+class DuplicateColumn(CerebroError):
+    """A name would stand for two columns of an output table."""
+
+    sqlstate = "42701"
+
+
 class DuplicateTable(CerebroError):
     """An output table exists already."""
 
@@ -134,6 +140,12 @@ class ConnectionFailure(CerebroError):
     """A worker session could not be opened or was lost."""
 
     sqlstate = "08006"
+
+
+class ServerGone(CerebroError):
+    """The server ended while a call was under way."""
+
+    sqlstate = "57P01"
 
 
 class OutOfMemory(CerebroError):

@@ -112,7 +112,7 @@ class Catalog:
             ) from error
 
     def _check_schema(self, given: str, schema: str | None) -> str:
-        rows = self.db.rows(sql("read.schema"), schema) if schema else []
+        rows = self.db.rows(sql("read.schema"), schema, schema) if schema else []
         if schema is None or not rows:
             raise InvalidName(
                 f"{self.module} error: Invalid output table name {given}: there is no schema to create it in.",

@@ -6,11 +6,19 @@ cancel is never caught: it passes through as the exception that `plpy` raised.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConfigFailure,
+    OutOfMemory,
+    ServerGone,
+    TrainerFailure,
+    by_sqlstate,
+)
 from cerebro_plpy.queries import around_placeholders, sql
 
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
@@ -48,6 +56,7 @@ class Database:
 
     def __init__(self, plpy: Any) -> None:
         self._plpy = plpy
+        self._postmaster = os.getppid()
         self.caller_path = ""
         self.caller_schema: str | None = None
 
@@ -91,8 +100,13 @@ class Database:
             yield from batch
 
     def check_interrupts(self) -> None:
-        """Let a cancel, a timeout or a termination of this session take effect here."""
+        """Let a cancel, a timeout or a termination of this session take effect here.
+
+        PostgreSQL notices the death of its postmaster only where it waits itself, which it does not here.
+        """
         self._plpy.execute("SELECT 1")
+        if os.getppid() != self._postmaster:
+            raise ServerGone("the database server was ended while this statement ran")
 
     def info(self, message: str) -> None:
         """Tell the user something, whatever client_min_messages says."""

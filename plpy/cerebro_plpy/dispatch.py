@@ -7,7 +7,7 @@ outcome. An error of a statement is raised inside the generator, which may handl
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -46,6 +46,17 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
+def ready(waiting: Iterable[tuple[Session, int]]) -> bool:
+    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within POLL_SECONDS.
+
+    By poll: a backend has so many files open that the numbers of its sockets can be too large for select.
+    """
+    poll = select.poll()
+    for session, wanted in waiting:
+        poll.register(session.fileno(), select.POLLIN if wanted == READ else select.POLLOUT)
+    return bool(poll.poll(POLL_SECONDS * 1000))
+
+
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
     """What the steps of one worker came to: a value, or the error that ended them."""
@@ -82,10 +93,7 @@ class Dispatcher(Generic[T]):
         return ended
 
     def _sleep(self) -> None:
-        def waiting(state: int) -> list[Session]:
-            return [session for worker, (session, _) in self._tasks.items() if self._wanted[worker] == state]
-
-        if not any(select.select(waiting(READ), waiting(WRITE), [], POLL_SECONDS)):
+        if not ready([(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]):
             self._check()
 
     def _move(self, worker: int) -> bool:

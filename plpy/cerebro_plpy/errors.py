@@ -135,6 +135,12 @@ class ConnectionFailure(CerebroError):
     sqlstate = "08006"
 
 
+class ServerGone(CerebroError):
+    """The postmaster ended while a call was under way."""
+
+    sqlstate = "57P01"
+
+
 class OutOfMemory(CerebroError):
     """A trainer needed more memory than it may have."""
 

@@ -13,7 +13,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.orchestrator import Orchestrator
+from cerebro_plpy.orchestrator import Orchestrator, Surroundings
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
@@ -53,13 +53,14 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
         log.begin(request, db.value(sql("session.pid")))
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        orchestrator = Orchestrator(platform, request, workers, log)
-        orchestrator.run(place.check, partial(announce, db, request), place.reopen)
+        orchestrator = Orchestrator(platform, request, workers, log, surroundings(db, place, request))
+        orchestrator.run()
     except BaseException as error:
         stop(place, log, error)
         raise
     log.end()
-    log.drop_states(keep=list(orchestrator.states.values()))
+    if not place.local:  # else the caller's transaction holds them still
+        log.drop_states(keep=list(orchestrator.states.values()))
     return run_id
 
 
@@ -94,8 +95,18 @@ def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], Postgres
     return workers, platform
 
 
+def surroundings(db: Database, place: Workplace, request: FitRequest) -> Surroundings:
+    """What the orchestrator needs of this call."""
+    return Surroundings(place.check, partial(announce, db, request), partial(announce_failure, db), place.reopen)
+
+
 def announce(
     db: Database, request: FitRequest, epoch: int, seconds: float, evaluations: Any, losses: Mapping[int, float]
 ) -> None:
     """Tell the caller about an epoch."""
     db.info(report.epoch_lines(epoch, seconds, evaluations, losses, request))
+
+
+def announce_failure(db: Database, mst_key: int, reason: str) -> None:
+    """Tell the caller about a configuration that cannot go on."""
+    db.info(f"mst_key={mst_key} failed: {reason}")

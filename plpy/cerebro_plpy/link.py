@@ -22,7 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cerebro_plpy.errors import ConfigFailure, OutOfMemory, TrainerFailure, by_sqlstate
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConfigFailure,
+    ObjectNotReady,
+    OutOfMemory,
+    TrainerFailure,
+    by_sqlstate,
+)
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
@@ -51,6 +58,7 @@ class Link:
         self.spec = spec
         self._check = check
         self._broken = False
+        self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=PREFIX)
         self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         self._socket, theirs = socket.socketpair()
@@ -207,13 +215,20 @@ class Link:
                 hint="Use smaller batches or models, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
             )
 
-    def _failure(self, message: str) -> TrainerFailure:
+    def _failure(self, message: str) -> CerebroError:
         self._broken = True
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
         tail = self._stderr.read().decode(errors="replace").strip()
         self.close()
         code = self._process.returncode
-        return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
+        if self.hello or code < 0:
+            return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
+        # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
+        return ObjectNotReady(
+            f"the trainer could not start: {self.spec.python} ended with exit status {code}",
+            detail=tail or None,
+            hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+        )
 
 
 def resident_bytes(pid: int) -> int:

@@ -22,7 +22,21 @@ from cerebro_plpy.schedule import ConfigProgress, Visit
 MAX_ATTEMPTS = 3
 # Errors after which the same visit may succeed with a new trainer or session.
 PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
-Announce = Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run needs of the place it runs in.
+
+    `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
+    (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
+    configuration that fails; `reopen` gives a worker a new session after it lost its own.
+    """
+
+    check: Callable[[], None]
+    epoch: Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
+    failed: Callable[[int, str], None]
+    reopen: Callable[[Worker], None]
 
 
 @dataclass
@@ -61,8 +75,10 @@ Task = Union[Visit, Results]
 class Orchestrator:
     """Trains the configurations of one request."""
 
-    def __init__(self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog) -> None:
-        self._platform, self._request, self._log = platform, request, log
+    def __init__(
+        self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, around: Surroundings
+    ) -> None:
+        self._platform, self._request, self._log, self._around = platform, request, log, around
         self._workers = {worker.number: worker for worker in workers}
         segments = request.source.segments
         self._plan = schedule.Plan(
@@ -86,15 +102,11 @@ class Orchestrator:
         """The table that holds the newest state of each configuration that has one and did not fail."""
         return {key: s.table for key, s in self._standing.items() if s.table and key not in self.failed}
 
-    def run(self, check: Callable[[], None], announce: Announce, reopen: Callable[[Worker], None]) -> None:
-        """Train until every configuration is done or has failed.
-
-        `check` is called often and may raise; `announce` hears of each epoch that all have completed;
-        `reopen` gives a worker a new session after it lost its own.
-        """
-        dispatcher: Dispatcher[Any] = Dispatcher(check)
+    def run(self) -> None:
+        """Train until every configuration is done or has failed."""
+        dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
         while not schedule.run_finished(self._progress) or dispatcher.busy():
-            check()
+            self._around.check()
             self._start_visits(dispatcher)
             for outcome in dispatcher.wait():
                 task = self._tasks.pop(outcome.worker)
@@ -102,8 +114,8 @@ class Orchestrator:
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
                 else:
-                    self._fail(dispatcher, worker, task, outcome.error, reopen)
-            self._announce(announce)
+                    self._fail(dispatcher, worker, task, outcome.error)
+            self._announce()
         if not self._progress:
             reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
@@ -195,16 +207,11 @@ class Orchestrator:
         self.evaluations += made
         self._log.metrics(made, standing.config.compile.metrics)
 
-    def _fail(
-        self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError,
-        reopen: Callable[[Worker], None],
-    ) -> None:  # fmt: skip
+    def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
-            if worker.failed_starts >= MAX_ATTEMPTS:
-                raise error  # no configuration is the reason of that
             worker.forget()
             if isinstance(error, ConnectionFailure):
-                reopen(worker)
+                self._around.reopen(worker)
                 self._log_lost(task, error)
         elif not isinstance(error, ConfigFailure):
             raise error
@@ -233,8 +240,9 @@ class Orchestrator:
         del self._progress[mst_key]
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
+        self._around.failed(mst_key, reason)
 
-    def _announce(self, announce: Announce) -> None:
+    def _announce(self) -> None:
         """Tell about each epoch that every configuration has completed, results included."""
         while self._announced < self._request.epochs and self._progress:
             epoch = self._announced + 1
@@ -246,5 +254,5 @@ class Orchestrator:
                     return
             now = time.monotonic()
             losses = {key: self._standing[key].mean_loss(epoch) for key in self._progress}
-            announce(epoch, now - self._epoch_began, self.evaluations, losses)
+            self._around.epoch(epoch, now - self._epoch_began, self.evaluations, losses)
             self._epoch_began, self._announced = now, epoch

@@ -12,16 +12,13 @@ from cerebro_plpy.records import PackedTable, VisitResult
 @dataclass
 class Worker:
     """A session with its trainer, and what that trainer is known to hold.
-
-    `failed_starts` counts how often in a row its trainer could not be started.
-    """
+"""
 
     number: int
     session: Session
     started: bool = False
     datasets: dict[str, bool] = field(default_factory=dict)
     state: str = ""
-    failed_starts: int = 0
 
     def forget(self) -> None:
         """The trainer is gone: nothing it held can be relied on."""

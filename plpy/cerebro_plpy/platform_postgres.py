@@ -39,9 +39,8 @@ class PostgresPlatform:
     def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
         """Start the trainer of a worker that has none."""
         if not worker.started:
-            worker.failed_starts += 1
             yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started, worker.failed_starts = True, 0
+            worker.started = True
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Session
@@ -27,16 +28,19 @@ class RunLog:
         """Log the run and its configurations, and make their state tables."""
         segments = list(request.source.segments)
         spec = json.dumps(request.spec)
-        self._control.run(sql("run.begin"), (self.run_id, request.name, spec, pid, request.epochs, segments))
+        run = [self.run_id, request.name, spec, pid, request.epochs, segments]
+        configs = [self._described(c, request.architectures[c.model_id].json) for c in request.configs]
+        text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
+        self._control.run(text, [*run, *chain.from_iterable(configs)])
         for config in request.configs:
-            self._begin_config(config, request.architectures[config.model_id].json)
+            # A transaction for each, because a large grid has more tables than one transaction may lock.
+            tables = jobs.state_tables(self.run_id, config.mst_key)
+            self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
 
-    def _begin_config(self, config: Config, architecture: str) -> None:
-        tables = jobs.state_tables(self.run_id, config.mst_key)
-        row = (self.run_id, config.mst_key, list(tables), config.model_id, config.compile_text, config.fit_text)
-        # A transaction for each configuration, because a large grid has more tables than one can lock.
-        text = "; ".join([sql("run.config"), *(sql("run.state_table", state=name) for name in tables)])
-        self._control.run(text, (*row, architecture))
+    def _described(self, config: Config, architecture: str) -> tuple[object, ...]:
+        tables = list(jobs.state_tables(self.run_id, config.mst_key))
+        key = (self.run_id, config.mst_key, tables)
+        return (*key, config.model_id, config.compile_text, config.fit_text, architecture)
 
     def config_running(self, mst_key: int) -> None:
         """A configuration made its first visit."""
@@ -63,13 +67,11 @@ class RunLog:
         self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
 
     def drop_states(self, keep: Sequence[str]) -> None:
-        """Remove the state tables but those to keep; all stay while someone, such as a backup, reads one."""
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them."""
         spare = [row[0] for row in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))]
-        if not spare:
-            return
-        drop = f"{sql('run.drop_state_tables', tables=', '.join(spare))}; {sql('run.keep_state_tables')}"
         try:
-            self._control.run(drop, (spare, self.run_id))
+            for name in spare:
+                self._control.run(sql("run.drop_state_table", state=name), (name, self.run_id, name))
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise

@@ -6,7 +6,6 @@ one backend can drive many and stay open to a cancel. Each string of statements 
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,10 @@ import psycopg2
 from psycopg2 import extensions
 
 from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import ready
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, by_sqlstate
 from cerebro_plpy.queries import around_placeholders, sql
 
-POLL_SECONDS = 0.1
 CONNECT_SECONDS = 10.0
 # What a session must not inherit from the role, the database or the caller.
 OPTIONS = {
@@ -119,7 +118,7 @@ class WorkerSession:
         self._check = check
 
     def fileno(self) -> int:
-        """For select: readable when an answer may be there."""
+        """For poll: readable when an answer may be there."""
         return int(self._connection.fileno())
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
@@ -154,10 +153,7 @@ class WorkerSession:
 
     def _settle(self, deadline: float | None) -> None:
         while (state := self.wants()) != extensions.POLL_OK:
-            ready = select.select(
-                [self] if state == extensions.POLL_READ else [], [self] if state == extensions.POLL_WRITE else [], [], POLL_SECONDS
-            )
-            if not any(ready):
+            if not ready([(self, state)]):
                 self._check()
             if deadline is not None and time.monotonic() > deadline:
                 raise ConnectionFailure(f"no answer from the server within {CONNECT_SECONDS:.0f} s")

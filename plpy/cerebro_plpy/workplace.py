@@ -82,6 +82,7 @@ class Workplace:
 
     def reopen(self, worker: Worker) -> None:
         """Give a worker a new session, after the server ended the one it had."""
+        self.db.check_interrupts()  # the server may be gone altogether
         worker.session.close()
         self._open = [(role, session) for role, session in self._open if session is not worker.session]
         worker.session = self._take("worker")

@@ -152,7 +152,7 @@ def mixed(bench: Workbench) -> int:
     bench.configure("mixed_configs", several(3), ["batch_size=8"])
     bench.rows(
         "INSERT INTO mixed_configs (model_id, compile_params, fit_params)"
-        " SELECT model_id, compile_params, 'batch_size=1,epochs=300' FROM mixed_configs WHERE mst_key = 1"
+        " SELECT model_id, compile_params, 'batch_size=1,epochs=80' FROM mixed_configs WHERE mst_key = 1"
     )
     return bench.fit("mixed_packed", "mixed_model", "mixed_configs", 2, workers=2)
 

@@ -55,7 +55,7 @@ class Workbench:
         """All rows of a statement; [] where it returns none."""
         with self.connection.cursor() as cursor:
             cursor.execute(query, values or None)
-            return list(cursor.fetchall()) if cursor.description else []
+            return [] if cursor.description is None else list(cursor.fetchall())
 
     def row(self, query: str, *values: object) -> Row:
         """The only row of a statement."""
@@ -105,8 +105,8 @@ class Workbench:
         return self.newest_run()
 
     def newest_run(self) -> int:
-        """The run that began last."""
-        return int(self.value("SELECT max(run_id) FROM cerebro.run"))
+        """The run that began last; 0 where there is none yet."""
+        return int(self.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run"))
 
     @contextmanager
     def fitting(

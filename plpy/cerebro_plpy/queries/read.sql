@@ -10,8 +10,9 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.oid = pg_catalog.to_regclass(%s)
 
 -- name: schema
-SELECT n.oid::bigint AS oid, pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create
-FROM pg_catalog.pg_namespace n WHERE n.nspname = %s
+-- The schema pg_temp is an alias of one that exists from the first temporary table on.
+SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create FROM pg_catalog.pg_namespace n WHERE n.nspname = %s
+UNION ALL SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY') WHERE %s = 'pg_temp'
 
 -- name: may_select
 SELECT pg_catalog.has_table_privilege(%s::oid, 'SELECT') OR pg_catalog.has_any_column_privilege(%s::oid, 'SELECT')

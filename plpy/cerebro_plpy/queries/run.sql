@@ -32,14 +32,11 @@ UPDATE cerebro.config c SET state_tables = c.state_tables || %s::text WHERE c.ru
 SELECT t.name FROM cerebro.config c CROSS JOIN LATERAL pg_catalog.unnest(c.state_tables) AS t (name)
 WHERE c.run_id = %s::bigint AND t.name <> ALL (%s::text[])
 
--- name: drop_state_tables
+-- name: drop_state_table
 SELECT pg_catalog.set_config('lock_timeout', '2s', true);
-DROP TABLE {tables}
-
--- name: keep_state_tables
-UPDATE cerebro.config c
-SET state_tables = ARRAY(SELECT t.name FROM pg_catalog.unnest(c.state_tables) AS t (name) WHERE t.name <> ALL (%s::text[]))
-WHERE c.run_id = %s::bigint
+DROP TABLE {state};
+UPDATE cerebro.config c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
+WHERE c.run_id = %s::bigint AND %s::text = ANY (c.state_tables)
 
 -- name: config_running
 UPDATE cerebro.config c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer

@@ -1,0 +1,310 @@
+"""The laws of `cerebro_plpy.platform.Platform`, with real sessions and real trainers.
+
+The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from models import NOISY
+from processes import eventually, trainers
+from states import same
+from workbench import Row, Workbench, compile_text
+
+from cerebro_plpy import jobs
+from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
+from cerebro_plpy.errors import ConnectionFailure
+from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
+from cerebro_plpy.platform_postgres import PostgresPlatform
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.schedule import Visit
+from cerebro_plpy.sessions import Identity, WorkerSession
+from cerebro_plpy.settings import TrainerRequest
+
+CONFIG = Config(
+    mst_key=1, model_id=1, compile_text="", fit_text="",
+    compile=parse_compile_params(compile_text("Adam(learning_rate=0.01)")), fit=parse_fit_params("batch_size=5"),
+)  # fmt: skip
+BEGINNING, END = "cerebro.job_begin", "cerebro.state_chunks"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database in which the laws are to hold: its platform, and how its worker sessions are opened."""
+
+    bench: Workbench
+    platform: Platform
+    worker: Callable[[], Worker]
+
+
+@pytest.fixture(scope="module", params=["postgresql"])
+def place(bench: Workbench, request: pytest.FixtureRequest) -> Place:
+    bench.pack("packed", 2)
+    platform = PostgresPlatform([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30)
+    server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
+    who = Identity(session_user="cerebro", current_user="cerebro", conninfo=bench.url, server=server)
+    return Place(bench, platform, lambda: Worker(0, WorkerSession(who, "cerebro_db worker", lambda: None)))
+
+
+@pytest.fixture(scope="module")
+def worker(place: Place) -> Iterator[Worker]:
+    made = place.worker()
+    yield made
+    made.session.close()
+
+
+@pytest.fixture(scope="module")
+def another(place: Place) -> Iterator[Worker]:
+    made = place.worker()
+    yield made
+    made.session.close()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of one config, of which nothing has been done yet."""
+
+    place: Place
+    request: FitRequest
+    run_id: int
+
+    def train(self, segment: int, number: int = 1, attempt: int = 1) -> TrainVisit:
+        """The visit of that number, from the state that the one before it left."""
+        first = jobs.initial_state(self.request, CONFIG, self.run_id)
+        visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, segment, "train")
+        state = self.later(number - 1) if number > 1 else first
+        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, (number, attempt), state)
+
+    def later(self, number: int) -> StateSource:
+        """The state that the visit of that number left."""
+        table = jobs.state_tables(self.run_id, CONFIG.mst_key)[number % 2]
+        return jobs.later_state(self.run_id, CONFIG.mst_key, number, table)
+
+    def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
+        """The evaluation of the state after that visit."""
+        visit = Visit(1, CONFIG.mst_key, segment, "evaluate")
+        return jobs.evaluate_visit(self.request, CONFIG, self.run_id, visit, attempt, self.later(number))
+
+    def logged(self) -> list[Row]:
+        """Status, state table and state size of each visit."""
+        return self.place.bench.rows(
+            "SELECT status, state_table, state_bytes FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no, attempt",
+            self.run_id,
+        )
+
+    def stored(self, number: int) -> bytes:
+        """What the table holds that takes the state after visits with that number."""
+        table = jobs.state_tables(self.run_id, CONFIG.mst_key)[number % 2]
+        return b"".join(bytes(c) for (c,) in self.place.bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
+
+
+@pytest.fixture
+def run(place: Place, worker: Worker) -> Run:
+    return begun(place, worker, packed(place.bench, "packed"))
+
+
+def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
+    """A new run over a packed table."""
+    request = FitRequest(
+        source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
+        architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
+        gpus=0, warm_states={}, orders={}, threads=None, name=None, spec={},
+    )  # fmt: skip
+    run_id = worker.session.run(sql("run.reserve"))[0][0]
+    RunLog(worker.session, run_id).begin(request, place.bench.pid())
+    return Run(place, request, run_id)
+
+
+def packed(bench: Workbench, name: str) -> PackedTable:
+    """A table that was packed by label with one input."""
+    oid = bench.value("SELECT %s::regclass::oid::bigint", name)
+    return PackedTable(
+        relation=Relation(name, "public", name, oid, f'public."{name}"'), independent=("x",), dependent=("label",),
+        dependent_types=("text",), class_values=(("high", "low", "middle"),), class_types=("text[]",),
+        num_classes=(3,), normalizing_const=1.0, buffer_size=8, input_shapes=((4,),), target_shapes=((3,),),
+        float_targets=(False,), segments=(0, 1), key="t.__dist_key__", rows=bench.value("SELECT count(*) FROM points"),
+    )  # fmt: skip
+
+
+def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:
+    """Work through steps; the statement that comes next, the first with that mark in it."""
+    rows: Rows | None = None
+    while mark not in (statement := next(steps) if rows is None else steps.send(rows)).sql:
+        rows = worker.session.run(statement.sql, statement.values)
+    return statement
+
+
+def test_the_log_says_running_before_training_starts(place: Place, worker: Worker, run: Run) -> None:
+    steps = place.platform.train(worker, run.train(0))
+    until(worker, steps, BEGINNING)
+    assert run.logged() == [("running", None, None)]
+    steps.close()
+
+
+def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Worker, run: Run) -> None:
+    steps = place.platform.train(worker, run.train(0))
+    last = until(worker, steps, END)
+    assert run.logged() == [("running", None, None)]
+    assert run.stored(1) == b""
+    worker.session.run(last.sql, last.values)
+    with pytest.raises(StopIteration) as stop:
+        steps.send([])
+    assert run.logged() == [("completed", stop.value.value.state_table, len(run.stored(1)))]
+    assert stop.value.value.state_table == run.later(1).sql.split()[3]
+
+
+def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
+    killed = place.worker()
+    steps = place.platform.train(killed, run.train(0))
+    last = until(killed, steps, END)
+    holder = place.bench.another()
+    holder.connection.autocommit = False
+    holder.rows("SELECT FROM cerebro.visit WHERE run_id = %s FOR UPDATE", run.run_id)
+    killed.session.start(last.sql, last.values)
+    eventually(lambda: killed.session.wants() and waits(place.bench, killed))
+    place.bench.rows("SELECT pg_terminate_backend(%s)", session(killed).pid)
+    with pytest.raises(ConnectionFailure):
+        eventually(lambda: killed.session.wants() == 0)
+    holder.close()
+    eventually(lambda: not trainers({session(killed).pid}))
+    assert run.logged() == [("running", None, None)]
+    assert run.stored(1) == b""
+    killed.session.close()
+
+
+def session(worker: Worker) -> WorkerSession:
+    """The session of a worker of PostgreSQL."""
+    assert isinstance(worker.session, WorkerSession)
+    return worker.session
+
+
+def waits(bench: Workbench, worker: Worker) -> bool:
+    """Whether a worker's session waits for a lock."""
+    query = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+    return bench.rows(query, session(worker).pid) == [(True,)]
+
+
+def test_a_visit_starts_from_the_state_that_the_one_before_committed(
+    place: Place, worker: Worker, another: Worker, run: Run
+) -> None:
+    stayed = begun(place, worker, run.request.source)
+    for number in (1, 2, 3):
+        hopper = (worker, another)[number % 2]
+        drive(worker.session, place.platform.train(worker, stayed.train(number % 2, number)))
+        drive(hopper.session, place.platform.train(hopper, run.train(number % 2, number)))
+        assert same(run.stored(number), stayed.stored(number))
+    assert not same(run.stored(2), run.stored(3))
+
+
+def test_the_state_that_is_read_is_the_one_that_was_stored(
+    place: Place, worker: Worker, another: Worker, run: Run
+) -> None:
+    drive(worker.session, place.platform.train(worker, run.train(0)))
+    drive(another.session, place.platform.evaluate(another, run.evaluation(0, 1)))
+    assert same(held(another), run.stored(1))
+
+
+def held(worker: Worker) -> bytes:
+    """The state that a worker's trainer holds."""
+    return b"".join(bytes(chunk) for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000)"))
+
+
+def test_an_evaluation_changes_no_state(place: Place, worker: Worker, run: Run) -> None:
+    drive(worker.session, place.platform.train(worker, run.train(0)))
+    before = (run.logged(), run.stored(0), run.stored(1))
+    for segment in (0, 1):
+        drive(worker.session, place.platform.evaluate(worker, run.evaluation(segment, 1)))
+    assert (run.logged(), run.stored(0), run.stored(1)) == before
+    assert same(held(worker), run.stored(1))
+    drive(worker.session, place.platform.train(worker, run.train(1, 2)))
+    straight = begun(place, worker, run.request.source)
+    drive(worker.session, place.platform.train(worker, straight.train(0)))
+    drive(worker.session, place.platform.train(worker, straight.train(1, 2)))
+    assert same(run.stored(2), straight.stored(2)), "nor what training on from it gives"
+
+
+def test_an_evaluation_gives_the_same_sums_wherever_it_is_done(
+    place: Place, worker: Worker, another: Worker, run: Run
+) -> None:
+    drive(worker.session, place.platform.train(worker, run.train(0)))
+    here = drive(worker.session, place.platform.evaluate(worker, run.evaluation(1, 1)))
+    there = drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1, attempt=2)))
+    assert here == there
+    assert here["training"]["rows"] == rows_of(place.bench, "packed", 1)
+
+
+def rows_of(bench: Workbench, table: str, segment: int) -> int:
+    """Examples on one segment."""
+    return int(bench.value(f"SELECT sum(x_shape[1]) FROM {table} WHERE __dist_key__ = %s", segment))
+
+
+@pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
+def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
+    """The table's physical order must not matter, that of buffer_id must."""
+    platform = PostgresPlatform([TrainerRequest(trainers=2)], cache_bytes)
+    states = []
+    for name, buffer_id, order in (
+        ("in_order", "buffer_id", "buffer_id"),
+        ("scrambled", "buffer_id", "buffer_id * 7 %% 5, x"),
+        ("renumbered", "1000 - buffer_id", "buffer_id"),
+    ):
+        table = f"{name}_{cache_bytes}"
+        place.bench.rows(
+            f"CREATE TABLE {table} AS SELECT __dist_key__, x, label, x_shape, label_shape, {buffer_id} AS buffer_id"
+            f" FROM packed ORDER BY {order.replace('%%', '%')}"
+        )
+        run = begun(place, worker, packed(place.bench, table))
+        visit = run.train(0)
+        visit.job["fit"]["shuffle"] = False
+        result = drive(worker.session, platform.train(worker, visit))
+        assert result.rows == rows_of(place.bench, table, 0)
+        states.append(run.stored(1))
+    assert same(states[0], states[1])
+    assert not same(states[0], states[2])
+
+
+def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
+    fresh = Worker(worker.number, worker.session)
+    steps = place.platform.train(fresh, run.train(1))
+    statement = until(fresh, steps, "cerebro.dataset_close")
+    ((summary,),) = fresh.session.run(statement.sql, statement.values)
+    steps.close()
+    found = summary if isinstance(summary, dict) else json.loads(summary)
+    buffers, size = place.bench.row(
+        "SELECT count(*), sum(octet_length(x) + octet_length(label)) FROM packed WHERE __dist_key__ = 1"
+    )
+    assert (found["buffers"], found["rows"], found["bytes"]) == (buffers, rows_of(place.bench, "packed", 1), size)
+
+
+@pytest.mark.parametrize("done", range(5))
+def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, run: Run, done: int) -> None:
+    fresh = Worker(worker.number, worker.session)
+    steps = place.platform.train(fresh, run.train(0))
+    statement = next(steps)
+    for _ in range(done):
+        statement = steps.send(fresh.session.run(statement.sql, statement.values))
+    steps.close()
+    assert run.logged() in ([], [("running", None, None)])
+    assert (run.stored(0), run.stored(1)) == (b"", b"")
+    again = Worker(worker.number, worker.session)
+    drive(again.session, place.platform.train(again, run.train(0, attempt=2)))
+    assert run.logged()[-1] == ("completed", run.later(1).sql.split()[3], len(run.stored(1)))
+
+
+def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Worker, run: Run) -> None:
+    visit = run.train(0)
+    visit.job["program"]["compile"]["optimizer"]["config"]["learning_rate"] = 1e38
+    with pytest.raises(Exception, match="the training loss became"):
+        drive(worker.session, place.platform.train(worker, visit))
+    assert run.logged() == [("failed", None, None)]
+    assert run.stored(1) == b""
+    drive(worker.session, place.platform.train(worker, run.train(0, attempt=2)))
+    assert run.logged()[-1][0] == "completed", "the trainer goes on with other work"

@@ -1,0 +1,101 @@
+"""Whatever ends first, nothing goes on without it: callers, backends, the postmaster, trainers.
+
+These tests use servers of their own, because they end them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg2
+import pytest
+from processes import command_line, eventually
+from workbench import Workbench, several
+
+CLIENT_ENDS = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.AdminShutdown)
+
+
+def started(data: Path) -> str:
+    """The URL of an embedded server that has been started in this folder."""
+    command = [sys.executable, "-I", "-m", "cerebro_db", "server", "start", "--data", str(data)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd="/").stdout.splitlines()[-1]
+
+
+@pytest.fixture
+def own(folder: Path) -> Iterator[Workbench]:
+    """A session at a server that nobody else uses, with a run that would take hours."""
+    bench = Workbench(started(folder / "data"))
+    bench.data()
+    bench.pack("packed", 2)
+    bench.configure("four", several(4))
+    yield bench
+    bench.close()
+
+
+def descendants(pid: int) -> set[int]:
+    """A process, its children, and theirs."""
+    found = {pid}
+    while True:
+        more = {child for child in processes() if parent(child) in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those that still run; one that is dead and not yet buried does not."""
+    return {pid for pid in pids if command_line(pid) not in ([], [""])}
+
+
+def trainers(pids: set[int]) -> set[int]:
+    return {pid for pid in pids if "cerebro_trainer" in command_line(pid)}
+
+
+@pytest.mark.parametrize("victim", ["postmaster", "caller", "worker"])
+def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None:
+    caller = own.pid()
+    postmaster = parent(caller)
+    with ThreadPoolExecutor(1) as pool:
+        fitted = pool.submit(own.fit, "packed", "endless", "four", 100_000)
+        eventually(lambda: len(trainers(descendants(postmaster))) == 2)
+        running = descendants(postmaster)
+        first = min(trainers(running))
+        os.kill({"postmaster": postmaster, "caller": caller, "worker": parent(first)}[victim], signal.SIGKILL)
+        with pytest.raises(CLIENT_ENDS):
+            fitted.result()
+    eventually(lambda: not trainers(alive(running)))
+    if victim == "postmaster":
+        eventually(lambda: not alive(running))
+
+
+def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(own: Workbench, folder: Path) -> None:
+    postmaster = parent(own.pid())
+    with ThreadPoolExecutor(1) as pool:
+        fitted = pool.submit(own.fit, "packed", "endless", "four", 100_000)
+        eventually(lambda: trainers(descendants(postmaster)))
+        running = descendants(postmaster)
+        os.kill(postmaster, signal.SIGKILL)
+        with pytest.raises(CLIENT_ENDS):
+            fitted.result()
+    eventually(lambda: not alive(running))
+    again = Workbench(started(folder / "data"))
+    assert again.rows("SELECT status FROM cerebro.run") == [("interrupted",)]
+    assert again.fit("packed", "finished", "four", 1) == again.newest_run()
+    again.close()

@@ -1,0 +1,173 @@
+"""What can be trained: targets of every kind, losses and metrics, models with inner state, pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg2
+import pytest
+from models import CLASSES, NOISY, PICTURES, perceptron
+from workbench import Workbench, compile_text
+
+ADAM = "Adam(learning_rate=0.02)"
+PICTURE_ROWS = """
+CREATE TABLE pictures AS
+SELECT id, CASE id %% 3 WHEN 0 THEN 'row' WHEN 1 THEN 'column' ELSE 'empty' END AS label,
+       (SELECT array_agg(line ORDER BY i) FROM (
+            SELECT i, array_agg(ARRAY[CASE WHEN id %% 3 = 0 AND i = id / 3 %% 8 OR id %% 3 = 1 AND j = id / 3 %% 8
+                                           THEN 255.0 ELSE 0.0 END]::real[] ORDER BY j) AS line
+            FROM generate_series(0, 7) i, generate_series(0, 7) j GROUP BY i) lines) AS image
+FROM generate_series(0, 95) id
+"""
+
+
+def trained(
+    bench: Workbench, name: str, model: str, compiled: str, target: str, kind: str | None = None, **more: Any
+) -> dict[str, Any]:
+    """Train one config on a target of the points; its row of the info table and what the summary says."""
+    bench.pack(f"{name}_packed", 2, target=target, kind=kind, **more)
+    bench.configure(f"{name}_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(model))
+    bench.fit(f"{name}_packed", name, f"{name}_configs", 4, workers=2, metrics_compute_frequency=1, seed=2)
+    info = bench.value(f"SELECT to_jsonb(i) FROM {name}_info i")
+    return {**info, **bench.value(f"SELECT to_jsonb(s) FROM {name}_summary s")}
+
+
+def learned(result: dict[str, Any]) -> bool:
+    """Whether the loss fell by a tenth."""
+    losses = result["training_loss"]
+    return bool(losses[-1] < 0.9 * losses[0])
+
+
+@pytest.mark.parametrize(("target", "outputs"), [("amount", 1), ("pair", 2)])
+def test_regression(bench: Workbench, target: str, outputs: int) -> None:
+    compiled = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
+    found = trained(bench, f"of_{target}", perceptron(outputs, "linear"), compiled, target, "float")
+    assert learned(found)
+    assert found["metrics_type"] == ["mean_absolute_error"]
+    assert found["num_classes"] is None and found[f"{target}_class_values"] is None
+    assert found["dependent_vartype"] == {"amount": ["real"], "pair": ["real[]"]}[target]
+
+
+def test_regression_numbers_are_those_of_the_predictions(bench: Workbench) -> None:
+    compiled = compile_text(ADAM, "mean_squared_error", ["mean_absolute_error"])
+    found = trained(bench, "checked", perceptron(1, "linear"), compiled, "amount", "float")
+    bench.rows("SELECT madlib_predict('checked', 'points', 'id', 'x', 'guesses', mst_key => 1)")
+    squares, differences = bench.row(
+        "SELECT avg((prob - amount) ^ 2), avg(abs(prob - amount)) FROM guesses JOIN points USING (id)"
+    )
+    assert found["training_loss_final"] == pytest.approx(squares, rel=1e-4)
+    assert found["training_metrics_final"] == pytest.approx(differences, rel=1e-4)
+
+
+def test_two_classes_on_one_sigmoid_unit(bench: Workbench) -> None:
+    compiled = compile_text(ADAM, "binary_crossentropy", ["accuracy"])
+    found = trained(bench, "binary", perceptron(1, "sigmoid"), compiled, "positive")
+    assert learned(found)
+    assert (found["num_classes"], found["positive_class_values"]) == ([2], [False, True])
+    bench.rows("SELECT madlib_predict('binary', 'points', 'id', 'x', 'binary_guesses', 'response', mst_key => 1)")
+    right = bench.value(
+        "SELECT avg((class_value::boolean = positive)::int)::float FROM binary_guesses JOIN points USING (id)"
+    )
+    assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
+
+
+def test_a_float_target_of_zeros_and_ones_on_one_sigmoid_unit(bench: Workbench) -> None:
+    compiled = compile_text(ADAM, "binary_crossentropy", ["accuracy"])
+    found = trained(bench, "flags", perceptron(1, "sigmoid"), compiled, "flag", "float")
+    assert learned(found)
+    bench.rows("SELECT madlib_predict('flags', 'points', 'id', 'x', 'flag_guesses', mst_key => 1)")
+    right = bench.value("SELECT avg(((prob > 0.5) = (flag = 1))::int)::float FROM flag_guesses JOIN points USING (id)")
+    assert found["training_metrics_final"] == pytest.approx(right, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "metrics"),
+    [
+        ("one_hot", "categorical_crossentropy", ["categorical_accuracy"]),
+        ("indices", "sparse_categorical_crossentropy", ["sparse_categorical_accuracy"]),
+        ("no_metric", "categorical_crossentropy", []),
+        ("many_metrics", "categorical_crossentropy", ["accuracy", "AUC", "mean_squared_error"]),
+    ],
+)
+def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]) -> None:
+    found = trained(bench, name, CLASSES, compile_text(ADAM, loss, metrics), "label")
+    assert learned(found)
+    assert found["loss_type"] == loss
+    assert found["metrics_type"] == (metrics or None)
+    logged = bench.rows(
+        "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
+        found["run_id"],
+    )
+    assert len(logged) == 1 + len(metrics)
+    assert found["training_metrics"] == (dict(logged).get(metrics[0]) if metrics else None)
+
+
+def test_losses_on_indices_and_on_one_hot_targets_agree(bench: Workbench) -> None:
+    losses = [
+        trained(bench, name, CLASSES, compile_text(ADAM, loss), "label")["training_loss"]
+        for name, loss in (("same_one", "categorical_crossentropy"), ("same_two", "sparse_categorical_crossentropy"))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05), "only the initial weights are equal, not the bits"
+
+
+def test_dropout_and_batch_normalisation(bench: Workbench) -> None:
+    found = trained(bench, "noisy", NOISY, compile_text(ADAM), "label")
+    assert learned(found)
+    bench.rows("SELECT madlib_evaluate('noisy', 'noisy_packed', 'noisy_again', mst_key => 1)")
+    loss = bench.value("SELECT loss FROM noisy_again")
+    assert loss == pytest.approx(found["training_loss_final"]), "evaluation is without dropout, by moving averages"
+
+
+def test_pictures(bench: Workbench) -> None:
+    bench.rows(PICTURE_ROWS.replace("%%", "%"))
+    bench.rows(
+        "SELECT training_preprocessor_dl('pictures', 'pictures_packed', 'label', 'image', 10, 255, n_segments => 2,"
+        " seed => 3)"
+    )
+    compiled = compile_text("Adam(learning_rate=0.05)")
+    bench.configure("pictures_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(PICTURES))
+    bench.fit("pictures_packed", "seen", "pictures_configs", 5, workers=2, seed=1)
+    accuracy, size = bench.row("SELECT training_metrics_final, model_size FROM seen_info")
+    assert accuracy > 0.9
+    assert size * 1024 == 4 * (4 * 10 + 36 * 3 + 3)
+
+
+def test_a_validation_set_of_some_classes(bench: Workbench) -> None:
+    bench.pack("some_packed", 3)
+    bench.rows("CREATE TABLE some AS SELECT * FROM points WHERE label = 'high'".replace("TABLE some", "TABLE few"))
+    bench.rows("SELECT validation_preprocessor_dl('few', 'few_packed', 'label', 'x', 'some_packed', 5)")
+    bench.configure("some_configs", [compile_text(ADAM)], ["batch_size=8,epochs=3"])
+    bench.fit("some_packed", "some_model", "some_configs", 4, workers=2, validation_table="few_packed")
+    bench.rows("SELECT madlib_predict('some_model', 'few', 'id', 'x', 'few_guesses', 'response', mst_key => 1)")
+    right = bench.value("SELECT avg((class_value = 'high')::int)::float FROM few_guesses")
+    final = bench.value("SELECT validation_metrics_final FROM some_model_info")
+    assert final == pytest.approx(right, abs=1e-6)
+
+
+def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> None:
+    bench.pack("wide_packed", 4)
+    bench.rows("CREATE TABLE two AS SELECT * FROM points WHERE id <= 2")
+    bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
+    bench.configure("wide_configs", [compile_text(ADAM)])
+    bench.fit("wide_packed", "wide", "wide_configs", 2, workers=2, validation_table="two_packed",
+              metrics_compute_frequency=1)  # fmt: skip
+    losses, metrics = bench.row("SELECT validation_loss, validation_metrics FROM wide_info")
+    bench.rows("SELECT madlib_evaluate('wide', 'two_packed', 'two_again', mst_key => 1)")
+    assert bench.row("SELECT loss, metric FROM two_again") == (pytest.approx(losses[-1]), metrics[-1])
+
+
+def test_a_batch_larger_than_a_buffer(bench: Workbench) -> None:
+    bench.pack("small_packed", 2, buffer=5)
+    bench.configure("small_configs", [compile_text(ADAM)], ["batch_size=1000"])
+    bench.fit("small_packed", "small", "small_configs", 1, workers=2)
+    assert bench.value("SELECT training_loss_final FROM small_info") > 0
+
+
+def test_a_model_that_does_not_fit_is_refused_before_the_run(bench: Workbench) -> None:
+    bench.pack("misfit_packed", 2)
+    bench.configure("misfit_configs", [compile_text()], model=bench.model(perceptron(4, "softmax")))
+    before = bench.newest_run()
+    with pytest.raises(psycopg2.Error, match="ends in 4 units") as caught:
+        bench.fit("misfit_packed", "misfit", "misfit_configs", 1)
+    assert caught.value.pgcode == "42804"
+    assert bench.newest_run() == before
