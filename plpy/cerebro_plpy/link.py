@@ -60,7 +60,7 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            raise TrainerFailure(
+            raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
                 " cerebro_db[tensorflow].",

@@ -68,7 +68,7 @@ def find_classes(db: Database, source: Relation, column: Column, category: str) 
         order=order,
         most=str(MAX_CLASSES + 1),
     )
-    return strip_padding(db.value(text))
+    return strip_padding(db.value(text) or [])
 
 
 def row_elements(db: Database, source: Relation, column: Column) -> int:

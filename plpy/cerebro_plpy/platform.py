@@ -93,6 +93,10 @@ class Platform(Protocol):
        row that says running.
     """
 
+    def start(self, worker: Worker) -> Steps[None]:
+        """Start the trainer of a worker that has none."""
+        ...
+
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
         ...

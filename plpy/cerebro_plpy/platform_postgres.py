@@ -35,6 +35,12 @@ class PostgresPlatform:
         self._trainers = trainers
         self._cache_bytes = cache_bytes
 
+    def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
+        """Start the trainer of a worker that has none."""
+        if not worker.started:
+            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
+            worker.started = True
+
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
         yield from self._prepare(worker, (visit.dataset,))
@@ -123,9 +129,7 @@ class PostgresPlatform:
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
-        if not worker.started:
-            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started = True
+        yield from self.start(worker)
         for dataset in datasets:
             if dataset.key not in worker.datasets:
                 share = self._cache_bytes

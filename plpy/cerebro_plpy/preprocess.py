@@ -191,6 +191,12 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
     classes = model.class_values[index]
     if classes is None:
         return _as_numbers(catalog, source, column, model.float_targets[index])
+    if not column.scalar:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type};"
+            f" expected single values, of which '{model.relation.given}' has the classes."
+        )
     found = set(classes_of(catalog, source, column))
     if not found <= set(classes):
         raise InvalidParameter(
@@ -227,7 +233,9 @@ def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     db = catalog.db
     elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
     buffers, buffer_size = packing.layout(plan, elements)
-    spec = settings.trainer_spec(settings.read(db), settings.TrainerRequest(framework="none"))
+    chosen = settings.read(db)
+    settings.check_trainer(chosen)
+    spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)
     try:
         packing.fill(db, plan, buffers)

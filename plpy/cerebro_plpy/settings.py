@@ -42,7 +42,7 @@ def read(db: Database) -> Settings:
 
 
 def _number(name: str, text: str, least: int) -> int:
-    if not text.strip().isdigit() or int(text) < least:
+    if not text.strip().isdecimal() or int(text) < least:
         raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
     return int(text)
 
