@@ -69,9 +69,7 @@ class Orchestrator:
             {segment: index % len(workers) for index, segment in enumerate(segments)},
             frozenset(request.evaluate_epochs),
         )
-        self._standing = {
-            c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs
-        }
+        self._standing = {c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs}
         self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
         self._tasks: dict[int, Task] = {}
         self._began = self._epoch_began = time.monotonic()

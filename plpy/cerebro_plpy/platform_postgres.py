@@ -35,6 +35,12 @@ class PostgresPlatform:
         self._trainers = trainers
         self._cache_bytes = cache_bytes
 
+    def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
+        """Start the trainer of a worker that has none."""
+        if not worker.started:
+            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
+            worker.started = True
+
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
         yield from self._prepare(worker, (visit.dataset,))
@@ -123,9 +129,7 @@ class PostgresPlatform:
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
-        if not worker.started:
-            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started = True
+        yield from self.start(worker)
         for dataset in datasets:
             if dataset.key not in worker.datasets:
                 share = self._cache_bytes
@@ -144,7 +148,11 @@ class PostgresPlatform:
         self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
     ) -> Steps[dict[str, Any]]:
         source = "kept" if worker.state == state.key and state.source != "new" else state.source
-        spec = {**job, "state": {"source": source, "key": state.key, "seed": state.seed}, "datasets": [d.key for d in datasets]}
+        spec = {
+            **job,
+            "state": {"source": source, "key": state.key, "seed": state.seed},
+            "datasets": [d.key for d in datasets],
+        }
         parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
         for dataset in datasets:
             passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
@@ -176,5 +184,3 @@ def columns(dataset: Dataset) -> dict[str, str]:
         "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
         "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
     }
-
-

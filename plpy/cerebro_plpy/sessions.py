@@ -106,7 +106,8 @@ class WorkerSession:
             self.close()
             raise ConnectionFailure(
                 "a worker session reached another server than the caller's",
-                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past a pooler.",
+                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past"
+                " a pooler.",
             )
         if found[1] != who.session_user:
             self.close()
@@ -213,6 +214,7 @@ def refused(who: Identity, reason: str) -> CerebroError:
     return InsufficientPrivilege(
         f"a worker session could not be opened as {who.session_user!r}: {reason}",
         detail=f"Tried: {who.conninfo}",
-        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and pg_ident.conf"
+        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and"
+        " pg_ident.conf"
         " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
     )

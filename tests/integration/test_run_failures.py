@@ -39,9 +39,7 @@ def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: 
     )
     assert (status, epochs) == ("failed", 0)
     assert "loss" in reason and "nan" in reason
-    visits = bench.rows(
-        "SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged
-    )
+    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged)
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
@@ -172,9 +170,7 @@ def endless(bench: Workbench) -> str:
 
 def begun(watcher: Workbench, run_before: int) -> set[int]:
     """Backends that work for a run younger than another, once it has completed visits; empty until then."""
-    done = watcher.value(
-        "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before
-    )
+    done = watcher.value("SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before)
     return watcher.workers() if done else set()
 
 
@@ -230,9 +226,7 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
     assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
 
 
-def test_the_end_of_the_caller_s_session_ends_all(
-    bench: Workbench, watcher: Workbench, endless: str
-) -> None:
+def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Workbench, endless: str) -> None:
     before = bench.newest_run()
     caller = bench.another()
     idle = watcher.workers()

@@ -78,7 +78,5 @@ def load(link: Link, dataset: str, rows: list[Row]) -> Header:
             {"role": "x", "dtype": "float32", "shape": x_shape},
             {"role": "y", "dtype": kind, "shape": y_shape},
         ]
-        link.send(
-            {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays}, bytes(x), bytes(y)
-        )
+        link.send({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays}, bytes(x), bytes(y))
     return link.ask({"do": "close", "dataset": dataset})
