@@ -113,12 +113,8 @@ class Caller:
         Messages of the server reach `on_notice` when they are sent. Ctrl-C cancels the statement, waits
         for its end and raises KeyboardInterrupt.
         """
-        named = (
-            sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments
-        )
-        statement = sql.SQL("SELECT * FROM {}({})").format(
-            sql.Identifier(*function), sql.SQL(", ").join(named)
-        )
+        named = (sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments)
+        statement = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(*function), sql.SQL(", ").join(named))
         with translated():
             session = self._connected()
             if session.isexecuting():

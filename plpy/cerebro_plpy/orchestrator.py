@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
 from cerebro_plpy import jobs, schedule
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.platform import Platform, StateSource, Worker
+from cerebro_plpy.platform import Platform, Worker
 from cerebro_plpy.policies import Longest, replay, rotation
-from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
+from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
+from cerebro_plpy.standing import Results, Standing
 
 MAX_ATTEMPTS = 3
 # Errors after which the same visit may succeed with a new trainer or session.
@@ -39,36 +40,6 @@ class Surroundings:
     reopen: Callable[[Worker], None]
 
 
-@dataclass
-class Standing:
-    """What is known of one configuration while it trains."""
-
-    config: Config
-    state: StateSource
-    visits: int = 0
-    attempts: dict[Visit, int] = field(default_factory=dict)
-    table: str = ""
-    losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    seconds: dict[schedule.Kind, list[float]] = field(default_factory=dict)
-    parts: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def mean_loss(self, epoch: int) -> float:
-        """Mean training loss per row of the visits of an epoch, which is asked for once."""
-        losses = self.losses.pop(epoch)
-        rows = sum(count for count, _ in losses)
-        return sum(count * loss for count, loss in losses) / max(1, rows)
-
-
-@dataclass(frozen=True)
-class Results:
-    """The task of computing final metrics of a configuration after an epoch, from sums over segments."""
-
-    epoch: int
-    mst_key: int
-    request: dict[str, Any]
-    attempt: int = 1
-
-
 Task = Union[Visit, Results]
 
 
@@ -87,9 +58,7 @@ class Orchestrator:
             {segment: index % len(workers) for index, segment in enumerate(segments)},
             frozenset(request.evaluate_epochs),
         )
-        self._standing = {
-            c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs
-        }
+        self._standing = {c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs}
         self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
         self._tasks: dict[int, Task] = {}
         self._began = self._epoch_began = time.monotonic()

@@ -11,8 +11,7 @@ from cerebro_plpy.records import PackedTable, VisitResult
 
 @dataclass
 class Worker:
-    """A session with its trainer, and what that trainer is known to hold.
-"""
+    """A session with its trainer, and what that trainer is known to hold."""
 
     number: int
     session: Session

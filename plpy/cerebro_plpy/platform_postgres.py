@@ -149,7 +149,11 @@ class PostgresPlatform:
         self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
     ) -> Steps[dict[str, Any]]:
         source = "kept" if worker.state == state.key and state.source != "new" else state.source
-        spec = {**job, "state": {"source": source, "key": state.key, "seed": state.seed}, "datasets": [d.key for d in datasets]}
+        spec = {
+            **job,
+            "state": {"source": source, "key": state.key, "seed": state.seed},
+            "datasets": [d.key for d in datasets],
+        }
         parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
         for dataset in datasets:
             passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
@@ -181,5 +185,3 @@ def columns(dataset: Dataset) -> dict[str, str]:
         "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
         "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
     }
-
-

@@ -32,7 +32,7 @@ def sequential(shape: list[int], *layers: Json) -> Json:
     }
 
 
-def dense(units: int, name: str, activation: str = "relu", **config: object) -> Json:
+def dense(units: int, name: str, activation: object = "relu", **config: object) -> Json:
     """A Dense layer."""
     return layer("Dense", name, units=units, activation=activation, **config)
 

@@ -239,9 +239,7 @@ def test_messages_come_while_the_call_goes_on(caller: Caller, locked: psycopg2.e
     assert received == ["INFO:  waiting\nHINT:  unlock"]
 
 
-def test_another_thread_can_cancel(
-    database: Database, caller: Caller, locked: psycopg2.extensions.connection
-) -> None:
+def test_another_thread_can_cancel(database: Database, caller: Caller, locked: psycopg2.extensions.connection) -> None:
     refused: list[errors.CerebroError] = []
 
     def call_and_cancel() -> None:

@@ -39,9 +39,7 @@ def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: 
     )
     assert (status, epochs) == ("failed", 0)
     assert "loss" in reason and "nan" in reason
-    visits = bench.rows(
-        "SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged
-    )
+    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged)
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
@@ -57,12 +55,14 @@ def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
 
 def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     board = bench.rows(
-        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", diverged
+        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank",
+        diverged,
     )
     assert board[-1] == (2, "failed", None, False)
     assert [row[1] for row in board] == ["completed", "completed", "failed"]
     best = bench.row(
-        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s", diverged
+        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s",
+        diverged,
     )
     assert best == (1, board[0][0], 12, 12)
 
@@ -131,7 +131,8 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
         (lost,) = eventually(
             lambda: watcher.rows(
-                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit WHERE status = 'running' LIMIT 1"
+                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit WHERE status = 'running'"
+                " LIMIT 1"
             )
         )
         run_id = fitting.result()
@@ -154,9 +155,7 @@ def endless(bench: Workbench) -> str:
 
 def begun(watcher: Workbench, run_before: int) -> set[int]:
     """Backends that work for a run younger than another, once it has completed visits; empty until then."""
-    done = watcher.value(
-        "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before
-    )
+    done = watcher.value("SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before)
     return watcher.workers() if done else set()
 
 
@@ -212,9 +211,7 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
     assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
 
 
-def test_the_end_of_the_caller_s_session_ends_all(
-    bench: Workbench, watcher: Workbench, endless: str
-) -> None:
+def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Workbench, endless: str) -> None:
     before = bench.newest_run()
     caller = bench.another()
     idle = watcher.workers()

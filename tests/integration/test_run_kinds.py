@@ -99,7 +99,9 @@ def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]
         found["run_id"],
     )
     assert len(logged) == 1 + len(metrics)
-    assert found["training_metrics"] == (dict(logged).get(metrics[0]) if metrics else None)
+    assert found["training_metrics"] == (
+        {str(name): values for name, values in logged}[metrics[0]] if metrics else None
+    )
 
 
 def test_losses_on_indices_and_on_one_hot_targets_agree(bench: Workbench) -> None:

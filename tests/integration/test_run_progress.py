@@ -120,9 +120,7 @@ def test_the_leaderboard_is_in_order(bench: Workbench, watched: Watched) -> None
     values = [row[1] for row in rows]
     assert values == sorted(values, reverse=True)
     assert [row[0] for row in rows] == [1 + sum(v > value for v in values) for value in values]
-    assert {row[2:] for row in rows} == {
-        ("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=20")
-    }
+    assert {row[2:] for row in rows} == {("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=20")}
 
 
 def test_the_caller_is_told_the_run_s_number_first(watched: Watched) -> None:
@@ -211,9 +209,7 @@ def test_a_user_cannot_write_into_another_s_run(somebody: Workbench, watched: Wa
     somebody.rows(f"SELECT cerebro.grant_usage('{ROLE}')")
     somebody.rows(f"SET ROLE {ROLE}")
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-        somebody.rows(
-            "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'accuracy', 1.0)", watched.run_id
-        )
+        somebody.rows("INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'accuracy', 1.0)", watched.run_id)
     somebody.rows("UPDATE cerebro.config SET status = 'failed'")
     somebody.rows("RESET ROLE")
     assert somebody.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", watched.run_id) == [

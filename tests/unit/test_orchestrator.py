@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator
+from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
 from cerebro_plpy.platform import EvaluateVisit, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
@@ -157,7 +157,6 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     """Work through a request; that no config is left must be the reason where the run fails."""
     platform = Unreliable(faults)
     crew = [Worker(number, Session(looks)) for number in range(workers)]
-    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID))
     told: list[Told] = []
 
     def announce(epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]) -> None:
@@ -166,9 +165,11 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     def reopen(worker: Worker) -> None:
         worker.session = Session(looks)
 
+    around = Surroundings(lambda: None, announce, lambda mst_key, reason: None, reopen)
+    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around)
     trial = Trial(request, platform, orchestrator, told)
     try:
-        orchestrator.run(lambda: None, announce, reopen)
+        orchestrator.run()
     except ConfigFailure:
         assert not trial.alive
     return trial
