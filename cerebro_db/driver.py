@@ -130,7 +130,8 @@ class Caller:
                 raise errors.ObjectNotReady(
                     "a call goes on in this session already", hint="Wait for it, or use a session of its own."
                 )
-            messages = session.notices = deque()  # a list would lose its oldest beyond fifty
+            messages: deque[str] = deque()  # of a list the driver would drop the oldest beyond fifty
+            session.notices = cast(list[str], messages)
 
             def attend() -> None:
                 while messages:

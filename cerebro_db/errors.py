@@ -1,6 +1,7 @@
 """What can go wrong, one class per SQLSTATE: the backend's classes under the same names.
 
-What the client itself refuses has the class, and so the SQLSTATE, that the server would give it. The client never imports the backend's package; a test compares the two lists.
+What the client itself refuses has the class, and so the SQLSTATE, that the server would give it. The client
+never imports the backend's package; a test compares the two lists.
 """
 
 from __future__ import annotations
