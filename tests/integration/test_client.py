@@ -240,7 +240,7 @@ def test_no_message_is_lost(session: cerebro_db.Session, caller: Caller, ears: E
     with session.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE FUNCTION talk(number integer) RETURNS void LANGUAGE plpgsql AS"
-            " $$BEGIN FOR i IN 1..number LOOP RAISE INFO '%', i; END LOOP; RAISE 'enough'; END$$"
+            " $$BEGIN FOR i IN 1..number LOOP RAISE INFO '%%', i; END LOOP; RAISE 'enough'; END$$"
         )
     with pytest.raises(errors.CerebroError, match="enough"):
         caller.call(("public", "talk"), {"number": 1000})

@@ -21,7 +21,7 @@ def session(shared_database: Database) -> Iterator[cerebro_db.Session]:
     with cerebro_db.connect(shared_database.url) as opened:
         with opened.engine.begin() as connection:
             connection.exec_driver_sql(POINTS)
-            connection.exec_driver_sql('CREATE TABLE "odd % :name" AS SELECT 1 AS "a % b"')
+            connection.exec_driver_sql('CREATE TABLE "odd %% :name" AS SELECT 1 AS "a %% b"')
         opened.load_model(CLASSES, "models")
         opened.pack("points", "packed", "label", "x", n_segments=2, seed=7, buffer_size=8)
         compiles = [compile_text("SGD(learning_rate=0.05,momentum=0.9)"), compile_text("Adam(learning_rate=0.01)")]
@@ -69,7 +69,8 @@ def test_a_warm_start_goes_on(session: cerebro_db.Session, original: int) -> Non
 def test_every_form_of_prediction(session: cerebro_db.Session, original: int) -> None:
     best = session.leaderboard(original).frame().mst_key[0]  # a number of numpy's
     assert session.learning_curve(session.runs().frame().run_id.max())
-    for number, form in enumerate(("prob", "response", 2, 0.5)):
+    forms: tuple[str | int | float, ...] = ("prob", "response", 2, 0.5)
+    for number, form in enumerate(forms):
         session.predict("original", "points", "id", "x", f"form_{number}", mst_key=best, pred_type=form)
     everything = session.rows("form_0").frame()
     assert len(everything) == 3 * ROWS and everything.groupby("id").prob.sum().round(5).eq(1).all()
@@ -116,20 +117,22 @@ def test_reports(session: cerebro_db.Session, shared_database: Database) -> None
             assert connection.exec_driver_sql(query).scalar_one()
 
 
-def test_an_engine_without_a_connection_to_spare_does_not_end_a_fit(
+def test_a_bar_that_cannot_look_does_not_end_the_fit(
     shared_database: Database, original: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = sa.create_engine(
-        sa.make_url(shared_database.url).set(drivername="postgresql+psycopg2"), pool_size=1, max_overflow=0, pool_timeout=0.1
-    )
-    session = cerebro_db.connect(engine)
-    session.versions()
+    address = sa.make_url(shared_database.url).set(drivername="postgresql+psycopg2")
+    engine = sa.create_engine(address, pool_size=1, max_overflow=0, pool_timeout=0.1)
     taken: list[sa.Connection] = []
-    session._caller._on_notice = lambda _: taken or taken.append(engine.connect())  # type: ignore[func-returns-value, assignment]
-    with pytest.raises(errors.ConnectionFailure, match="no connection to spare"):
-        session.fit("packed", "alone", "configs", 1, progress=True)
-    taken[0].close()
-    assert session.progress(session.runs()[0].run_id).status == "completed"
-    assert len(session.rows("alone")) == 4
-    session.close()
+
+    def occupy(message: str) -> None:
+        """From the first message, that a run begins, to the next, that an epoch has ended, no connection is left."""
+        if taken:
+            taken[0].close()
+        else:
+            taken.append(engine.connect())
+
+    with cerebro_db.connect(engine, on_notice=occupy) as session:
+        run = session.fit("packed", "alone", "configs", 1, progress=True)
+        assert session.progress(run).status == "completed"
     engine.dispose()
+    assert "cannot be shown any more: the engine had no connection to spare" in capsys.readouterr().out

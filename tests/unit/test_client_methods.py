@@ -12,6 +12,7 @@ import pytest
 
 import cerebro_db
 from cerebro_db import arguments, errors
+from cerebro_db.driver import engine_for
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
@@ -27,7 +28,7 @@ class Recorder(cerebro_db.Session):
     schema = "madlib"
 
     def __init__(self) -> None:
-        super().__init__(cerebro_db.session.engine_for("postgresql:///"), owns_engine=True, on_notice=print)
+        super().__init__(engine_for("postgresql:///"), owns_engine=True, on_notice=print)
         self.called: dict[str, set[str]] = {}
 
     def _called(self, function: tuple[str, str], on_tick: Callable[[], None], given: dict[str, object]) -> Any:

@@ -49,7 +49,7 @@ def test_times_are_times_and_what_is_missing_is_missing() -> None:
         {"ended_at": moment, "training_time": timedelta(seconds=2), "value": 0.5},
         {"ended_at": None, "training_time": None, "value": None},
     ]
-    frame = Records(rows, rows[0]).frame()
+    frame = Records(rows, ["ended_at", "training_time", "value"]).frame()
     assert frame.ended_at[0] - pandas.Timedelta(days=1) == datetime(2029, 12, 31, tzinfo=timezone.utc)
     assert frame.training_time.sum() == timedelta(seconds=2)
     assert frame.isna().iloc[1].all() and frame.value.mean() == 0.5
