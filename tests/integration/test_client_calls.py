@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -136,3 +140,37 @@ def test_a_bar_that_cannot_look_does_not_end_the_fit(
         assert session.progress(run).status == "completed"
     engine.dispose()
     assert "cannot be shown any more: the engine had no connection to spare" in capsys.readouterr().out
+
+
+PROGRAM = """
+import sys
+import cerebro_db
+
+with cerebro_db.connect(sys.argv[1]) as session:
+    try:
+        session.fit("packed", "endless", "configs", 100000)
+    except KeyboardInterrupt:
+        print("interrupted:", session.runs()[0].status)
+"""
+
+
+def test_a_terminal_shows_a_bar_and_ctrl_c_cancels(shared_database: Database, original: int) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", PROGRAM, shared_database.url]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as fitting:
+        os.close(theirs)
+        shown = until(ours, "visit 1")
+        fitting.send_signal(signal.SIGINT)
+        shown += until(ours, "interrupted: cancelled")
+        assert fitting.wait() == 0
+    os.close(ours)
+    assert "━" in shown
+
+
+def until(terminal: int, text: str) -> str:
+    """What a terminal shows until it shows this text; an OSError where it ends before."""
+    shown = b""
+    while text.encode() not in shown:
+        shown += os.read(terminal, 65536)
+    return shown.decode(errors="replace")
