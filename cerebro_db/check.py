@@ -39,9 +39,7 @@ def main(url: str) -> int:
     failed = False
     for finding in examine(url):
         failed |= finding.state == "FAIL"
-        console.print(
-            Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}")
-        )
+        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}"))
         for line in finding.remedy.splitlines():
             console.print(Text(f"      {line}"))
     return int(failed)

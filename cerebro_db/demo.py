@@ -116,9 +116,7 @@ def _prepare(session: Session, plan: Plan, console: Console) -> None:
         n_segments=plan.segments,
         seed=1,
     )
-    session.pack_validation(
-        "demo.digits_held_out", "demo.held_out_packed", "digit", "pixels", "demo.train_packed"
-    )
+    session.pack_validation("demo.digits_held_out", "demo.held_out_packed", "digit", "pixels", "demo.train_packed")
     models = range(1, len(architectures) + 1)
     session.configs("demo.architectures", "demo.configs", models, plan.compile_grid, plan.fit_grid)
     described = ", ".join(f"model_id={number} {name}" for number, name in enumerate(architectures, 1))

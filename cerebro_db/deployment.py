@@ -28,9 +28,7 @@ def build() -> Build:
     """The build at hand; an error where the package was put together without `make`."""
     script = EXTENSION / f"cerebro_db--{version('cerebro_db')}.sql"
     if not script.exists():
-        raise ObjectNotReady(
-            f"this installation of cerebro_db has no {script.name}", hint="Install it with `make`."
-        )
+        raise ObjectNotReady(f"this installation of cerebro_db has no {script.name}", hint="Install it with `make`.")
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
     return Build(version=version("cerebro_db"), digest=digest)
 
@@ -54,9 +52,7 @@ def place_backend(folder: Path) -> bool:
     """Puts the package for backends into `folder`, on the server's path; True if it replaced another."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ObjectNotReady(
-            f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`."
-        )
+        raise ObjectNotReady(f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`.")
     source, target = Path(spec.submodule_search_locations[0]), folder / PACKAGE
     shipped = _contents(source) | {"VERSION": f"{version('cerebro_db')}\n".encode()}
     if target.exists() and _contents(target) == shipped:

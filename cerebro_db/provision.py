@@ -98,9 +98,7 @@ def install(connection: sa.Connection, build: Build, remembered: Path, say: Call
 
     The digest of the build that is in the database is kept in the file `remembered`.
     """
-    installed = connection.exec_driver_sql(
-        "SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'"
-    ).scalar()
+    installed = connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'").scalar()
     same_build = remembered.exists() and remembered.read_text() == build.digest
     if installed == build.version and not same_build:
         say(f"another build of version {build.version}: making the extension anew, its runs are dropped")

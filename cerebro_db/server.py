@@ -47,9 +47,7 @@ class EmbeddedServer:
     Called as root, both happen as another system user, because PostgreSQL refuses to run as root.
     """
 
-    def __init__(
-        self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print
-    ) -> None:
+    def __init__(self, data: Path | None = None, port: int = PORT, say: Callable[[str], None] = print) -> None:
         self.data = (data or default_data()).resolve()
         if forbidden := sorted(set('"$`\\\n') & set(str(self.data))):
             raise InvalidParameter(

@@ -128,6 +128,4 @@ VISIT = relation("visit", Visit)
 EXTENSION = sa.table("pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog")
 ACTIVITY = sa.table("pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog")
 NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")
-CLASS = sa.table(
-    "pg_class", sa.column("oid"), sa.column("relname"), sa.column("relnamespace"), schema="pg_catalog"
-)
+CLASS = sa.table("pg_class", sa.column("oid"), sa.column("relname"), sa.column("relnamespace"), schema="pg_catalog")

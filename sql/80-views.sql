@@ -73,7 +73,7 @@ CROSS JOIN LATERAL (
     WHERE v.run_id = r.run_id) v
 LEFT JOIN LATERAL (
     SELECT l.mst_key, l.value FROM cerebro.leaderboard l
-    WHERE l.run_id = r.run_id AND l.rank = 1 AND l.value IS NOT NULL ORDER BY l.mst_key LIMIT 1) b ON true;
+    WHERE l.run_id = r.run_id AND l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL ORDER BY l.mst_key LIMIT 1) b ON true;
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS

@@ -42,7 +42,8 @@ def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
             if installed != package:
                 raise ObjectNotReady(
                     f"extension cerebro_db is version {installed}, its Python package is version {package}",
-                    hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then reconnect.",
+                    hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then"
+                    " reconnect.",
                 )
             session[VERSION_KEY] = package
         with db.pinned_path():
@@ -52,22 +53,39 @@ def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
 
 
 def training_preprocessor(
-    plpy: Any, session: Globals, source_table: str | None, output_table: str | None, dependent_varname: str | None,
-    independent_varname: str | None, buffer_size: int | None, normalizing_const: float | None, num_classes: list[int | None] | None,
-    distribution_rules: str | None, n_segments: int | None, seed: int | None, dependent_type: str | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    source_table: str | None,
+    output_table: str | None,
+    dependent_varname: str | None,
+    independent_varname: str | None,
+    buffer_size: int | None,
+    normalizing_const: float | None,
+    num_classes: list[int | None] | None,
+    distribution_rules: str | None,
+    n_segments: int | None,
+    seed: int | None,
+    dependent_type: str | None,
+) -> None:
     """Pack a table for training."""
     given = preprocess.PackArguments(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
-    call(plpy, session, lambda db: preprocess.pack_training(
-        db, session, given, normalizing_const, num_classes, n_segments, seed, dependent_type))  # fmt: skip
+    options = preprocess.TrainingOptions(normalizing_const, num_classes, n_segments, seed, dependent_type)
+    call(plpy, session, lambda db: preprocess.pack_training(db, session, given, options))
 
 
 def validation_preprocessor(
-    plpy: Any, session: Globals, source_table: str | None, output_table: str | None, dependent_varname: str | None,
-    independent_varname: str | None, training_table: str | None, buffer_size: int | None, distribution_rules: str | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    source_table: str | None,
+    output_table: str | None,
+    dependent_varname: str | None,
+    independent_varname: str | None,
+    training_table: str | None,
+    buffer_size: int | None,
+    distribution_rules: str | None,
+) -> None:
     """Pack a table as its training table was packed."""
     given = preprocess.PackArguments(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
@@ -76,9 +94,14 @@ def validation_preprocessor(
 
 
 def load_keras_model(
-    plpy: Any, session: Globals, table: str | None, architecture: str | None, weights: bytes | None, name: str | None,
+    plpy: Any,
+    session: Globals,
+    table: str | None,
+    architecture: str | None,
+    weights: bytes | None,
+    name: str | None,
     description: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Add an architecture to a table."""
     call(plpy, session, lambda db: model_table.load(
         Catalog(db, "load_keras_model"), table, architecture, weights, name, description))  # fmt: skip
@@ -90,9 +113,15 @@ def delete_keras_model(plpy: Any, session: Globals, table: str | None, model_id:
 
 
 def load_model_selection_table(
-    plpy: Any, session: Globals, model_arch_table: str | None, table: str | None, model_ids: list[int | None] | None,
-    compile_params: list[str | None] | None, fit_params: list[str | None] | None, object_table: str | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    model_arch_table: str | None,
+    table: str | None,
+    model_ids: list[int | None] | None,
+    compile_params: list[str | None] | None,
+    fit_params: list[str | None] | None,
+    object_table: str | None,
+) -> None:
     """Make a model selection table of all combinations."""
     call(plpy, session, lambda db: selection.load(
         Catalog(db, "load_model_selection_table"), model_arch_table, table, model_ids,
@@ -100,10 +129,18 @@ def load_model_selection_table(
 
 
 def generate_model_configs(
-    plpy: Any, session: Globals, model_arch_table: str | None, table: str | None, model_ids: list[int | None] | None,
-    compile_grid: str | None, fit_grid: str | None, search_type: str | None, num_configs: int | None,
-    random_state: int | None, object_table: str | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    model_arch_table: str | None,
+    table: str | None,
+    model_ids: list[int | None] | None,
+    compile_grid: str | None,
+    fit_grid: str | None,
+    search_type: str | None,
+    num_configs: int | None,
+    random_state: int | None,
+    object_table: str | None,
+) -> None:
     """Make or extend a model selection table by grid or random search."""
 
     def rows(ids: list[int]) -> tuple[grid.ConfigRow, ...]:
@@ -120,18 +157,31 @@ def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
 
 
 def evaluate(
-    plpy: Any, session: Globals, model_table: str | None, test_table: str | None, output_table: str | None,
-    use_gpus: bool | None, mst_key: int | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    model_table: str | None,
+    test_table: str | None,
+    output_table: str | None,
+    use_gpus: bool | None,
+    mst_key: int | None,
+) -> None:
     """Loss and metric of a model over a packed table."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, session, lambda db: score.evaluate(db, session, given))
 
 
 def predict(
-    plpy: Any, session: Globals, model_table: str | None, test_table: str | None, id_col: str | None,
-    independent_varname: str | None, output_table: str | None, pred_type: PredType, use_gpus: bool | None, mst_key: int | None,
-) -> None:  # fmt: skip
+    plpy: Any,
+    session: Globals,
+    model_table: str | None,
+    test_table: str | None,
+    id_col: str | None,
+    independent_varname: str | None,
+    output_table: str | None,
+    pred_type: PredType,
+    use_gpus: bool | None,
+    mst_key: int | None,
+) -> None:
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, session, lambda db: score.predict(db, session, given, (id_col, independent_varname), pred_type))

@@ -75,7 +75,8 @@ class Catalog:
         for suffix in ("", *suffixes):
             if self._lookup(quoted(schema, name + suffix)):
                 raise DuplicateTable(
-                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the function.",
+                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the"
+                    " function.",
                     hint=f"DROP TABLE {quoted(schema, name + suffix)};",
                 )
         return Relation(given=given, schema=schema, name=name, oid=0, quoted=quoted(schema, name))

@@ -1,4 +1,4 @@
-"""The columns that a preprocessor packs: which types it takes, what becomes of them, and what the packed table calls them."""
+"""The columns that a preprocessor packs: which types it takes, what becomes of them, what they are called then."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_ty
     if dependent_type == "float":
         if found["category"] != NUMBERS:
             raise DatatypeMismatch(
-                f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type {found['type']};"
+                f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type"
+                f" {found['type']};"
                 " dependent_type 'float' expects a number or an array of numbers.",
                 hint="Leave dependent_type out to encode classes.",
             )
@@ -106,14 +107,16 @@ def check_names(module: str, dependent: Sequence[str], independent: Sequence[str
     twice = sorted({name for name in made if made.count(name) > 1})
     if twice:
         raise DuplicateColumn(
-            f"{module} error: received columns {', '.join(named)}; the packed table would have {', '.join(twice)} twice.",
+            f"{module} error: received columns {', '.join(named)}; the packed table would have {', '.join(twice)}"
+            " twice.",
             hint=f"A packed table has columns {', '.join(OWN_COLUMNS)} and, for each column x, x{SHAPE}. Pack a view"
             " with other names.",
         )
     for name in [n + SHAPE for n in independent] + [n + CLASSES for n in dependent]:
         if len(name.encode()) > MAX_BYTES:
             raise InvalidName(
-                f"{module} error: the packed data would have a column '{name}' of {len(name.encode())} bytes; expected at"
+                f"{module} error: the packed data would have a column '{name}' of {len(name.encode())} bytes;"
+                " expected at"
                 f" most {MAX_BYTES}.",
                 hint="Pack a view with shorter column names.",
             )

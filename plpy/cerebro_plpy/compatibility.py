@@ -23,7 +23,8 @@ def check_configs(
     if len(source.independent) != 1 or len(source.dependent) != 1:
         raise FeatureNotSupported(
             "Multiple dependent and independent variables not supported for madlib_keras_fit_multiple_model!",
-            detail=f"Table '{source.relation.given}' has {len(source.independent)} inputs and {len(source.dependent)} targets.",
+            detail=f"Table '{source.relation.given}' has {len(source.independent)} inputs and"
+            f" {len(source.dependent)} targets.",
         )
     for config in configs:
         if config.model_id not in architectures:
@@ -45,7 +46,9 @@ def check_input(name: str, summary: Architecture, given: Shape, place: tuple[str
         raise DatatypeMismatch(
             f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input shape"
             f" {list(given)} of column {place[0]} in table {place[1]}.",
-            detail=f"{name} has {len(summary.input_shapes)} inputs." if len(summary.input_shapes) != 1 else f"It is {name}.",
+            detail=f"{name} has {len(summary.input_shapes)} inputs."
+            if len(summary.input_shapes) != 1
+            else f"It is {name}.",
             hint="Give the first layer the shape of the rows, or reshape the column.",
         )
 
@@ -76,7 +79,8 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
     if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
         raise DatatypeMismatch(
             f"{catalog.module} error: rows of table '{other.relation.given}' have shapes {other.input_shapes} and"
-            f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in '{source.relation.given}'.",
+            f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in"
+            f" '{source.relation.given}'.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if not set(other.segments) <= set(source.segments):

@@ -11,8 +11,10 @@ from typing import Any
 from cerebro_plpy import outputs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
+from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.orchestrator import Orchestrator, Surroundings
+from cerebro_plpy.orchestrator import PASSING, Orchestrator, Surroundings
+from cerebro_plpy.platform import Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest
@@ -43,6 +45,7 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
 
 def train(db: Database, place: Workplace, request: FitRequest) -> int:
     """Run the request; the log says how it ended, whatever ends it. The run id."""
+    workers, platform = start(place, request)
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
@@ -50,7 +53,7 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
         log.begin(request, db.value(sql("session.pid")))
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        orchestrator = start(db, place, request, log)
+        orchestrator = Orchestrator(platform, request, workers, log, surroundings(db, place, request))
         orchestrator.run()
     except BaseException as error:
         stop(place, log, error)
@@ -69,8 +72,8 @@ def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
         log.stop("cancelled" if cancelled else "failed", str(error))
 
 
-def start(db: Database, place: Workplace, request: FitRequest, log: RunLog) -> Orchestrator:
-    """The orchestrator with its workers."""
+def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], PostgresPlatform]:
+    """Workers and their trainers, started at once; where one cannot start, there is no run yet that could fail."""
     workers = place.workers(request.workers)
     trainers = len(workers)
     started = [
@@ -81,8 +84,21 @@ def start(db: Database, place: Workplace, request: FitRequest, log: RunLog) -> O
     ]
     tables = 2 if request.validation else 1
     cache = settings.cache_bytes(place.settings, trainers * len(request.source.segments) * tables // trainers)
-    around = Surroundings(place.check, partial(announce, db, request), partial(announce_failure, db), place.reopen)
-    return Orchestrator(PostgresPlatform(started, cache), request, workers, log, around)
+    platform = PostgresPlatform(started, cache)
+    dispatcher: Dispatcher[None] = Dispatcher(place.check)
+    for worker in workers:
+        dispatcher.begin(worker.number, worker.session, platform.start(worker))
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            # What passes is tried again by the first visit; anything else would fail every visit.
+            if outcome.error is not None and not isinstance(outcome.error, PASSING):
+                raise outcome.error
+    return workers, platform
+
+
+def surroundings(db: Database, place: Workplace, request: FitRequest) -> Surroundings:
+    """What the orchestrator needs of this call."""
+    return Surroundings(place.check, partial(announce, db, request), partial(announce_failure, db), place.reopen)
 
 
 def announce(

@@ -44,9 +44,7 @@ def generate(
     if wanted and "random".startswith(wanted):
         return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state)
     if not wanted or not "grid".startswith(wanted):
-        raise InvalidParameter(
-            "DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}."
-        )
+        raise InvalidParameter("DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}.")
     if num_configs is not None or random_state is not None:
         raise InvalidParameter(
             "DL: 'num_configs' and 'random_state' must be NULL for grid search",
@@ -55,9 +53,7 @@ def generate(
     return expand_grid(compile_grid, fit_grid, model_ids)
 
 
-def expand_grid(
-    compile_grid: str | None, fit_grid: str | None, model_ids: Sequence[int]
-) -> tuple[ConfigRow, ...]:
+def expand_grid(compile_grid: str | None, fit_grid: str | None, model_ids: Sequence[int]) -> tuple[ConfigRow, ...]:
     """Every combination, the model varying fastest, then the fit keys, then the compile keys.
 
     >>> expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])[1]
@@ -105,9 +101,7 @@ def cross_product(
     if not compile_list or None in compile_list:
         raise NullNotAllowed("compile_params_list cannot be NULL", hint="Give at least one text.")
     if not fit_list:
-        raise NullNotAllowed(
-            "fit_params_list cannot be NULL", hint="Give at least one text, which may be empty."
-        )
+        raise NullNotAllowed("fit_params_list cannot be NULL", hint="Give at least one text, which may be empty.")
     compile_texts = [_checked_compile((text or "").strip()) for text in compile_list]
     fit_texts = [_checked_fit((text or "").strip()) for text in fit_list]
     models = read_models(model_ids)

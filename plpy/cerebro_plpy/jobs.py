@@ -85,10 +85,16 @@ def train_visit(
         },
     }
     return TrainVisit(
-        run_id=run_id, epoch=visit.epoch, mst_key=config.mst_key, visit_no=visit_no, attempt=attempt,
-        dataset=Dataset(request.source, visit.segment_id), state=state, job=job,
+        run_id=run_id,
+        epoch=visit.epoch,
+        mst_key=config.mst_key,
+        visit_no=visit_no,
+        attempt=attempt,
+        dataset=Dataset(request.source, visit.segment_id),
+        state=state,
+        job=job,
         state_table=state_tables(run_id, config.mst_key)[visit_no % 2],
-    )  # fmt: skip
+    )
 
 
 def evaluate_visit(
@@ -99,5 +105,11 @@ def evaluate_visit(
     datasets = tuple(Dataset(table, visit.segment_id) for table in tables)
     job = {"job": "evaluate", "program": program(request, config), "result_key": state.key}
     return EvaluateVisit(
-        run_id=run_id, epoch=visit.epoch, mst_key=config.mst_key, attempt=attempt, datasets=datasets, state=state, job=job
-    )  # fmt: skip
+        run_id=run_id,
+        epoch=visit.epoch,
+        mst_key=config.mst_key,
+        attempt=attempt,
+        datasets=datasets,
+        state=state,
+        job=job,
+    )

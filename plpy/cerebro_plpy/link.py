@@ -22,14 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cerebro_plpy.errors import (
-    CerebroError,
-    ConfigFailure,
-    ObjectNotReady,
-    OutOfMemory,
-    TrainerFailure,
-    by_sqlstate,
-)
+from cerebro_plpy import errors, resources
+from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
@@ -59,16 +53,17 @@ class Link:
         self._check = check
         self._broken = False
         self.hello: Header = {}
-        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)
+        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
         self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            raise TrainerFailure(
+            raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-                hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+                hint="Set trainer_python in cerebro.setting to the Python of an environment with"
+                " cerebro_db[tensorflow].",
             ) from error
         finally:
             theirs.close()
@@ -78,7 +73,8 @@ class Link:
             if self.hello.get("protocol") != PROTOCOL:
                 raise TrainerFailure(
                     f"the trainer speaks protocol {self.hello.get('protocol')}, this backend speaks {PROTOCOL}",
-                    hint=f"Install the same version of cerebro_db for {spec.python} and for the server, then reconnect.",
+                    hint=f"Install the same version of cerebro_db for {spec.python} and for the server, then"
+                    " reconnect.",
                 )
         except BaseException:
             self.close()
@@ -88,7 +84,14 @@ class Link:
         sweep()
         spec, fd, home = self.spec, theirs.fileno(), self._home
         command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
-        command += ["--framework", spec.framework, "--threads", str(spec.threads), "--idle-seconds", str(spec.idle_seconds)]
+        command += [
+            "--framework",
+            spec.framework,
+            "--threads",
+            str(spec.threads),
+            "--idle-seconds",
+            str(spec.idle_seconds),
+        ]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -160,7 +163,7 @@ class Link:
             result: Header = header["ok"]
             return result
         error = header.get("error", {})
-        kind = ConfigFailure if error.get("kind") == "config" else by_sqlstate(error.get("sqlstate", ""))
+        kind = ConfigFailure if error.get("kind") == "config" else errors.by_sqlstate(error.get("sqlstate", ""))
         message = error.get("message", f"the trainer answered {header!r}")
         raise kind(message, hint=error.get("hint"), detail=error.get("detail"))
 
@@ -208,12 +211,15 @@ class Link:
         if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
             return
         self._memory_checked = now
-        used = resident_bytes(self.pid)
-        if used > self.spec.memory_bytes:
-            raise OutOfMemory(
-                f"the trainer used {used >> 20} MB of memory and was ended; its limit is {self.spec.memory_bytes >> 20} MB",
-                hint="Use smaller batches or models, or ask the administrator to raise trainer_memory_mb in cerebro.setting.",
-            )
+        used = resources.resident_bytes(self.pid)
+        if used <= self.spec.memory_bytes:
+            return
+        limit = self.spec.memory_bytes >> 20
+        message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit} MB"
+        raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
+        if not self.hello:  # no model is the reason
+            raise errors.ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
+        raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
@@ -224,20 +230,11 @@ class Link:
         if self.hello or code < 0:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
         # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
-        return ObjectNotReady(
+        return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
             hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
         )
-
-
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process in bytes; 0 when it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except OSError:
-        return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
 
 
 def sweep() -> None:

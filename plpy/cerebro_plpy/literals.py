@@ -87,9 +87,7 @@ def _expression(source: str, text: str) -> ast.expr:
         raise InvalidText(f"parameter text is longer than {MAX_LENGTH} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about the user's text, such as an odd escape; nobody would see it
+            warnings.simplefilter("ignore")  # about the user's text, such as an odd escape; nobody would see it
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise InvalidText(f"invalid syntax in {shown(text)}", detail=error.msg) from error

@@ -46,5 +46,3 @@ class LocalSession:
 
     def close(self) -> None:
         """The caller's session stays."""
-
-

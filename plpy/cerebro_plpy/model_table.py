@@ -12,14 +12,17 @@ COLUMNS = ("model_id", "model_arch", "model_weights", "name", "description", "__
 TITLE = "Keras Model Arch"
 
 
-def load(catalog: Catalog, table: str | None, text: str | None, weights: bytes | None, name: str | None, note: str | None) -> None:
+def load(
+    catalog: Catalog, table: str | None, text: str | None, weights: bytes | None, name: str | None, note: str | None
+) -> None:
     """Check an architecture and add it; the table is made by the first one."""
     if text is None:
         raise NullNotAllowed(f"{TITLE}: Model architecture is NULL.", hint="Pass the JSON that model.to_json() gives.")
     check_architecture(read_architecture(text))
     if weights is not None and len(weights) % 4:
         raise InvalidText(
-            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the weights as float32, one after another.",
+            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the weights as float32, one"
+            " after another.",
             hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
         )
     db = catalog.db
@@ -40,7 +43,9 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
     db = catalog.db
     if not db.rows(sql("model.delete", table=relation.quoted), model_id):
         shown = "NULL" if model_id is None else model_id
-        raise UndefinedObject(f"{TITLE}: Model id {shown} not found", hint=f"SELECT model_id, name FROM {relation.quoted};")
+        raise UndefinedObject(
+            f"{TITLE}: Model id {shown} not found", hint=f"SELECT model_id, name FROM {relation.quoted};"
+        )
     db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")
     if db.value(sql("model.empty", table=relation.quoted)):
         db.rows(sql("model.drop", table=relation.quoted))

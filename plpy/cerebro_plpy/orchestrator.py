@@ -5,19 +5,21 @@ There is no barrier: whenever a worker is free, it gets the next visit that the 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
 from cerebro_plpy import jobs, schedule
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.platform import Platform, StateSource, Worker
+from cerebro_plpy.platform import Platform, Worker
 from cerebro_plpy.policies import Longest, replay, rotation
-from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
+from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
+from cerebro_plpy.standing import Standing, added
 
 MAX_ATTEMPTS = 3
 # Errors after which the same visit may succeed with a new trainer or session.
@@ -37,26 +39,6 @@ class Surroundings:
     epoch: Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
     failed: Callable[[int, str], None]
     reopen: Callable[[Worker], None]
-
-
-@dataclass
-class Standing:
-    """What is known of one configuration while it trains."""
-
-    config: Config
-    state: StateSource
-    visits: int = 0
-    attempts: dict[Visit, int] = field(default_factory=dict)
-    table: str = ""
-    losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    seconds: dict[schedule.Kind, list[float]] = field(default_factory=dict)
-    parts: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def mean_loss(self, epoch: int) -> float:
-        """Mean training loss per row of the visits of an epoch, which is asked for once."""
-        losses = self.losses.pop(epoch)
-        rows = sum(count for count, _ in losses)
-        return sum(count * loss for count, loss in losses) / max(1, rows)
 
 
 @dataclass(frozen=True)
@@ -87,9 +69,7 @@ class Orchestrator:
             {segment: index % len(workers) for index, segment in enumerate(segments)},
             frozenset(request.evaluate_epochs),
         )
-        self._standing = {
-            c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs
-        }
+        self._standing = {c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs}
         self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
         self._tasks: dict[int, Task] = {}
         self._began = self._epoch_began = time.monotonic()
@@ -157,12 +137,12 @@ class Orchestrator:
 
     def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
         standing = self._standing[task.mst_key]
+        progress = self._progress.get(task.mst_key)
+        if progress is None:
+            return  # failed meanwhile, in another task
         if isinstance(task, Results):
             self._record(standing, task, value)
             return
-        progress = self._progress.get(task.mst_key)
-        if progress is None:
-            return  # failed meanwhile, in another evaluation
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind == "train":
             self._trained(standing, task, value)
@@ -170,33 +150,17 @@ class Orchestrator:
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
         if len(parts) == len(self._plan.segments):
-            request = self._summed(standing, standing.parts.pop(task.epoch))
-            self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, request))
+            found = {"program": jobs.program(self._request, standing.config), **added(standing.parts.pop(task.epoch))}
+            self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
         self._tasks[worker.number] = task
         dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
 
     def _trained(self, standing: Standing, visit: Visit, result: VisitResult) -> None:
-        run_id, key = self._log.run_id, visit.mst_key
-        standing.visits += 1
-        standing.table = result.state_table
-        standing.state = jobs.later_state(run_id, key, standing.visits, result.state_table)
-        standing.seconds.setdefault("train", []).append(result.seconds)
-        standing.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
+        standing.trained(self._log.run_id, visit, result)
         if standing.visits % len(self._plan.segments) == 0:
-            self._log.config_epoch(key, visit.epoch, visit.epoch == self._request.epochs)
-
-    def _summed(self, standing: Standing, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        """Per data set the element-wise sums over segments."""
-        sums: dict[str, list[list[float]]] = {}
-        rows: dict[str, int] = {}
-        for part in parts:
-            for name, values in part.items():
-                rows[name] = rows.get(name, 0) + values["rows"]
-                before = sums.get(name, [[0.0] * len(v) for v in values["sums"]])
-                sums[name] = [[a + b for a, b in zip(x, y)] for x, y in zip(before, values["sums"])]
-        return {"program": jobs.program(self._request, standing.config), "sums": sums, "rows": rows}
+            self._log.config_epoch(visit.mst_key, visit.epoch, visit.epoch == self._request.epochs)
 
     def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
         elapsed = time.monotonic() - self._began
@@ -204,8 +168,12 @@ class Orchestrator:
             Evaluation(task.mst_key, task.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
             for dataset, value in found.items()
         ]
-        self.evaluations += made
         self._log.metrics(made, standing.config.compile.metrics)
+        loss = found["training"]["loss"]
+        if not math.isfinite(loss):
+            self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
+            return
+        self.evaluations += made
 
     def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
@@ -254,5 +222,6 @@ class Orchestrator:
                     return
             now = time.monotonic()
             losses = {key: self._standing[key].mean_loss(epoch) for key in self._progress}
-            self._around.epoch(epoch, now - self._epoch_began, self.evaluations, losses)
+            alive = [e for e in self.evaluations if e.mst_key in self._progress]
+            self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch

@@ -103,7 +103,9 @@ def _json(value: Any) -> dict[str, Any]:
     return dict(json.loads(value)) if isinstance(value, str) else dict(value)
 
 
-def _check_columns(catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str) -> None:
+def _check_columns(
+    catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str
+) -> None:
     for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
         if name not in columns:
             raise UndefinedColumn(
@@ -128,13 +130,15 @@ def _shapes(
         table=relation.quoted,
         shapes=", ".join(f"t.{quote_identifier(name + '_shape')}[2:]" for name in wanted),
         sizes=", ".join(
-            f"pg_catalog.octet_length(t.{quote_identifier(name)}) / nullif(t.{quote_identifier(name + '_shape')}[1], 0)" for name in wanted
+            f"pg_catalog.octet_length(t.{quote_identifier(name)}) / nullif(t.{quote_identifier(name + '_shape')}[1], 0)"
+            for name in wanted
         ),
     )
     found = reader.run(text)
     if len(found) != 1 or None in json.loads(found[0][1]):
         raise DatatypeMismatch(
-            f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected one.",
+            f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected"
+            " one.",
             detail="; ".join(str(row[0]) for row in found[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
         )
@@ -160,7 +164,8 @@ def _segments(
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.given}' has {total} buffers but {distinct} buffer ids; expected them unique.",
+            f"{catalog.module}: table '{relation.given}' has {total} buffers but {distinct} buffer ids; expected"
+            " them unique.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
     count = min(total, resources.parallel_trainers())
@@ -202,4 +207,6 @@ def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
 
 
 def _total(reader: Session, relation: Relation, first: str) -> int:
-    return int(reader.run(sql("read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")))[0][0])
+    return int(
+        reader.run(sql("read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")))[0][0]
+    )

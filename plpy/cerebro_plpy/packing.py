@@ -51,7 +51,8 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
     for column, missing in zip(strict, found[1:]):
         if missing:
             raise NullNotAllowed(
-                f"{catalog.module} error: column '{column.name}' of table '{source.given}' is NULL in {missing} of {found[0]} rows.",
+                f"{catalog.module} error: column '{column.name}' of table '{source.given}' is NULL in {missing} of"
+                f" {found[0]} rows.",
                 hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
             )
     return int(found[0])
@@ -60,8 +61,14 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
 def find_classes(db: Database, source: Relation, column: Column, category: str) -> tuple[str | None, ...]:
     """The classes of a target in the order of their one-hot columns."""
     order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    text = sql("pack.classes", source=source.quoted, column=quote_identifier(column.name), order=order, most=str(MAX_CLASSES + 1))
-    return strip_padding(db.value(text))
+    text = sql(
+        "pack.classes",
+        source=source.quoted,
+        column=quote_identifier(column.name),
+        order=order,
+        most=str(MAX_CLASSES + 1),
+    )
+    return strip_padding(db.value(text) or [])
 
 
 def row_elements(db: Database, source: Relation, column: Column) -> int:
@@ -86,35 +93,59 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
     return buffers, -(-packing.rows // buffers)
 
 
+def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str]) -> None:
+    """Create the packed table, with columns of these quoted names."""
+    db.rows(
+        sql(
+            "pack.table",
+            output=packing.output.quoted,
+            columns=", ".join(f"{n} bytea NOT NULL" for n in named),
+            shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
+        )
+    )
+    for name in named:
+        db.rows(sql("pack.external", output=packing.output.quoted, column=name))
+
+
 def fill(db: Database, packing: Packing, buffers: int) -> None:
     """Create the packed table and fill it."""
     columns = (*packing.independent, *packing.dependent)
     named = [quote_identifier(c.name) for c in columns]
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
+    create(db, packing, named, shapes)
+    with db.configured(**SETTINGS):
+        db.rows(insertion(packing, named, shapes, buffers), json.dumps([described(packing, c) for c in columns]))
+    db.rows(sql("pack.index", output=packing.output.quoted))
+
+
+def insertion(packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int) -> str:
+    """The statement that packs all rows."""
+    columns = (*packing.independent, *packing.dependent)
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
-    db.rows(sql(
-        "pack.table", output=packing.output.quoted,
-        columns=", ".join(f"{n} bytea NOT NULL" for n in named), shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
-    ))  # fmt: skip
-    for name in named:
-        db.rows(sql("pack.external", output=packing.output.quoted, column=name))
     order = "n.number" if packing.seed is None else f"pg_catalog.hashint8extended(n.number, {packing.seed}), n.number"
-    text = sql(
-        "pack.fill", output=packing.output.quoted, source=packing.source.quoted, names=", ".join(named),
-        shape_names=", ".join(shapes), segments=str(packing.segments), buffers=str(buffers), rows=str(packing.rows), order=order,
-        columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)), carried=", ".join(carried),
+    return sql(
+        "pack.fill",
+        output=packing.output.quoted,
+        source=packing.source.quoted,
+        names=", ".join(named),
+        shape_names=", ".join(shapes),
+        segments=str(packing.segments),
+        buffers=str(buffers),
+        rows=str(packing.rows),
+        order=order,
+        columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
+        carried=", ".join(carried),
         aggregates=", ".join(
-            f"pg_catalog.string_agg(pg_catalog.array_send({c.expression(f'g.{n}')}), ''::bytea)" for c, n in zip(columns, carried)
+            f"pg_catalog.string_agg(pg_catalog.array_send({c.expression(f'g.{n}')}), ''::bytea)"
+            for c, n in zip(columns, carried)
         ),
         parts=", ".join(f"(b.packed).data[{i}]" for i in range(1, len(columns) + 1)),
         part_shapes=", ".join(
-            f"ARRAY(SELECT pg_catalog.json_array_elements_text((b.packed).shapes -> {i})::integer)" for i in range(len(columns))
+            f"ARRAY(SELECT pg_catalog.json_array_elements_text((b.packed).shapes -> {i})::integer)"
+            for i in range(len(columns))
         ),
-    )  # fmt: skip
-    with db.configured(**SETTINGS):
-        db.rows(text, json.dumps([described(packing, c) for c in columns]))
-    db.rows(sql("pack.index", output=packing.output.quoted))
+    )
 
 
 def described(packing: Packing, column: Column) -> dict[str, object]:
@@ -130,13 +161,23 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     """Create and fill the summary table."""
     summary = quoted(packing.output.schema, packing.output.name + "_summary")
     dependent = packing.dependent
-    class_columns = ", ".join(f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent)
+    class_columns = ", ".join(
+        f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent
+    )
     db.rows(sql("pack.summary", summary=summary, class_columns=class_columns))
     values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
     db.rows(
         sql("pack.summarize", summary=summary, class_values=values),
-        packing.source.given, packing.output.given, [c.name for c in dependent], [c.name for c in packing.independent],
-        [c.type for c in dependent], buffer_size, packing.normalizing_const, classes, "all_segments", "all_segments",
-    )  # fmt: skip
+        packing.source.given,
+        packing.output.given,
+        [c.name for c in dependent],
+        [c.name for c in packing.independent],
+        [c.type for c in dependent],
+        buffer_size,
+        packing.normalizing_const,
+        classes,
+        "all_segments",
+        "all_segments",
+    )

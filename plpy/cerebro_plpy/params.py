@@ -111,9 +111,7 @@ def parse_fit_params(text: str | None) -> FitParams:
     given = keywords(text or "")
     for key in LATER_FIT_KEYS:
         if key in given:
-            raise FeatureNotSupported(
-                f"fit parameter {key} is not supported", hint=f"Use {', '.join(FIT_KEYS)} only."
-            )
+            raise FeatureNotSupported(f"fit parameter {key} is not supported", hint=f"Use {', '.join(FIT_KEYS)} only.")
     _refuse_unknown(given, FIT_KEYS)
     default = FitParams()
     return FitParams(
@@ -153,9 +151,7 @@ def _ordered(value: object) -> str:
 def _refuse_unknown(given: Iterable[str], accepted: tuple[str, ...]) -> None:
     for key in given:
         if key not in accepted:
-            raise InvalidParameter(
-                f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted)
-            )
+            raise InvalidParameter(f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted))
 
 
 def _refuse_sample_weights(mode: object) -> None:
@@ -180,9 +176,7 @@ def _loss(value: object) -> Loss:
 def _loss_name(value: object) -> str:
     name = find_loss(value) if isinstance(value, str) else None
     if name is None:
-        raise InvalidParameter(
-            f"Loss function {value} is not supported.", hint=near_matches(str(value), LOSSES)
-        )
+        raise InvalidParameter(f"Loss function {value} is not supported.", hint=near_matches(str(value), LOSSES))
     return name
 
 

@@ -11,8 +11,7 @@ from cerebro_plpy.records import PackedTable, VisitResult
 
 @dataclass
 class Worker:
-    """A session with its trainer, and what that trainer is known to hold.
-"""
+    """A session with its trainer, and what that trainer is known to hold."""
 
     number: int
     session: Session
@@ -93,6 +92,10 @@ class Platform(Protocol):
     6. Steps may be abandoned at any statement: what is not committed then leaves no trace but a log
        row that says running.
     """
+
+    def start(self, worker: Worker) -> Steps[None]:
+        """Start the trainer of a worker that has none."""
+        ...
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""

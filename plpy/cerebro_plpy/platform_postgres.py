@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
-from cerebro_plpy import jobs
+from cerebro_plpy import jobs, strict_json
 from cerebro_plpy.dispatch import Rows, Statement, Steps
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.names import quote_identifier
@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 def job_result(rows: Rows) -> dict[str, Any]:
     """The JSON that a statement's only row holds; the driver may have parsed it already."""
-    value = rows[0][0]
-    return dict(value) if isinstance(value, dict) else dict(json.loads(value))
+    return dict(strict_json.restored(rows[0][0]))
 
 
 class PostgresPlatform:
@@ -35,6 +34,12 @@ class PostgresPlatform:
         """`trainers` says how that of each worker is started, by its number."""
         self._trainers = trainers
         self._cache_bytes = cache_bytes
+
+    def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
+        """Start the trainer of a worker that has none."""
+        if not worker.started:
+            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
+            worker.started = True
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
@@ -120,13 +125,11 @@ class PostgresPlatform:
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
         yield from self._prepare(worker, ())
-        return job_result((yield Statement(sql("visit.metric_results"), (json.dumps(request),))))
+        return job_result((yield Statement(sql("visit.metric_results"), (strict_json.dumps(request),))))
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
-        if not worker.started:
-            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started = True
+        yield from self.start(worker)
         for dataset in datasets:
             if dataset.key not in worker.datasets:
                 share = self._cache_bytes
@@ -145,7 +148,11 @@ class PostgresPlatform:
         self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
     ) -> Steps[dict[str, Any]]:
         source = "kept" if worker.state == state.key and state.source != "new" else state.source
-        spec = {**job, "state": {"source": source, "key": state.key, "seed": state.seed}, "datasets": [d.key for d in datasets]}
+        spec = {
+            **job,
+            "state": {"source": source, "key": state.key, "seed": state.seed},
+            "datasets": [d.key for d in datasets],
+        }
         parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
         for dataset in datasets:
             passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
@@ -177,5 +184,3 @@ def columns(dataset: Dataset) -> dict[str, str]:
         "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
         "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
     }
-
-

@@ -24,9 +24,7 @@ class Longest:
 
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
         remaining = {key: self._remaining(plan, progress) for key, progress in configs.items()}
-        ranked = sorted(
-            configs.values(), key=lambda progress: (-remaining[progress.mst_key], progress.mst_key)
-        )
+        ranked = sorted(configs.values(), key=lambda progress: (-remaining[progress.mst_key], progress.mst_key))
         position = {key: index for index, key in enumerate(sorted(configs))}
 
         def pick(progress: ConfigProgress, free: Sequence[int]) -> int:
@@ -41,9 +39,7 @@ class Longest:
 
     def _remaining(self, plan: Plan, progress: ConfigProgress) -> float:
         train, evaluate = remaining_visits(plan, progress)
-        return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(
-            progress.mst_key, "evaluate"
-        )
+        return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(progress.mst_key, "evaluate")
 
     @cached_property
     def _means(self) -> dict[Kind, float]:

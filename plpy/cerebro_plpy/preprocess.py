@@ -33,48 +33,59 @@ class PackArguments:
     distribution_rules: str | None
 
 
-def pack_training(
-    db: Database, session: dict[str, Any], given: PackArguments, normalizing_const: float | None,
-    num_classes: list[int | None] | None, n_segments: int | None, seed: int | None, dependent_type: str | None,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The further arguments of training_preprocessor_dl, as they came."""
+
+    normalizing_const: float | None
+    num_classes: list[int | None] | None
+    n_segments: int | None
+    seed: int | None
+    dependent_type: str | None
+
+
+def pack_training(db: Database, session: dict[str, Any], given: PackArguments, options: TrainingOptions) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
     check_arguments(catalog, given)
-    constant = 1.0 if normalizing_const is None else normalizing_const
-    if not constant > 0 or constant == float("inf"):
-        raise InvalidParameter(
-            f"{catalog.module}: The normalizing constant has to be a positive integer or NULL.", detail=f"Received {constant}."
-        )
-    check_positive(catalog.module, "n_segments", n_segments)
-    if dependent_type not in (None, "class", "float"):
-        raise InvalidParameter(f"{catalog.module} error: dependent_type is {dependent_type!r}; expected 'class' or 'float'.")
-    source, output, dependent, independent = tables_and_columns(catalog, given, dependent_type)
+    constant = check_options(catalog, options)
+    source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
     rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
-    dependent = with_found_classes(catalog, source, dependent, num_classes)
-    segments = min(n_segments or resources.parallel_trainers(), rows)
     plan = Packing(
-        source=source, output=output, dependent=dependent, independent=independent, rows=rows,
-        buffer_size=given.buffer_size, normalizing_const=constant, segments=segments,
-        seed=secrets.randbits(31) if seed is None else seed,
-    )  # fmt: skip
+        source=source,
+        output=output,
+        dependent=with_found_classes(catalog, source, dependent, options.num_classes),
+        independent=independent,
+        rows=rows,
+        buffer_size=given.buffer_size,
+        normalizing_const=constant,
+        segments=min(options.n_segments or resources.parallel_trainers(), rows),
+        seed=secrets.randbits(31) if options.seed is None else options.seed,
+    )
     pack(catalog, session, plan)
+
+
+def check_options(catalog: Catalog, options: TrainingOptions) -> float:
+    """The normalizing constant; what else needs no table is checked too."""
+    constant = 1.0 if options.normalizing_const is None else options.normalizing_const
+    if not 0 < constant < float("inf"):
+        raise InvalidParameter(
+            f"{catalog.module}: The normalizing constant has to be a positive integer or NULL.",
+            detail=f"Received {constant}.",
+        )
+    check_positive(catalog.module, "n_segments", options.n_segments)
+    if options.dependent_type not in (None, "class", "float"):
+        raise InvalidParameter(
+            f"{catalog.module} error: dependent_type is {options.dependent_type!r}; expected 'class' or 'float'."
+        )
+    return constant
 
 
 def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
     check_arguments(catalog, given)
-    if training is None or not training.strip():
-        raise NullNotAllowed(
-            f"{catalog.module} error: NULL/empty input table name!", hint="Name the packed training table."
-        )
-    if catalog.find(training) is None:
-        raise UndefinedTable(
-            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table '{training}' has"
-            " been preprocessed using training_preprocessor_dl().",
-            hint="Name the packed training table.",
-        )
-    model = read_packed(catalog, LocalSession(db), training, "training")
+    model = read_training(catalog, training)
     source, output, dependent, independent = tables_and_columns(catalog, given, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
@@ -82,19 +93,40 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
     dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
-    rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
     plan = Packing(
-        source=source, output=output, dependent=dependent, independent=independent, rows=rows,
-        buffer_size=given.buffer_size, normalizing_const=model.normalizing_const, segments=len(model.segments), seed=None,
-    )  # fmt: skip
+        source=source,
+        output=output,
+        dependent=dependent,
+        independent=independent,
+        rows=packing.count_rows(db, catalog, source, (*independent, *dependent)),
+        buffer_size=given.buffer_size,
+        normalizing_const=model.normalizing_const,
+        segments=len(model.segments),
+        seed=None,
+    )
     pack(catalog, session, plan)
+
+
+def read_training(catalog: Catalog, training: str | None) -> PackedTable:
+    """The packed training table that a validation table follows."""
+    hint = "Name the packed training table."
+    if training is None or not training.strip():
+        raise NullNotAllowed(f"{catalog.module} error: NULL/empty input table name!", hint=hint)
+    if catalog.find(training) is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table"
+            f" '{training}' has been preprocessed using training_preprocessor_dl().",
+            hint=hint,
+        )
+    return read_packed(catalog, LocalSession(catalog.db), training, "training")
 
 
 def check_arguments(catalog: Catalog, given: PackArguments) -> None:
     """What needs no table."""
     if given.buffer_size is not None and given.buffer_size < 1:
         raise InvalidParameter(
-            f"{catalog.module}: The buffer size has to be a positive integer or NULL.", detail=f"Received {given.buffer_size}."
+            f"{catalog.module}: The buffer size has to be a positive integer or NULL.",
+            detail=f"Received {given.buffer_size}.",
         )
     for name in ("dependent_varname", "independent_varname"):
         if not (getattr(given, name) or "").strip():
@@ -129,7 +161,8 @@ def with_found_classes(
     check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
-            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for each"
+            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for"
+            " each"
             " dependent column that is encoded."
         )
     padded = iter(num_classes or [None] * len(encoded))
@@ -158,6 +191,12 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
     classes = model.class_values[index]
     if classes is None:
         return _as_numbers(catalog, source, column, model.float_targets[index])
+    if not column.scalar:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type};"
+            f" expected single values, of which '{model.relation.given}' has the classes."
+        )
     found = set(classes_of(catalog, source, column))
     if not found <= set(classes):
         raise InvalidParameter(
@@ -172,7 +211,8 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
 def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
     if not floats and column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type {column.type};"
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type};"
             " expected an array of whole numbers, as encoded targets are in the training table."
         )
     return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
@@ -193,7 +233,9 @@ def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     db = catalog.db
     elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
     buffers, buffer_size = packing.layout(plan, elements)
-    spec = settings.trainer_spec(settings.read(db), settings.TrainerRequest(framework="none"))
+    chosen = settings.read(db)
+    settings.check_trainer(chosen)
+    spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)
     try:
         packing.fill(db, plan, buffers)

@@ -48,7 +48,11 @@ class PackedTable:
     def described(self) -> dict[str, Any]:
         """What output tables tell of it, as JSON can hold it."""
         names = ("dependent", "independent", "dependent_types", "class_values", "class_types", "normalizing_const")
-        return {"table": self.relation.given, "float_target": self.float_targets[0], **{n: getattr(self, n) for n in names}}
+        return {
+            "table": self.relation.given,
+            "float_target": self.float_targets[0],
+            **{n: getattr(self, n) for n in names},
+        }
 
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""

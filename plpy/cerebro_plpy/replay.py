@@ -42,7 +42,8 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     threads = {row[3] for row in visits}
     if len(threads) > 1:
         raise InvalidParameter(
-            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it cannot be"
+            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
+            " cannot be"
             " repeated to the bit.",
             hint="Its configurations can be trained again by a run of their own.",
         )
@@ -59,7 +60,8 @@ def check_recorded(
     if recorded.segments != segments or epochs > recorded.epochs or missing:
         raise InvalidParameter(
             f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, segments"
-            f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations, segments"
+            f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations,"
+            " segments"
             f" {list(segments)} and configurations {sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )

@@ -74,7 +74,8 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
     check_positive(MODULE, "workers", given.workers)
     if given.replay_run is not None and schedule != "replay":
         raise InvalidParameter(
-            f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.", hint="Add schedule => 'replay'."
+            f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
+            hint="Add schedule => 'replay'.",
         )
     if given.use_gpus and not resources.gpus():
         raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to train on the processor.")
@@ -94,13 +95,13 @@ def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
         if summary:
             found[f"{name}_summary"] = summary
     if "selection_summary" in found:
-        found["architectures"] = catalog.relation(architecture_table(catalog, found["selection"], None), "model architecture")
+        found["architectures"] = catalog.relation(
+            architecture_table(catalog, found["selection"], None), "model architecture"
+        )
     return found
 
 
-def build_request(
-    catalog: Catalog, place: Workplace, given: FitArguments, checked: tuple[int, int, str]
-) -> FitRequest:
+def build_request(catalog: Catalog, place: Workplace, given: FitArguments, checked: tuple[int, int, str]) -> FitRequest:
     """Read and check all that the run needs; nothing has been written when this fails."""
     epochs, frequency, schedule = checked
     source, validation = read_data(catalog, place, given)
@@ -111,7 +112,9 @@ def build_request(
     check_configs(catalog, configs, architectures, source, table)
     for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in c.compile.notices}):
         catalog.db.notice(text)
-    again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
+    again = (
+        recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
+    )
     seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
     evaluated = metrics_iterations(epochs, frequency)
     spec = {

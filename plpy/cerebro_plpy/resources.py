@@ -33,6 +33,15 @@ def available_bytes() -> int:
     return min(_meminfo("MemAvailable"), memory_bytes())
 
 
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process in bytes; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+
+
 def gpus() -> int:
     """NVIDIA devices of this machine."""
     return sum(1 for device in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", device.name))

@@ -48,9 +48,7 @@ class RunLog:
 
     def config_epoch(self, mst_key: int, epoch: int, last: bool) -> None:
         """A configuration completed an epoch."""
-        self._control.run(
-            sql("run.config_epoch"), (epoch, "completed" if last else "running", self.run_id, mst_key)
-        )
+        self._control.run(sql("run.config_epoch"), (epoch, "completed" if last else "running", self.run_id, mst_key))
 
     def config_failed(self, mst_key: int, reason: str) -> None:
         """A configuration cannot go on."""

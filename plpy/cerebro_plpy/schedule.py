@@ -192,9 +192,7 @@ def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     if progress.kind == "train" and progress.epoch in plan.evaluate_epochs:
         return replace(progress, kind="evaluate", waiting=segments)
     epoch = progress.epoch + 1
-    return replace(
-        progress, epoch=epoch, kind="train", waiting=segments if epoch <= plan.epochs else frozenset()
-    )
+    return replace(progress, epoch=epoch, kind="train", waiting=segments if epoch <= plan.epochs else frozenset())
 
 
 def _stage(visit: Visit) -> tuple[int, int, Kind]:

@@ -87,7 +87,9 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
     worker = place.workers(1)[0]
     cache = settings.cache_bytes(place.settings, max(1, partitions))
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
-    request = settings.TrainerRequest(trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None)
+    request = settings.TrainerRequest(
+        trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None
+    )
     return worker, PostgresPlatform((request,), cache)
 
 
@@ -104,7 +106,11 @@ def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> Non
 
 
 def predict(
-    db: Database, session: dict[str, Any], given: ScoreArguments, columns: tuple[str | None, str | None], pred_type: PredType
+    db: Database,
+    session: dict[str, Any],
+    given: ScoreArguments,
+    columns: tuple[str | None, str | None],
+    pred_type: PredType,
 ) -> None:
     """Make a table of predictions; `columns` are the id column and the input column."""
     catalog, output, relations = _begin(db, "madlib_keras_predict", given)
@@ -182,9 +188,18 @@ def _blocks(
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
     text = sql(
-        "score.declare", id=quote_identifier(columns[0]["name"]), input=_as_array(columns[1]), table=table.quoted, block=str(block),
-    )  # fmt: skip
-    job = {"job": "predict", "program": model.program(model.targets(width)), "result_key": model.state().key, "datasets": []}
+        "score.declare",
+        id=quote_identifier(columns[0]["name"]),
+        input=_as_array(columns[1]),
+        table=table.quoted,
+        block=str(block),
+    )
+    job = {
+        "job": "predict",
+        "program": model.program(model.targets(width)),
+        "result_key": model.state().key,
+        "datasets": [],
+    }
     drive(worker.session, platform.predict(worker, model.state(), job, Statement(text, (json.dumps(spec),))))
     while rows := worker.session.run(sql("score.fetch")):
         yield rows[0][0], job_result([rows[0][1:]])
@@ -211,12 +226,19 @@ def _create_predictions(db: Database, output: Relation, id_column: Row, want: di
 
 
 def _insert(
-    db: Database, output: Relation, id_column: Row, model: TrainedModel, labels: list[str | None],
-    want: dict[str, object], row: tuple[str, dict[str, str]],
-) -> None:  # fmt: skip
+    db: Database,
+    output: Relation,
+    id_column: Row,
+    model: TrainedModel,
+    labels: list[str | None],
+    want: dict[str, object],
+    row: tuple[str, dict[str, str]],
+) -> None:
     text = sql(
-        "score.add_predictions", output=output.quoted, id_type=id_column["type"],
+        "score.add_predictions",
+        output=output.quoted,
+        id_type=id_column["type"],
         rank="" if want["kind"] == "response" else ", p.rank",
-    )  # fmt: skip
+    )
     ids, found = row
     db.rows(text, ids, model.dependent[0], labels, found["row"], found["class"], found["value"], found["rank"])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import settings, visit
+from cerebro_plpy import settings, strict_json, visit
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.settings import TrainerRequest
 
@@ -74,12 +74,13 @@ def job_begin(plpy: Any, session: Globals, spec: str) -> str:
 
 def job_finish(plpy: Any, session: Globals) -> str:
     """End a job; its result as JSON."""
-    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "finish"})))
+    return raise_to_sql(plpy, lambda: strict_json.dumps(visit.trainer(session).ask({"do": "finish"})))
 
 
 def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     """Final values of metrics."""
-    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "results", **json.loads(spec)})))
+    request = {"do": "results", **strict_json.restored(spec)}
+    return raise_to_sql(plpy, lambda: strict_json.dumps(visit.trainer(session).ask(request)))
 
 
 def predict_rows(plpy: Any, session: Globals, spec: str, row_count: int, data: list[bytes]) -> str:

@@ -115,7 +115,8 @@ def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tupl
     keys = [row[0] for row in rows]
     if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different mst_key,"
+            f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
+            " mst_key,"
             " and a model_id, in every row.",
         )
     return tuple(_config(catalog, selection, *row) for row in rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,8 @@ class WorkerSession:
             self.close()
             raise ConnectionFailure(
                 "a worker session reached another server than the caller's",
-                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past a pooler.",
+                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past"
+                " a pooler.",
             )
         if found[1] != who.session_user:
             self.close()
@@ -168,20 +170,16 @@ class WorkerSession:
 
         self._check = check
         if self._busy:
-            try:
+            with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
-            except CerebroError:
-                pass  # it was cut off by the cancel; what follows is a statement of its own
 
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""
         if self._connection.closed:
             return
         if self._busy:
-            try:
+            with suppress(psycopg2.Error):  # the session ended by itself; that was the aim
                 self._connection.cancel()
-            except psycopg2.Error:
-                pass  # the session ended by itself; that was the aim
         self._connection.close()
 
 
@@ -216,6 +214,7 @@ def refused(who: Identity, reason: str) -> CerebroError:
     return InsufficientPrivilege(
         f"a worker session could not be opened as {who.session_user!r}: {reason}",
         detail=f"Tried: {who.conninfo}",
-        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and pg_ident.conf"
+        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and"
+        " pg_ident.conf"
         " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
     )

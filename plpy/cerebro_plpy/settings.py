@@ -42,7 +42,7 @@ def read(db: Database) -> Settings:
 
 
 def _number(name: str, text: str, least: int) -> int:
-    if not text.strip().isdigit() or int(text) < least:
+    if not text.strip().isdecimal() or int(text) < least:
         raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
     return int(text)
 
@@ -71,7 +71,8 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
     if settings.trainer_python is None:
         raise ObjectNotReady(
             "no trainer interpreter is set",
-            hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python', '/path/of/an/environment/bin/python');"
+            hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python',"
+            " '/path/of/an/environment/bin/python');"
             " the environment must have cerebro_db[tensorflow] installed.",
         )
     limit = settings.trainer_memory_mb
@@ -79,7 +80,8 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
     return TrainerSpec(
         python=settings.trainer_python,
         framework=request.framework,
-        threads=request.threads or (1 if request.framework == "none" else max(1, resources.cores() // request.trainers)),
+        threads=request.threads
+        or (1 if request.framework == "none" else max(1, resources.cores() // request.trainers)),
         gpu="-1" if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,

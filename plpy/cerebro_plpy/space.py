@@ -65,9 +65,7 @@ def compile_text(drawn: Mapping[str, object]) -> str:
         )
     own = ",".join(f"{key}={value!r}" for key, value in drawn.items() if key not in COMPILE_KEYS)
     settings = {"optimizer": f"{class_name}({own})"}
-    return fit_text(
-        {**settings, **{key: _written(key, value) for key, value in drawn.items() if _outer(key)}}
-    )
+    return fit_text({**settings, **{key: _written(key, value) for key, value in drawn.items() if _outer(key)}})
 
 
 def fit_text(drawn: Mapping[str, object]) -> str:

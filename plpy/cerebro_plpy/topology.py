@@ -82,8 +82,7 @@ def _input_shape(layer: Node, otherwise: object = None) -> Shape:
     shape = given_shape(layer) or _shape(otherwise)
     if shape is None:
         raise InvalidParameter(
-            "Unable to get input shape from model architecture. "
-            "Make sure that the first layer defines an input_shape.",
+            "Unable to get input shape from model architecture. Make sure that the first layer defines an input_shape.",
             hint="Start the model with keras.Input(shape=...), or give its first layer input_shape=....",
         )
     return shape[1:]
@@ -137,9 +136,7 @@ def _units_at(reference: Reference, by_name: Mapping[str, Node]) -> int | None:
         if layer.get("class_name") not in KEEPS_WIDTH:
             return _own_units(layer, tensor)
         calls = layer.get("inbound_nodes")
-        before = (
-            next(_references(calls[call]), None) if isinstance(calls, list) and call < len(calls) else None
-        )
+        before = next(_references(calls[call]), None) if isinstance(calls, list) and call < len(calls) else None
         if before is None:
             return None
         reference = before

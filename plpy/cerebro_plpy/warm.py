@@ -44,7 +44,9 @@ def existing_output(catalog: Catalog, given: str | None) -> dict[str, Relation]:
 
 def warm_states(reader: Session, tables: Mapping[str, Relation], configs: Sequence[Config]) -> dict[int, WarmState]:
     """Where each configuration that was trained before goes on; those that failed then start fresh."""
-    before: dict[int, str] = dict(reader.run(sql("warm.trained", info=tables["_info"].quoted, state=tables["_state"].quoted)))
+    before: dict[int, str] = dict(
+        reader.run(sql("warm.trained", info=tables["_info"].quoted, state=tables["_state"].quoted))
+    )
     states = {}
     for config in configs:
         if config.mst_key not in before:

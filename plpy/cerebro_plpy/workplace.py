@@ -70,7 +70,8 @@ class Workplace:
             raise DeadlockDetected(
                 "this transaction holds a lock that its own worker sessions wait for",
                 detail=f"Process {row['pid']} waits for this one: {row['query'] or 'its statement is not shown'}",
-                hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a transaction,"
+                hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
+                " transaction,"
                 " and a queued ALTER TABLE then stops the workers behind it.",
             )
 
@@ -136,7 +137,8 @@ def opened(
     if held:
         db.notice(
             f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
-            " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep what was"
+            " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep"
+            " what was"
             " trained if this transaction is rolled back."
         )
     settings.check_trainer(chosen)
@@ -176,5 +178,3 @@ def check_positive(module: str, name: str, value: int | None) -> int | None:
     if value is not None and value < 1:
         raise InvalidParameter(f"{module} error: {name} is {value}; expected a positive whole number or NULL.")
     return value
-
-

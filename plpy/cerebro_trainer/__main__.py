@@ -55,9 +55,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("cerebro_trainer", description="The training process of cerebro_db.")
     parser.add_argument("--fd", type=int, required=True, help="the connected socket, an inherited descriptor")
-    parser.add_argument(
-        "--parent", type=int, required=True, help="process id of the backend that started this"
-    )
+    parser.add_argument("--parent", type=int, required=True, help="process id of the backend that started this")
     parser.add_argument("--framework", choices=("none", *FRAMEWORKS), required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
     parser.add_argument(

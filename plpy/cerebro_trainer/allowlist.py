@@ -65,9 +65,7 @@ REMOVED_FROM = {
         ("SeparableConv1D", "SeparableConv2D"),
         _names("groups kernel_initializer kernel_regularizer kernel_constraint"),
     ),
-    **dict.fromkeys(
-        ("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"), _names("trainable noise_shape")
-    ),
+    **dict.fromkeys(("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"), _names("trainable noise_shape")),
     "Discretization": _names("trainable"),
     "MultiHeadAttention": _names("query_shape key_shape value_shape"),
 }

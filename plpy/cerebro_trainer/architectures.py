@@ -59,9 +59,7 @@ def _sequential(config: Node, depth: int) -> Node:
                 {"batch_shape": _batch_shape(shape), "dtype": "float32", "name": name},
             ),
         )
-    return arguments.node(
-        "keras", "Sequential", {"name": _name(config.get("name", "sequential")), "layers": layers}
-    )
+    return arguments.node("keras", "Sequential", {"name": _name(config.get("name", "sequential")), "layers": layers})
 
 
 def _functional(config: Node, depth: int) -> Node:
@@ -110,9 +108,7 @@ def _call(call: Json, depth: int) -> Json:
 def _layer(entry: Json, depth: int) -> Node:
     arguments.check_depth(depth)
     if not isinstance(entry, dict) or not isinstance(entry.get("config"), (dict, list)):
-        raise ConfigError(
-            f'a layer is an object with "class_name" and "config"; received {arguments.short(entry)}'
-        )
+        raise ConfigError(f'a layer is an object with "class_name" and "config"; received {arguments.short(entry)}')
     old, module = entry.get("class_name"), str(entry.get("module", "keras.layers"))
     if old in MODELS:
         return _model(entry, depth - 1)
@@ -157,11 +153,7 @@ def _batch_shape(shape: Json) -> list[Json]:
     """An input's shape with the batch size left open, whatever it was."""
     if isinstance(shape, dict):  # tf.keras writes {"class_name": "TensorShape", "items": [...]}
         shape = shape.get("items")
-    if (
-        not isinstance(shape, list)
-        or not all(size is None or type(size) is int for size in shape)
-        or not shape
-    ):
+    if not isinstance(shape, list) or not all(size is None or type(size) is int for size in shape) or not shape:
         raise ConfigError(
             "the architecture does not say the shape of its input",
             hint="Give the first layer an input_shape, or start with keras.Input(shape).",

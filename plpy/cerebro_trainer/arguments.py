@@ -43,11 +43,7 @@ def plain(old: Json, depth: int) -> Json:
     special, config = old.get("class_name"), old.get("config")
     if special in PLAIN_CALLS:
         return {key: plain(item, depth - 1) for key, item in old.items()}
-    if (
-        special in ("__tensor__", "__numpy__")
-        and isinstance(config, dict)
-        and config.get("dtype") in allowlist.DTYPES
-    ):
+    if special in ("__tensor__", "__numpy__") and isinstance(config, dict) and config.get("dtype") in allowlist.DTYPES:
         return {"class_name": special, "config": config}
     raise ConfigError(f"an argument of class {short(special)} is not allowed", sqlstate="0A000")
 
@@ -70,9 +66,7 @@ def check_depth(depth: int) -> None:
 
 
 def _object(module: str, names: frozenset[str], value: Json, depth: int) -> Node:
-    name, config = (
-        (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
-    )
+    name, config = (value.get("class_name"), value.get("config")) if isinstance(value, dict) else (value, None)
     found = {known.lower(): known for known in names}.get(str(name).replace("_", "").lower())
     if found is None or not isinstance(config, (dict, type(None))):
         raise ConfigError(f"{short(value)} is not in {module}; allowed are {', '.join(sorted(names))}")
@@ -93,7 +87,5 @@ def _dtype(value: Json) -> str:
     config = value.get("config") if isinstance(value, dict) else {"name": value}
     name = config.get("name") if isinstance(config, dict) else None
     if name not in allowlist.DTYPES:
-        raise ConfigError(
-            f"dtype {short(value)} is not supported; supported are {', '.join(sorted(allowlist.DTYPES))}"
-        )
+        raise ConfigError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(allowlist.DTYPES))}")
     return str(name)

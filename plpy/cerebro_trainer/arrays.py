@@ -50,9 +50,7 @@ def decode(payload: Bytes, rows: int, element: ElementType) -> npt.NDArray[Any]:
     )
     aligned = payload.nbytes // record.itemsize
     table = payload[: aligned * record.itemsize].view(record)
-    fits = _same_dimensions(table["head"]) & (table["elements"]["length"] == record_length(element)).all(
-        axis=1
-    )
+    fits = _same_dimensions(table["head"]) & (table["elements"]["length"] == record_length(element)).all(axis=1)
     if aligned != rows or payload.nbytes % record.itemsize or not fits.all():
         raise _misfit(payload, rows, element, int(fits.argmin()) if not fits.all() else aligned)
     return table["elements"]["value"].reshape(rows, *shape)
@@ -84,9 +82,7 @@ def one_hot(payload: Bytes, rows: int, classes: int) -> npt.NDArray[np.int16]:
     """int4[] arrays of one class index each, as one-hot int16 of shape (rows, classes)."""
     indices = decode(payload, rows, INT4).reshape(rows, -1)
     if indices.shape[1] != 1:
-        raise RequestError(
-            f"expected one class index per row, received arrays of {indices.shape[1]} elements"
-        )
+        raise RequestError(f"expected one class index per row, received arrays of {indices.shape[1]} elements")
     wrong = (indices < 0) | (indices >= classes)
     if wrong.any():
         row = int(wrong.argmax())
@@ -117,8 +113,7 @@ def _shape(payload: Bytes, offset: int, row: int, element: ElementType) -> tuple
     dimensions, _, oid = HEAD.unpack(payload[offset:end].tobytes())
     if oid != element.oid:
         raise RequestError(
-            f"row {row}: expected an array of {element.name} (type oid {element.oid}), "
-            f"received element type oid {oid}",
+            f"row {row}: expected an array of {element.name} (type oid {element.oid}), received element type oid {oid}",
             sqlstate="42804",
         )
     if not 1 <= dimensions <= MAX_DIMENSIONS:

@@ -43,9 +43,7 @@ def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
     lengths = {len(array) for arrays in found.values() for array in arrays}
     if len(lengths) != 1:
         raise RequestError(f"the arrays of one buffer must have equal lengths, received {sorted(lengths)}")
-    return Buffer(
-        integer(header, "buffer_id"), lengths.pop(), tuple(found["x"]), tuple(found["y"]), payload.nbytes
-    )
+    return Buffer(integer(header, "buffer_id"), lengths.pop(), tuple(found["x"]), tuple(found["y"]), payload.nbytes)
 
 
 def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDArray[Any], int]:
@@ -55,9 +53,7 @@ def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDA
         raise RequestError(f'"shape" must be a list of sizes, received {shape!r}')
     end = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if end > payload.nbytes:
-        raise RequestError(
-            f"an array of shape {shape} ends at byte {end}, but the payload has {payload.nbytes}"
-        )
+        raise RequestError(f"an array of shape {shape} ends at byte {end}, but the payload has {payload.nbytes}")
     return payload[offset:end].view(dtype).reshape(shape), end
 
 

@@ -13,9 +13,7 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import guarded
 from cerebro_trainer.specs import ProgramSpec
 
-NOT_OFFERED = frozenset(
-    {"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"}
-)
+NOT_OFFERED = frozenset({"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"})
 """Wrappers, and one whose weights need a last step at the end of training, which hopping has many of."""
 NOT_METRICS = frozenset({"mean", "sum", "metric", "mean_metric_wrapper"})
 """They take values and weights, not targets and predictions."""
@@ -95,8 +93,7 @@ def _optimizer(spec: object) -> keras.optimizers.Optimizer:
     name = str(spec.get("class_name"))
     if name.lower() not in offered:
         raise ConfigError(
-            f"optimizer {name} is unknown; known are "
-            f"{', '.join(sorted(cls.__name__ for cls in offered.values()))}"
+            f"optimizer {name} is unknown; known are {', '.join(sorted(cls.__name__ for cls in offered.values()))}"
         )
     config = {key: _hyperparameter(key, value) for key, value in (spec.get("config") or {}).items()}
     if config.get("use_ema") and not config.get("ema_overwrite_frequency"):
@@ -140,15 +137,11 @@ def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
     if isinstance(value, Mapping):
         unknown = set(value) - set(names)
         if unknown:
-            raise ConfigError(
-                f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}"
-            )
+            raise ConfigError(f"{what} names outputs {sorted(unknown)}, but the model's outputs are {list(names)}")
         return [value.get(name) for name in names]
     if isinstance(value, list):
         if len(value) != len(names):
-            raise ConfigError(
-                f"{what} has {len(value)} entries, but the model has {len(names)} outputs {list(names)}"
-            )
+            raise ConfigError(f"{what} has {len(value)} entries, but the model has {len(names)} outputs {list(names)}")
         return list(value)
     return [value] * len(names)
 

@@ -35,8 +35,7 @@ class Output:
     def __post_init__(self) -> None:
         if self.classes and not self.binary and not matches((self.classes,), self.shape):
             raise ConfigError(
-                f"the model's output has shape {show(self.shape)}, but its one-hot target has "
-                f"{self.classes} classes",
+                f"the model's output has shape {show(self.shape)}, but its one-hot target has {self.classes} classes",
                 sqlstate="42804",
                 hint="The last layer needs one unit per class.",
             )
@@ -60,8 +59,7 @@ class Output:
         if matches((*shape, 1), expected) and not self.classes:
             return target[..., np.newaxis]
         raise ConfigError(
-            f"output {position + 1} of the model needs a target of shape {show(expected)}, "
-            f"received {show(shape)}",
+            f"output {position + 1} of the model needs a target of shape {show(expected)}, received {show(shape)}",
             sqlstate="42804",
         )
 
@@ -77,8 +75,7 @@ class Interface:
         """A buffer's arrays as the model takes them."""
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
-                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} "
-                "dependent columns",
+                f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} dependent columns",
                 sqlstate="42804",
             )
         targets = [
@@ -106,9 +103,7 @@ def matches(shape: Sequence[int], expected: Shape) -> bool:
     >>> matches((3, 4), (None, 4)), matches((3,), (3, 1))
     (True, False)
     """
-    return len(shape) == len(expected) and all(
-        e is None or s == e for s, e in zip(shape, expected, strict=True)
-    )
+    return len(shape) == len(expected) and all(e is None or s == e for s, e in zip(shape, expected, strict=True))
 
 
 def show(shape: Sequence[int | None]) -> str:

@@ -67,9 +67,7 @@ def place_from_header(header: Mapping[str, Any]) -> order.Place:
 class TrainJob(Job):
     """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
 
-    def __init__(
-        self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place, threads: int
-    ) -> None:
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place, threads: int) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
             raise RequestError(f"a train job has one dataset, received {len(datasets)}")
@@ -124,9 +122,7 @@ class EvaluateJob(Job):
 
     def result(self) -> dict[str, object]:
         return {
-            "datasets": {
-                dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()
-            }
+            "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()}
         }
 
 

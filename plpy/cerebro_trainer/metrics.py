@@ -98,9 +98,7 @@ def _batch(shape: Shape) -> tuple[int, ...]:
 def _set(metric: Any, values: Sequence[float]) -> None:
     sizes = [int(np.prod(variable.shape)) for variable in metric.variables]
     if len(values) != sum(sizes):
-        raise RequestError(
-            f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}"
-        )
+        raise RequestError(f"the sums of metric {metric.name} are {sum(sizes)} numbers, received {len(values)}")
     offset = 0
     for variable, size in zip(metric.variables, sizes, strict=True):
         variable.assign(np.reshape(values[offset : offset + size], variable.shape).astype(variable.dtype))

@@ -23,8 +23,7 @@ def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     rows = integer(header, "rows", minimum=1)
     entries = items(header, "arrays")
     return [
-        _decoded(entry, part, rows)
-        for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)
+        _decoded(entry, part, rows) for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)
     ]
 
 

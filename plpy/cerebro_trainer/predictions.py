@@ -65,16 +65,12 @@ def tabulate(outputs: list[npt.NDArray[Any]], classes: list[int], want: Want) ->
     0 for float targets, whose units are all reported in their order.
     """
     if len(outputs) != len(classes):
-        raise ConfigError(
-            f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns"
-        )
+        raise ConfigError(f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns")
     parts = [
         _one_output(position, output, count, want)
         for position, (output, count) in enumerate(zip(outputs, classes, strict=True))
     ]
-    joined = Table(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in Table.__dataclass_fields__)
-    )
+    joined = Table(*(np.concatenate([getattr(part, name) for part in parts]) for name in Table.__dataclass_fields__))
     order = np.lexsort((joined.rank, joined.output, joined.row))
     return Table(*(getattr(joined, name)[order] for name in Table.__dataclass_fields__))
 
@@ -89,9 +85,7 @@ def _one_output(position: int, output: npt.NDArray[Any], classes: int, want: Wan
         rank = np.broadcast_to(np.arange(1, values.shape[1] + 1), values.shape)
         keep = np.ones(values.shape, dtype=np.bool_)
     row, label = np.nonzero(keep)
-    return Table(
-        row + 1, np.full(len(row), position), label, values[keep], np.asarray(rank[keep], dtype=np.int64)
-    )
+    return Table(row + 1, np.full(len(row), position), label, values[keep], np.asarray(rank[keep], dtype=np.int64))
 
 
 def ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -110,16 +104,12 @@ def _probabilities(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray
     if values.shape[1] == 1 and classes == 2:
         return np.concatenate([1.0 - values, values], axis=1)
     if values.shape[1] < classes:
-        raise ConfigError(
-            f"the model's output has {values.shape[1]} units, but there are {classes} class values"
-        )
+        raise ConfigError(f"the model's output has {values.shape[1]} units, but there are {classes} class values")
     # More units than values: targets were padded with classes that no row has.
     return values[:, :classes]
 
 
-def _wanted(
-    values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want
-) -> npt.NDArray[np.bool_]:
+def _wanted(values: npt.NDArray[np.float64], rank: npt.NDArray[np.int64], want: Want) -> npt.NDArray[np.bool_]:
     if want.kind == "threshold":
         return np.asarray(values > want.threshold)
     if want.kind == "prob":

@@ -60,9 +60,7 @@ class TensorflowProgram(KerasProgram):
             autograph=False,
             input_signature=[inputs, targets, tf.TensorSpec((None,), tf.int32), number],
         )
-        self._evaluate = tf.function(
-            self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number]
-        )
+        self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int) -> float:
@@ -97,9 +95,7 @@ class TensorflowProgram(KerasProgram):
                 [tf.gather(array, chosen) for array in inputs],
                 [tf.gather(array, chosen) for array in targets],
             )
-            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(
-                tf.size(chosen), tf.float64
-            )
+            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(tf.size(chosen), tf.float64)
 
         # One iteration at a time: several would race for the variables.
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
@@ -119,17 +115,15 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
-            x, y = self._arguments(
-                [array[begin:end] for array in inputs], [array[begin:end] for array in targets]
-            )
+            x, y = self._arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
             self.metrics.update(y, predicted)
             return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
 
-        return tf.while_loop(
-            lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1
-        )[1]
+        return tf.while_loop(lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[
+            1
+        ]
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]

@@ -57,8 +57,7 @@ def dump(values: Sequence[Array], layout: Layout, step: int) -> bytes:
         "weights": json.dumps([_name(position) for position in layout.weights]),
     }
     tensors = {
-        _name(position): np.ascontiguousarray(value).reshape(value.shape)
-        for position, value in enumerate(values)
+        _name(position): np.ascontiguousarray(value).reshape(value.shape) for position, value in enumerate(values)
     }
     return safetensors.numpy.save(tensors, metadata)
 
@@ -82,9 +81,7 @@ def load(chunks: Sequence[Bytes], layout: Layout) -> list[Array]:
                 hint="A state continues the same architecture and optimizer only.",
             )
     if len(tensors) != len(layout.shapes):
-        raise ConfigError(
-            f"the state has {len(tensors)} tensors, the model and optimizer have {len(layout.shapes)}"
-        )
+        raise ConfigError(f"the state has {len(tensors)} tensors, the model and optimizer have {len(layout.shapes)}")
     values = [tensors[_name(position)] for position in range(len(tensors))]
     for position, value in enumerate(values):
         _check(position, value, layout)

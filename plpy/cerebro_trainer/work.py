@@ -29,9 +29,7 @@ class Held(NamedTuple):
 class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
-    def __init__(
-        self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]
-    ) -> None:
+    def __init__(self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
         self._framework = framework
         self._failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
         self._datasets = datasets
@@ -113,13 +111,7 @@ class Work:
         inputs = packing.inputs(header, payload)
         with self._boundary():
             return (
-                Message(
-                    {
-                        "ok": tabulate(
-                            job.program.predict(inputs), counts, Want.from_header(header)
-                        ).as_header()
-                    }
-                ),
+                Message({"ok": tabulate(job.program.predict(inputs), counts, Want.from_header(header)).as_header()}),
             )
 
     def abandon(self) -> None:
@@ -153,9 +145,7 @@ class Work:
             program.write(state.load(self._chunks, program.layout))
             return
         fresh = program.initial(integer(header, "seed"))
-        program.write(
-            fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout)
-        )
+        program.write(fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout))
 
     def _make_job(self, program: Program, header: Header) -> Job:
         kind = text(header, "job", choices=("train", "evaluate", "predict"))
@@ -169,9 +159,7 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind == "train":
-            return TrainJob(
-                program, keys, Fit.from_header(header), place_from_header(header), self._framework.threads
-            )
+            return TrainJob(program, keys, Fit.from_header(header), place_from_header(header), self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
 
     @contextmanager

@@ -253,13 +253,13 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
     states = []
     for name, buffer_id, order in (
         ("in_order", "buffer_id", "buffer_id"),
-        ("scrambled", "buffer_id", "buffer_id * 7 %% 5, x"),
+        ("scrambled", "buffer_id", "buffer_id * 7 % 5, x"),
         ("renumbered", "1000 - buffer_id", "buffer_id"),
     ):
         table = f"{name}_{cache_bytes}"
         place.bench.rows(
             f"CREATE TABLE {table} AS SELECT __dist_key__, x, label, x_shape, label_shape, {buffer_id} AS buffer_id"
-            f" FROM packed ORDER BY {order.replace('%%', '%')}"
+            f" FROM packed ORDER BY {order}"
         )
         run = begun(place, worker, packed(place.bench, table))
         visit = run.train(0)

@@ -165,13 +165,9 @@ def test_operations_between_layers_are_data_too(trainer: Peer) -> None:
         {**dense(3, "evil"), "registered_name": "Package>Dense"},
         {**layer("system", "evil"), "module": "keras.src.ops.numpy"},
         layer("TFOpLambda", "evil", function="math.add"),
-        dense(
-            3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}
-        ),
+        dense(3, "evil", activation={"class_name": "function", "config": "get_file", "module": "keras.utils"}),
         dense(3, "evil", kernel_initializer={"class_name": "Lambda", "config": {}}),
-        dense(
-            3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}
-        ),
+        dense(3, "evil", kernel_regularizer={"class_name": "Constant", "config": {"value": {"class_name": "x"}}}),
         dense(3, "evil", bias={"class_name": "__lambda__", "config": {"value": "x"}}),
         dense(3, "evil", dtype={"class_name": "__typespec__", "config": {"name": "float32x"}}),
         layer("TimeDistributed", "evil", layer=layer("Lambda", "inner")),
@@ -219,9 +215,7 @@ def test_what_makes_no_model_is_refused(trainer: Peer, architecture: Json) -> No
         ({"targets": [{"kind": "float"}, {"kind": "float"}]}, "2 dependent columns"),
     ],
 )
-def test_compile_parameters_that_make_no_sense_are_refused(
-    trainer: Peer, changes: dict[str, Any], words: str
-) -> None:
+def test_compile_parameters_that_make_no_sense_are_refused(trainer: Peer, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(TrainerFailed, match=words) as failed:
         trainer.begin("predict", program(**changes), NEW, ())
     assert failed.value.error["kind"] == "config"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,17 +24,16 @@ METRICS = [
 ]
 
 
-def results(
-    trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]
-) -> dict[str, object]:
-    return trainer.ask(
+def results(trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[str, object]]) -> dict[str, Any]:
+    answer: dict[str, Any] = trainer.ask(
         {
             "do": "results",
             "program": chosen,
             "sums": {key: found["sums"] for key, found in evaluated.items()},
             "rows": {key: found["rows"] for key, found in evaluated.items()},
         }
-    )  # type: ignore[no-any-return]
+    )
+    return answer
 
 
 def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
@@ -47,9 +47,7 @@ def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     for key, data in (("whole", [whole]), ("a", parts[:1]), ("b", parts[1:2]), ("c", parts[2:])):
         trainer.load(key, data)
     evaluated = {key: trainer.evaluate(chosen, state, [key])[key] for key in ("whole", "a", "b", "c")}
-    added = [
-        np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist() for i in range(1 + len(METRICS))
-    ]
+    added = [np.sum([evaluated[key]["sums"][i] for key in "abc"], axis=0).tolist() for i in range(1 + len(METRICS))]
     expected = results(trainer, chosen, {"d": evaluated["whole"]})["d"]
     found = results(trainer, chosen, {"d": {"sums": added, "rows": 90}})["d"]
     assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
@@ -117,8 +115,7 @@ def predict(
 ) -> dict[str, list[float]]:
     """Predictions of rows sent as PostgreSQL sends real[]."""
     payload = b"".join(
-        struct.pack(">iiIii", 1, 0, 700, len(row), 1)
-        + b"".join(struct.pack(">if", 4, value) for value in row)
+        struct.pack(">iiIii", 1, 0, 700, len(row), 1) + b"".join(struct.pack(">if", 4, value) for value in row)
         for row in x
     )
     reply = trainer.ask(
@@ -139,7 +136,7 @@ def test_predictions_by_class(trainer: Peer) -> None:
     trainer.begin("predict", program(), NEW, ())
     every = predict(trainer, x, {"kind": "prob"})
     probabilities = np.zeros((700, 3))
-    probabilities[np.array(every["row"]) - 1, every["class"]] = every["value"]
+    probabilities[np.array(every["row"]) - 1, np.array(every["class"], dtype=int)] = every["value"]
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-6)
     assert every["rank"] == [1, 2, 3] * 700
     best = predict(trainer, x, {"kind": "response"})

@@ -156,9 +156,7 @@ class Peer:
         self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key))
         return self.ask({"do": "finish"}), self.state()
 
-    def evaluate(
-        self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)
-    ) -> Any:
+    def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:
         """Sums by dataset."""
         self.begin("evaluate", program, state, datasets)
         return self.ask({"do": "finish"})["datasets"]

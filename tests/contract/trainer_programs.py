@@ -7,35 +7,10 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from models import Json, dense, layer
+from models import model as sequential
 
-Json = dict[str, Any]
-
-
-def layer(class_name: str, name: str, **config: object) -> Json:
-    """One layer as Keras 3 writes it, leaving out what has its default value."""
-    return {
-        "module": "keras.layers",
-        "class_name": class_name,
-        "config": {"name": name, **config},
-        "registered_name": None,
-    }
-
-
-def sequential(shape: list[int], *layers: Json) -> Json:
-    """A Sequential model on inputs of this shape."""
-    first = layer("InputLayer", "input", batch_shape=[None, *shape], dtype="float32")
-    return {
-        "module": "keras",
-        "class_name": "Sequential",
-        "registered_name": "Sequential",
-        "config": {"name": "model", "layers": [first, *layers]},
-    }
-
-
-def dense(units: int, name: str, activation: str = "relu", **config: object) -> Json:
-    """A Dense layer."""
-    return layer("Dense", name, units=units, activation=activation, **config)
-
+__all__ = ["Json", "dense", "layer", "sequential"]
 
 MLP = sequential([4], dense(8, "hidden"), dense(3, "out", "softmax"))
 REGULARISED = sequential(

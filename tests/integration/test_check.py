@@ -55,9 +55,7 @@ def test_no_extension(database: Database, superuser: Connection) -> None:
         ("worker_conninfo", "no conninfo", "worker sessions"),
     ],
 )
-def test_a_wrong_setting(
-    database: Database, superuser: Connection, setting: str, value: str, step: str
-) -> None:
+def test_a_wrong_setting(database: Database, superuser: Connection, setting: str, value: str, step: str) -> None:
     execute(superuser, f"UPDATE cerebro.setting SET value = '{value}' WHERE name = '{setting}'")
     status, states = check(database.url)
     assert status == 1

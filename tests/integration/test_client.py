@@ -25,6 +25,7 @@ PATIENCE = 60.0
 LOCK = 4711
 COMPILE_GRID = {"loss": ["categorical_crossentropy"], "metrics": [["accuracy"]]}
 
+
 class Database(Protocol):
     @property
     def url(self) -> str: ...
@@ -269,9 +270,7 @@ def test_what_the_driver_cannot_send_is_an_invalid_parameter(caller: Caller, val
     assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
 
 
-def test_another_thread_can_cancel(
-    database: Database, caller: Caller, locked: psycopg2.extensions.connection
-) -> None:
+def test_another_thread_can_cancel(database: Database, caller: Caller, locked: psycopg2.extensions.connection) -> None:
     refused: list[errors.CerebroError] = []
 
     def call_and_cancel() -> None:

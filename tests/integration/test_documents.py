@@ -41,9 +41,7 @@ def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: py
     assert "session" in names
 
 
-def test_the_readme_goes_on_in_python_after_its_tour(
-    database: Database, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
     psql(database, "tour.sql")
     ((code, _),) = blocks(ROOT / "README.md", database)
     exec(code, {})

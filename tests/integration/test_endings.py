@@ -89,7 +89,9 @@ def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
     postmaster = parent(own.pid())
     with ThreadPoolExecutor(1) as pool:
         fitted = pool.submit(own.fit, "packed", "endless", "four", 100_000)
-        eventually(lambda: trainers(descendants(postmaster)))
+        observer = own.another()
+        eventually(lambda: observer.rows("SELECT FROM cerebro.run"))
+        observer.close()
         running = descendants(postmaster)
         os.kill(postmaster, signal.SIGKILL)
         with pytest.raises(CLIENT_ENDS):

@@ -150,7 +150,11 @@ def inputs(draw: st.DrawFn) -> tuple[str, list[Any]]:
     st.integers(-(2**63), 2**63 - 1),
 )
 def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
-    bench: Workbench, column: tuple[str, list[Any]], constant: float, size: int | None, segments: int,
+    bench: Workbench,
+    column: tuple[str, list[Any]],
+    constant: float,
+    size: int | None,
+    segments: int,
     seed: int,
 ) -> None:
     kind, values = column
@@ -327,8 +331,7 @@ def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, 
     training = pack(bench, source, normalizing_const=4.0, n_segments=3, num_classes=[4])
     table = fresh()
     bench.rows(
-        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y"
-        " FROM generate_series(1, 11) i"
+        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y FROM generate_series(1, 11) i"
     )
     packed = validate(bench, table, training, buffer_size=2)
     found = buffers(bench, packed, x=FLOATS, y=ONE_HOT)
@@ -337,7 +340,7 @@ def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, 
     assert {tuple(y) for _, y in rows} == {(0, 0, 1, 0)}
     assert {b.segment for b in found} == {0, 1, 2}
     assert summary(bench, packed, "y_class_values::text[]") == ["A", "a", "b", None]
-    assert summary(bench, packed, "(num_classes, normalizing_const)::text") == '({4},4)'
+    assert summary(bench, packed, "(num_classes, normalizing_const)::text") == "({4},4)"
 
 
 def test_validation_classes_are_a_subset(bench: Workbench, source: str) -> None:

@@ -39,9 +39,7 @@ def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: 
     )
     assert (status, epochs) == ("failed", 0)
     assert "loss" in reason and "nan" in reason
-    visits = bench.rows(
-        "SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged
-    )
+    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s AND mst_key = 2", diverged)
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
@@ -57,12 +55,14 @@ def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
 
 def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     board = bench.rows(
-        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", diverged
+        "SELECT mst_key, status, value, reason IS NULL FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank",
+        diverged,
     )
     assert board[-1] == (2, "failed", None, False)
     assert [row[1] for row in board] == ["completed", "completed", "failed"]
     best = bench.row(
-        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s", diverged
+        "SELECT configs_failed, best_mst_key, visits_done, visits_total FROM cerebro.progress WHERE run_id = %s",
+        diverged,
     )
     assert best == (1, board[0][0], 12, 12)
 
@@ -79,6 +79,21 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     assert nulls == (10, 0)
     assert bench.value("SELECT count(*) FROM diverged_info WHERE training_loss_final > 0") == 2
     assert bench.value("SELECT array_agg(DISTINCT mst_key) FROM diverged_state") == [1, 3]
+
+
+def test_a_loss_that_only_the_evaluation_finds_is_a_failure_too(bench: Workbench) -> None:
+    """The only batch is trained on with a finite loss; what it does to the weights shows afterwards."""
+    bench.pack("late_packed", 1, buffer=1000)
+    bench.configure("late_configs", [compile_text(o) for o in (DIVERGING, STEADY[0])], ["batch_size=1000"])
+    bench.messages()
+    run_id = bench.fit("late_packed", "late", "late_configs", 1)
+    statuses = bench.rows("SELECT status, reason FROM cerebro.config WHERE run_id = %s ORDER BY mst_key", run_id)
+    assert statuses == [("failed", "the loss over the training set was nan after epoch 1"), ("completed", None)]
+    assert bench.rows("SELECT training_loss_final > 0 FROM late_info ORDER BY mst_key") == [(None,), (True,)]
+    board = bench.rows("SELECT mst_key FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank", run_id)
+    assert board == [(2,), (1,)], "whatever its accuracy was"
+    assert bench.value("SELECT best_mst_key FROM cerebro.progress WHERE run_id = %s", run_id) == 2
+    assert "Best so far: mst_key=2" in bench.messages()[-1]
 
 
 def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
@@ -131,7 +146,8 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
         (lost,) = eventually(
             lambda: watcher.rows(
-                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit WHERE status = 'running' LIMIT 1"
+                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit"
+                " WHERE status = 'running' LIMIT 1"
             )
         )
         run_id = fitting.result()
@@ -154,9 +170,7 @@ def endless(bench: Workbench) -> str:
 
 def begun(watcher: Workbench, run_before: int) -> set[int]:
     """Backends that work for a run younger than another, once it has completed visits; empty until then."""
-    done = watcher.value(
-        "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before
-    )
+    done = watcher.value("SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'", run_before)
     return watcher.workers() if done else set()
 
 
@@ -212,9 +226,7 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
     assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
 
 
-def test_the_end_of_the_caller_s_session_ends_all(
-    bench: Workbench, watcher: Workbench, endless: str
-) -> None:
+def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Workbench, endless: str) -> None:
     before = bench.newest_run()
     caller = bench.another()
     idle = watcher.workers()
@@ -279,3 +291,34 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench,
             fitting.result()
         holder.close()
     nothing_looks_as_if_it_went_on(bench, bench.newest_run())
+
+
+def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: str) -> None:
+    bench.rows("SET statement_timeout = '3s'")
+    before = bench.newest_run()
+    try:
+        with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
+            bench.fit("endless_packed", "timed_out", endless, 1000, workers=2)
+    finally:
+        bench.rows("RESET statement_timeout")
+    eventually(lambda: not watcher.workers())
+    assert bench.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) in ([], [("cancelled",)])
+
+
+def test_a_trainer_above_its_memory_limit_is_ended(bench: Workbench, watcher: Workbench, diverged: int) -> None:
+    with setting(bench, "trainer_memory_mb", "64"), pytest.raises(psycopg2.Error, match="its limit is 64 MB") as caught:
+        bench.fit("diverged_packed", "too_large", "diverged_configs", 1, workers=1)
+    assert caught.value.pgcode == "53400"
+    assert "trainer_memory_mb" in str(caught.value.diag.message_hint)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", bench.newest_run()) == "failed"
+    eventually(lambda: not watcher.workers())
+
+
+def test_an_error_leaves_the_caller_s_settings_as_they_were(bench: Workbench, diverged: int) -> None:
+    settings = "SELECT name, setting FROM pg_settings WHERE source = 'session' ORDER BY name"
+    before = bench.rows(settings), bench.value("SHOW search_path")
+    with pytest.raises(psycopg2.Error):
+        bench.fit("diverged_packed", "diverged", "diverged_configs", 1)
+    bench.fit("diverged_packed", "settled", "diverged_configs", 1, workers=1)
+    assert (bench.rows(settings), bench.value("SHOW search_path")) == before
+    assert bench.value("SELECT count(*) FROM pg_class WHERE relpersistence = 't'") == 0

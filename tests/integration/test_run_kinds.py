@@ -12,9 +12,9 @@ from workbench import Workbench, compile_text
 ADAM = "Adam(learning_rate=0.02)"
 PICTURE_ROWS = """
 CREATE TABLE pictures AS
-SELECT id, CASE id %% 3 WHEN 0 THEN 'row' WHEN 1 THEN 'column' ELSE 'empty' END AS label,
+SELECT id, CASE id % 3 WHEN 0 THEN 'row' WHEN 1 THEN 'column' ELSE 'empty' END AS label,
        (SELECT array_agg(line ORDER BY i) FROM (
-            SELECT i, array_agg(ARRAY[CASE WHEN id %% 3 = 0 AND i = id / 3 %% 8 OR id %% 3 = 1 AND j = id / 3 %% 8
+            SELECT i, array_agg(ARRAY[CASE WHEN id % 3 = 0 AND i = id / 3 % 8 OR id % 3 = 1 AND j = id / 3 % 8
                                            THEN 255.0 ELSE 0.0 END]::real[] ORDER BY j) AS line
             FROM generate_series(0, 7) i, generate_series(0, 7) j GROUP BY i) lines) AS image
 FROM generate_series(0, 95) id
@@ -94,12 +94,12 @@ def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]
     assert learned(found)
     assert found["loss_type"] == loss
     assert found["metrics_type"] == (metrics or None)
-    logged = bench.rows(
+    logged: dict[str, list[float]] = dict(bench.rows(
         "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
         found["run_id"],
-    )
+    ))  # fmt: skip
     assert len(logged) == 1 + len(metrics)
-    assert found["training_metrics"] == (dict(logged).get(metrics[0]) if metrics else None)
+    assert found["training_metrics"] == (logged[metrics[0]] if metrics else None)
 
 
 def test_losses_on_indices_and_on_one_hot_targets_agree(bench: Workbench) -> None:
@@ -119,7 +119,7 @@ def test_dropout_and_batch_normalisation(bench: Workbench) -> None:
 
 
 def test_pictures(bench: Workbench) -> None:
-    bench.rows(PICTURE_ROWS.replace("%%", "%"))
+    bench.rows(PICTURE_ROWS)
     bench.rows(
         "SELECT training_preprocessor_dl('pictures', 'pictures_packed', 'label', 'image', 10, 255, n_segments => 2,"
         " seed => 3)"
@@ -134,7 +134,7 @@ def test_pictures(bench: Workbench) -> None:
 
 def test_a_validation_set_of_some_classes(bench: Workbench) -> None:
     bench.pack("some_packed", 3)
-    bench.rows("CREATE TABLE some AS SELECT * FROM points WHERE label = 'high'".replace("TABLE some", "TABLE few"))
+    bench.rows("CREATE TABLE few AS SELECT * FROM points WHERE label = 'high'")
     bench.rows("SELECT validation_preprocessor_dl('few', 'few_packed', 'label', 'x', 'some_packed', 5)")
     bench.configure("some_configs", [compile_text(ADAM)], ["batch_size=8,epochs=3"])
     bench.fit("some_packed", "some_model", "some_configs", 4, workers=2, validation_table="few_packed")

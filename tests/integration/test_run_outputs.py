@@ -40,10 +40,10 @@ def whole(bench: Workbench) -> str:
     )
     bench.rows("SELECT validation_preprocessor_dl('held_out', 'whole_held_out', 'label', 'x', 'whole_packed', 10)")
     bench.configure("whole_configs", [compile_text(o) for o in OPTIMIZERS], [" epochs=2 ,batch_size=8"])
-    bench.rows("UPDATE whole_configs SET mst_key = CASE WHEN compile_params LIKE '%%SGD%%' THEN 3 ELSE 40 END")
+    bench.rows("UPDATE whole_configs SET mst_key = CASE WHEN compile_params LIKE '%SGD%' THEN 3 ELSE 40 END")
     bench.rows(
-        "SELECT madlib_keras_fit_multiple_model('whole_packed', 'whole', 'whole_configs', 7, FALSE, 'whole_held_out', 2,"
-        " FALSE, 'a name', 'a description', TRUE)"
+        "SELECT madlib_keras_fit_multiple_model('whole_packed', 'whole', 'whole_configs', 7, FALSE,"
+        " 'whole_held_out', 2, FALSE, 'a name', 'a description', TRUE)"
     )
     return "whole"
 
@@ -135,12 +135,8 @@ def test_metrics_are_those_of_the_log(bench: Workbench, whole: str, kind: str) -
         assert logged == [(ITERATIONS, values) for values in info(bench, "whole", f"{kind}_{column}")]
 
 
-@pytest.mark.parametrize(
-    ("kind", "packed"), [("training", "whole_packed"), ("validation", "whole_held_out")]
-)
-def test_evaluating_a_model_gives_its_final_numbers(
-    bench: Workbench, whole: str, kind: str, packed: str
-) -> None:
+@pytest.mark.parametrize(("kind", "packed"), [("training", "whole_packed"), ("validation", "whole_held_out")])
+def test_evaluating_a_model_gives_its_final_numbers(bench: Workbench, whole: str, kind: str, packed: str) -> None:
     for key in KEYS:
         name = f"again_{kind}_{key}"
         bench.rows("SELECT madlib_keras_evaluate('whole', %s, %s, FALSE, %s)", packed, name, key)
@@ -166,9 +162,7 @@ def test_training_teaches(bench: Workbench, whole: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["whole", "bare"])
-def test_elapsed_times_grow_and_stay_within_the_run(
-    bench: Workbench, whole: str, bare: str, output: str
-) -> None:
+def test_elapsed_times_grow_and_stay_within_the_run(bench: Workbench, whole: str, bare: str, output: str) -> None:
     took = summary(bench, output, "extract(epoch FROM end_training_time - start_training_time)::float")
     for times in info(bench, output, "metrics_elapsed_time"):
         assert times == sorted(set(times))

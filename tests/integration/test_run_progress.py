@@ -120,9 +120,7 @@ def test_the_leaderboard_is_in_order(bench: Workbench, watched: Watched) -> None
     values = [row[1] for row in rows]
     assert values == sorted(values, reverse=True)
     assert [row[0] for row in rows] == [1 + sum(v > value for v in values) for value in values]
-    assert {row[2:] for row in rows} == {
-        ("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=20")
-    }
+    assert {row[2:] for row in rows} == {("accuracy", "training", EPOCHS, "completed", True, "batch_size=1,epochs=20")}
 
 
 def test_the_caller_is_told_the_run_s_number_first(watched: Watched) -> None:
@@ -211,11 +209,37 @@ def test_a_user_cannot_write_into_another_s_run(somebody: Workbench, watched: Wa
     somebody.rows(f"SELECT cerebro.grant_usage('{ROLE}')")
     somebody.rows(f"SET ROLE {ROLE}")
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-        somebody.rows(
-            "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'accuracy', 1.0)", watched.run_id
-        )
+        somebody.rows("INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'accuracy', 1.0)", watched.run_id)
     somebody.rows("UPDATE cerebro.config SET status = 'failed'")
     somebody.rows("RESET ROLE")
     assert somebody.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", watched.run_id) == [
         ("completed",)
     ]
+
+
+def test_a_superuser_that_became_a_user_trains_as_that_user(bench: Workbench, watched: Watched) -> None:
+    session = superuser(bench)
+    session.rows("SET ROLE cerebro")
+    run_id = session.fit("watched_packed", "became", "ranked_configs", 1, workers=1)
+    workers = session.rows(
+        "SELECT DISTINCT usename FROM pg_stat_activity"
+        " WHERE pid IN (SELECT worker_pid FROM cerebro.visit WHERE run_id = %s)",
+        run_id,
+    )
+    session.close()
+    assert workers == [("cerebro",)]
+    assert bench.value("SELECT owner FROM cerebro.run WHERE run_id = %s", run_id) == "cerebro"
+    assert bench.value("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'became'::regclass") == "cerebro"
+
+
+def test_two_sessions_train_on_the_same_table_at_once(bench: Workbench, watched: Watched) -> None:
+    other = bench.another()
+    alike = {"workers": 1, "seed": 1, "schedule": "rotation"}
+    with other.fitting("watched_packed", "beside", "watched_configs", 1, **alike) as beside:
+        bench.fit("watched_packed", "mine", "watched_configs", 1, **alike)
+        beside.result()
+    other.close()
+    mine, theirs = (bench.value(f"SELECT run_id FROM {name}_summary") for name in ("mine", "beside"))
+    assert mine != theirs
+    assert bench.value("SELECT bool_and(m.model_weights = b.model_weights) FROM mine m JOIN beside b USING (mst_key)")
+    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id IN (%s, %s)", mine, theirs) == 2 * 3 * 2

@@ -31,18 +31,14 @@ def hopped(bench: Workbench) -> int:
 
 
 @pytest.mark.parametrize("mst_key", [1, 2])
-def test_a_state_holds_model_optimizer_generators_and_steps(
-    bench: Workbench, hopped: int, mst_key: int
-) -> None:
+def test_a_state_holds_model_optimizer_generators_and_steps(bench: Workbench, hopped: int, mst_key: int) -> None:
     state = stored(bench, "hopped", mst_key)
     shapes = [tensor.shape for tensor in tensors(state)]
     trainable = [(4, 8), (8,), (8,), (8,), (8, 3), (3,)]  # two kernels with biases, scale and shift
     assert all(shapes.count(shape) >= 2 for shape in set(trainable)), "the optimizer keeps one or two of each"
     whole = [tensor.shape for tensor in tensors(state) if np.issubdtype(tensor.dtype, np.integer)]
     assert sorted(whole) == [(), (2,)], "the optimizer's steps, and the generator of the dropout layer"
-    steps = bench.value(
-        "SELECT 2 * 2 * sum(ceil(x_shape[1] / 5.0)) FROM hopped_packed"
-    )  # iterations, passes, batches
+    steps = bench.value("SELECT 2 * 2 * sum(ceil(x_shape[1] / 5.0)) FROM hopped_packed")  # iterations, passes, batches
     assert int(metadata(state)["step"]) == steps
     assert len(json.loads(metadata(state)["weights"])) == 8, "kernels, biases, and four of the normalisation"
 

@@ -89,9 +89,7 @@ def test_a_rollback_leaves_no_output(bench: Workbench, packed: str, caller: Work
     assert bench.value("SELECT count(model_weights) FROM redone") == 2
 
 
-def test_a_rollback_to_before_the_packing_leaves_nothing(
-    bench: Workbench, packed: str, caller: Workbench
-) -> None:
+def test_a_rollback_to_before_the_packing_leaves_nothing(bench: Workbench, packed: str, caller: Workbench) -> None:
     caller.pack("packed_in_vain", 2)
     caller.fit("packed_in_vain", "model_in_vain", "configs", 1)
     caller.connection.rollback()
@@ -108,9 +106,7 @@ def test_a_rollback_to_before_the_packing_leaves_nothing(
         "LOCK TABLE models IN SHARE MODE",
     ],
 )
-def test_workers_are_refused_where_they_could_not_work(
-    packed: str, caller: Workbench, statement: str
-) -> None:
+def test_workers_are_refused_where_they_could_not_work(packed: str, caller: Workbench, statement: str) -> None:
     caller.rows(statement)
     with pytest.raises(psycopg2.Error, match="workers is 2") as caught:
         caller.fit(packed, "refused", "configs", 1, workers=2)
@@ -140,9 +136,7 @@ def test_an_architecture_loaded_in_the_same_transaction(packed: str, caller: Wor
         ("READ ONLY", "25006", "read only"),
     ],
 )
-def test_other_transactions_are_refused(
-    packed: str, caller: Workbench, mode: str, code: str, word: str
-) -> None:
+def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: str, code: str, word: str) -> None:
     before = caller.newest_run()
     caller.connection.rollback()
     caller.rows(f"SET TRANSACTION {mode}")

@@ -117,9 +117,7 @@ def test_evaluations_follow_the_epochs_they_are_of(run: Run) -> None:
 
 def test_workers_work_at_the_same_time(run: Run) -> None:
     shape = run.shape
-    used = run.bench.value(
-        "SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s", run.run_id
-    )
+    used = run.bench.value("SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s", run.run_id)
     assert used == min(shape.workers, shape.segments)
     together = overlaps(run, "a.segment_id <> b.segment_id")
     assert (together > 0) == (used > 1)

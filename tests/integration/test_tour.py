@@ -29,9 +29,7 @@ def test_the_tour_prints_what_the_readme_shows(database: Database) -> None:
     assert psql(database.url, "tour.sql") == (SCRIPTS / "tour.out").read_text()
 
 
-def test_a_madlib_user_s_workflow_on_iris(
-    database: Database, connection: psycopg2.extensions.connection
-) -> None:
+def test_a_madlib_user_s_workflow_on_iris(database: Database, connection: psycopg2.extensions.connection) -> None:
     psql(database.url, "iris.sql")
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*), count(model_weights) FROM iris_model")
@@ -47,8 +45,7 @@ def test_a_madlib_user_s_workflow_on_iris(
         same, metric = cursor.fetchone() or (None, 0.0)
         assert same
         cursor.execute(
-            "SELECT count(*), avg((class_value = species)::int)"
-            " FROM iris_prediction JOIN iris_test USING (id)"
+            "SELECT count(*), avg((class_value = species)::int) FROM iris_prediction JOIN iris_test USING (id)"
         )
         count, right = cursor.fetchone() or (0, 0)
     assert count == 30

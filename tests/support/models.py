@@ -18,22 +18,25 @@ def layer(class_name: str, name: str, **config: object) -> Json:
     }
 
 
-def dense(units: int, name: str, activation: str = "relu") -> Json:
+def dense(units: int, name: str, activation: object = "relu", **config: object) -> Json:
     """A Dense layer."""
-    return layer("Dense", name, units=units, activation=activation)
+    return layer("Dense", name, units=units, activation=activation, **config)
+
+
+def model(shape: list[int], *layers: Json) -> Json:
+    """A Sequential model on inputs of this shape."""
+    first = layer("InputLayer", "input", batch_shape=[None, *shape], dtype="float32")
+    return {
+        "module": "keras",
+        "class_name": "Sequential",
+        "registered_name": "Sequential",
+        "config": {"name": "model", "layers": [first, *layers]},
+    }
 
 
 def sequential(shape: list[int], *layers: Json) -> str:
-    """A Sequential model on inputs of this shape."""
-    first = layer("InputLayer", "input", batch_shape=[None, *shape], dtype="float32")
-    return json.dumps(
-        {
-            "module": "keras",
-            "class_name": "Sequential",
-            "registered_name": None,
-            "config": {"name": "model", "layers": [first, *layers]},
-        }
-    )
+    """The same as text."""
+    return json.dumps(model(shape, *layers))
 
 
 def perceptron(outputs: int, activation: str) -> str:

@@ -54,7 +54,8 @@ def weights(state: bytes) -> bytes:
 def packed_rows(bench: Workbench, table: str, segment: int, target: str = "label") -> list[Row]:
     """The buffers of one segment in order: number, input and its shape, target and its shape."""
     return bench.rows(
-        f"SELECT buffer_id, x, x_shape, {target}, {target}_shape FROM {table} WHERE __dist_key__ = %s ORDER BY buffer_id",
+        f"SELECT buffer_id, x, x_shape, {target}, {target}_shape FROM {table}"
+        " WHERE __dist_key__ = %s ORDER BY buffer_id",
         segment,
     )
 
@@ -77,7 +78,5 @@ def load(link: Link, dataset: str, rows: list[Row]) -> Header:
             {"role": "x", "dtype": "float32", "shape": x_shape},
             {"role": "y", "dtype": kind, "shape": y_shape},
         ]
-        link.send(
-            {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays}, bytes(x), bytes(y)
-        )
+        link.send({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "arrays": arrays}, bytes(x), bytes(y))
     return link.ask({"do": "close", "dataset": dataset})

@@ -74,9 +74,7 @@ def arrows(package: str) -> dict[str, set[str]]:
 def sql_functions() -> list[tuple[str, str, str]]:
     """Name, argument list and body of every PL/Python function in sql/."""
     texts = [path.read_text() for path in sorted((ROOT / "sql").glob("*.sql"))]
-    found = [
-        match.group("name", "arguments", "body") for text in texts for match in SQL_FUNCTION.finditer(text)
-    ]
+    found = [match.group("name", "arguments", "body") for text in texts for match in SQL_FUNCTION.finditer(text)]
     assert len(found) == sum(text.count("plpython3u") for text in texts), "a function has another layout"
     return [(name, arguments, body) for name, arguments, body in found]
 
@@ -107,9 +105,7 @@ def test_the_core_is_pure(module: str) -> None:
 
 @pytest.mark.parametrize("library", SOLE_IMPORTERS)
 def test_one_module_holds_each_library(library: str) -> None:
-    importers = {
-        name_of(path) for path in MODULES if library in {n.partition(".")[0] for n in imported(path)}
-    }
+    importers = {name_of(path) for path in MODULES if library in {n.partition(".")[0] for n in imported(path)}}
     assert importers <= SOLE_IMPORTERS[library]
 
 

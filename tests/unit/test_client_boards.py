@@ -60,9 +60,7 @@ def standing(mst_key: int, rank: int, value: float | None, status: str = "comple
 
 
 def loss(mst_key: int, epoch: int, value: float | None) -> Point:
-    return Point(
-        run_id=3, mst_key=mst_key, epoch=epoch, dataset="validation", name="loss", value=value, time=MOMENT
-    )
+    return Point(run_id=3, mst_key=mst_key, epoch=epoch, dataset="validation", name="loss", value=value, time=MOMENT)
 
 
 @given(st.lists(SETTINGS, max_size=6))

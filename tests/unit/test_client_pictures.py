@@ -63,9 +63,7 @@ def test_every_value_is_in_one_curve_in_the_order_of_epochs(points: list[Point])
         for line in lines
         for epoch, value in zip(line.epochs, line.values, strict=True)
     )
-    assert drawn == Counter(
-        (p.mst_key, p.epoch, p.dataset, p.name, p.value) for p in points if p.value is not None
-    )
+    assert drawn == Counter((p.mst_key, p.epoch, p.dataset, p.name, p.value) for p in points if p.value is not None)
     assert all(list(line.epochs) == sorted(line.epochs) for line in lines)
     assert len({(line.mst_key, line.dataset, line.name) for line in lines}) == len(lines)
 

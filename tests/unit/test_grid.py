@@ -65,9 +65,7 @@ def test_spaces_in_values_stay() -> None:
 
 
 def test_equal_combinations_come_once() -> None:
-    overlapping = (
-        "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD']}, {'optimizer': ['sgd']}]}"
-    )
+    overlapping = "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD']}, {'optimizer': ['sgd']}]}"
     assert len(expand_grid(overlapping, "{'epochs': [1, 1]}", [1, 1])) == 1
 
 
@@ -116,8 +114,7 @@ def test_random_states_differ_also_zero_and_none() -> None:
 def test_parameters_are_drawn_independently() -> None:
     grid = "{'loss': ['mse'], 'beta_1': [0, 1, 'linear'], 'optimizer': ['Adam'], 'beta_2': [0, 1, 'linear']}"
     configs = [
-        parse_compile_params(row.compile_params).optimizer.config
-        for row in random_search(grid, None, [1], 400, 3)
+        parse_compile_params(row.compile_params).optimizer.config for row in random_search(grid, None, [1], 400, 3)
     ]
     halves = [tuple(float(str(config[name])) > 0.5 for name in ("beta_1", "beta_2")) for config in configs]
     assert all(60 < halves.count(half) < 140 for half in product((False, True), repeat=2))
@@ -232,9 +229,7 @@ REFUSED: list[tuple[str, str, str, int | None, type[CerebroError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("compile_grid", "fit_grid", "search_type", "num_configs", "error", "message"), REFUSED
-)
+@pytest.mark.parametrize(("compile_grid", "fit_grid", "search_type", "num_configs", "error", "message"), REFUSED)
 def test_refused(
     compile_grid: str,
     fit_grid: str,

@@ -64,9 +64,7 @@ def test_losses_are_functions_of_keras() -> None:
 
 def test_no_loss_of_keras_is_missing() -> None:
     needs_more_arguments = {"circle"}
-    functions = {
-        value.__name__ for value in keras.src.losses.ALL_OBJECTS_DICT.values() if inspect.isfunction(value)
-    }
+    functions = {value.__name__ for value in keras.src.losses.ALL_OBJECTS_DICT.values() if inspect.isfunction(value)}
     assert functions - needs_more_arguments == set(keras_names.LOSSES)
 
 
@@ -89,9 +87,7 @@ def test_no_metric_that_a_name_is_enough_for_is_missing() -> None:
         ]
         if not required and cls.__name__ not in not_of_predictions:
             built.add(cls.__name__)
-    listed = {
-        type(keras.metrics.get(name)).__name__ for name in set(keras_names.METRICS) - RESOLVED_BY_COMPILE
-    }
+    listed = {type(keras.metrics.get(name)).__name__ for name in set(keras_names.METRICS) - RESOLVED_BY_COMPILE}
     assert listed == built
 
 

@@ -92,9 +92,7 @@ def sequence_model() -> keras.Model:
 
 def compiled_model() -> keras.Model:
     model = keras.Sequential([keras.Input((4,)), layers.Dense(3, activation=layers.LeakyReLU())])
-    model.compile(
-        keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 10)), "mse", metrics=["mae"]
-    )
+    model.compile(keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.1, 10)), "mse", metrics=["mae"])
     return model
 
 
@@ -260,14 +258,10 @@ def test_text_that_is_json() -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.one_of(
-        st.none(), st.booleans(), st.integers(-3, 10), st.sampled_from(["Dense", "relu", "Lambda", "layers"])
-    ),
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 10), st.sampled_from(["Dense", "relu", "Lambda", "layers"])),
     lambda children: st.one_of(
         st.lists(children, max_size=3),
-        st.dictionaries(
-            st.sampled_from(["class_name", "config", "module", "layers", "x"]), children, max_size=3
-        ),
+        st.dictionaries(st.sampled_from(["class_name", "config", "module", "layers", "x"]), children, max_size=3),
     ),
     max_leaves=5,
 )

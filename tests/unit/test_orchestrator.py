@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator
+from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
 from cerebro_plpy.platform import EvaluateVisit, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
@@ -68,6 +68,9 @@ class Unreliable:
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
     attempts: Counter[tuple[object, ...]] = field(default_factory=Counter)
     visits: Counter[int] = field(default_factory=Counter)
+
+    def start(self, worker: Worker) -> Steps[None]:
+        yield Statement("start")
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
@@ -157,8 +160,8 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     """Work through a request; that no config is left must be the reason where the run fails."""
     platform = Unreliable(faults)
     crew = [Worker(number, Session(looks)) for number in range(workers)]
-    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID))
     told: list[Told] = []
+    failed: dict[int, str] = {}
 
     def announce(epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]) -> None:
         told.append(Told(epoch, dict(losses), frozenset(e.mst_key for e in found if e.epoch == epoch)))
@@ -166,11 +169,14 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     def reopen(worker: Worker) -> None:
         worker.session = Session(looks)
 
+    around = Surroundings(lambda: None, announce, failed.__setitem__, reopen)
+    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around)
     trial = Trial(request, platform, orchestrator, told)
     try:
-        orchestrator.run(lambda: None, announce, reopen)
+        orchestrator.run()
     except ConfigFailure:
         assert not trial.alive
+    assert failed == orchestrator.failed
     return trial
 
 

@@ -94,12 +94,8 @@ class Simulation:
             del configs[visit.mst_key]
 
 
-def plan_of(
-    segments: int, epochs: int = 1, workers: int | None = None, evaluate: frozenset[int] = frozenset()
-) -> Plan:
-    return Plan(
-        epochs, tuple(range(segments)), {s: s % (workers or segments) for s in range(segments)}, evaluate
-    )
+def plan_of(segments: int, epochs: int = 1, workers: int | None = None, evaluate: frozenset[int] = frozenset()) -> Plan:
+    return Plan(epochs, tuple(range(segments)), {s: s % (workers or segments) for s in range(segments)}, evaluate)
 
 
 def overlapping(log: list[Logged]) -> bool:
@@ -287,9 +283,7 @@ def lower_bound(durations: Mapping[int, float], plan: Plan) -> float:
 ])  # fmt: skip
 def test_rotation_is_optimal_for_equal_times(segments: int, configs: int, epochs: int) -> None:
     durations, plan = dict.fromkeys(range(configs), 1.0), plan_of(segments, epochs)
-    assert makespan(durations, plan, rotation(tuple(durations), plan.segments)) == lower_bound(
-        durations, plan
-    )
+    assert makespan(durations, plan, rotation(tuple(durations), plan.segments)) == lower_bound(durations, plan)
 
 
 def test_configs_spread_over_the_segments_from_their_own_places() -> None:

@@ -21,9 +21,7 @@ def array_send(
 ) -> bytes:
     """One array value; `nulls` are flat positions of NULL elements."""
     flag = int(bool(nulls)) if flag is None else flag
-    head = struct.pack(">iiI", values.ndim, flag, oid) + b"".join(
-        struct.pack(">ii", n, lower) for n in values.shape
-    )
+    head = struct.pack(">iiI", values.ndim, flag, oid) + b"".join(struct.pack(">ii", n, lower) for n in values.shape)
     elements = [
         struct.pack(">i", -1)
         if position in nulls
@@ -59,9 +57,7 @@ def test_small_integers_come_back(values: np.ndarray) -> None:
     np.testing.assert_array_equal(found, values)
 
 
-@given(
-    st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1)))
-)
+@given(st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))))
 def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     classes, indices = case
     found = arrays.one_hot(column(np.array(indices).reshape(-1, 1), 23), len(indices), classes)
@@ -72,9 +68,7 @@ def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
 
 @given(st.floats(1e-3, 1e6), hnp.arrays(np.float32, (3, 2), elements=st.floats(-1e6, 1e6, width=32)))
 def test_division_is_in_float32(divisor: float, values: np.ndarray) -> None:
-    np.testing.assert_array_equal(
-        arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor)
-    )
+    np.testing.assert_array_equal(arrays.floats(column(values, 700), 3, divisor), values / np.float32(divisor))
 
 
 @given(st.data())
@@ -84,9 +78,7 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
     later = data.draw(st.sets(st.integers(row, rows - 1)))
     nulls = tuple(data.draw(st.sets(st.integers(0, width - 1), min_size=1)))
     sent = payload(
-        b"".join(
-            array_send(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows)
-        )
+        b"".join(array_send(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows))
     )
     with pytest.raises(RequestError, match=rf"row {row + 1} has a NULL element") as refused:
         arrays.floats(sent, rows)
@@ -97,9 +89,7 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
 def test_first_row_of_another_shape_is_named(data: st.DataObject) -> None:
     rows = data.draw(st.integers(2, 6))
     row = data.draw(st.integers(1, rows - 1))
-    first, other = data.draw(
-        st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True)
-    )
+    first, other = data.draw(st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True))
     sent = payload(b"".join(array_send(np.zeros(other if r == row else first), 700) for r in range(rows)))
     with pytest.raises(RequestError, match=rf"row {row + 1} has shape .* row 1 has shape") as refused:
         arrays.floats(sent, rows)

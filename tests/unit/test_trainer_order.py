@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from cerebro_trainer.order import Place, natural, permutation
 from hypothesis import given
 from hypothesis import strategies as st
 
-places = st.builds(
-    Place, seed=st.integers(), mst_key=st.integers(), epoch=st.integers(), segment_id=st.integers()
-)
+from cerebro_trainer.order import Place, natural, permutation
+
+places = st.builds(Place, seed=st.integers(), mst_key=st.integers(), epoch=st.integers(), segment_id=st.integers())
 PLACE = Place(seed=1, mst_key=2, epoch=3, segment_id=4)
 
 

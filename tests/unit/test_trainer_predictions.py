@@ -60,9 +60,7 @@ def test_one_unit_for_two_classes_is_the_second() -> None:
 
 
 @pytest.mark.parametrize(("outputs", "classes"), [([np.ones((1, 3))], [2]), ([np.ones((1, 3))], [3, 3])])
-def test_outputs_that_do_not_fit_the_classes_are_refused(
-    outputs: list[np.ndarray], classes: list[int]
-) -> None:
+def test_outputs_that_do_not_fit_the_classes_are_refused(outputs: list[np.ndarray], classes: list[int]) -> None:
     with pytest.raises(ConfigError):
         tabulate(outputs, classes, ALL)
 

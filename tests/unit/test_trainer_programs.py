@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from cerebro_trainer import programs
 from cerebro_trainer.programs import Programs
 

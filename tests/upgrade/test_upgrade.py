@@ -21,9 +21,7 @@ FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCH
 def listing(connection: Connection) -> list[str]:
     """The lines of objects.sql, with the functions' schema called public wherever it is."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
-        )
+        cursor.execute("SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'")
         (schema,) = cursor.fetchone() or pytest.fail("the extension is not there")
         cursor.execute("SET search_path = pg_catalog")
         cursor.execute((HERE / "objects.sql").read_text())

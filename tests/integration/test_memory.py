@@ -1,0 +1,61 @@
+"""What a caller's backend holds is bounded: by the largest model, not by how many, nor by how many runs it made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from models import dense, sequential
+from workbench import Workbench, compile_text, several
+
+MEGABYTE = 1 << 20
+WIDE = sequential([4], dense(60_000, "wide"), dense(3, "out", "softmax"))
+WEIGHTS = 4 * (5 * 60_000 + 3 * 60_001)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.pack("packed", 2)
+    bench.configure("two", several(2))
+
+
+def memory(pid: int, field: str) -> int:
+    """A figure of /proc/PID/status in bytes."""
+    found = re.search(rf"^{field}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1]) * 1024
+
+
+@pytest.fixture
+def session(bench: Workbench) -> Iterator[Workbench]:
+    """A backend that has done nothing yet."""
+    opened = bench.another()
+    yield opened
+    opened.close()
+
+
+def test_a_backend_does_not_grow_with_the_runs_it_made(session: Workbench) -> None:
+    def fit(number: int) -> None:
+        session.fit("packed", f"run_{number}", "two", 1)
+        session.messages()
+
+    for number in range(3):
+        fit(number)
+    before = memory(session.pid(), "VmRSS")
+    for number in range(3, 13):
+        fit(number)
+    assert memory(session.pid(), "VmRSS") - before < 4 * MEGABYTE
+
+
+def test_a_backend_does_not_grow_with_the_number_of_models(bench: Workbench, session: Workbench) -> None:
+    model = bench.model(WIDE)
+    adam = [compile_text(f"Adam(learning_rate=0.00{n})") for n in range(1, 10)]
+    bench.configure("one_wide", adam[:1], model=model)
+    bench.configure("nine_wide", adam, model=model)
+    session.fit("packed", "wide_1", "one_wide", 1)
+    peak = memory(session.pid(), "VmHWM")
+    session.fit("packed", "wide_9", "nine_wide", 1)
+    assert bench.value("SELECT min(length(model_weights)) FROM wide_9") == WEIGHTS
+    assert memory(session.pid(), "VmHWM") - peak < 2 * WEIGHTS

@@ -1,0 +1,19 @@
+"""The examples in the backend's docstrings hold."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "plpy" / "cerebro_plpy"
+WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_the_examples_in_docstrings_hold(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"cerebro_plpy.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0
