@@ -6,6 +6,7 @@
 ...         print(standing.rank, standing.params, standing.value)
 """
 
+from cerebro_db import errors
 from cerebro_db.session import Session, connect
 
-__all__ = ["Session", "connect"]
+__all__ = ["Session", "connect", "errors"]

@@ -43,6 +43,28 @@ def grid_text(grid: Mapping[str, Any] | str) -> str:
     return grid if isinstance(grid, str) else repr(dict(grid))
 
 
+def parameter_text(parameters: Mapping[str, Any] | str) -> str:
+    """Compile or fit parameters as load_model_selection_table reads them: settings between commas.
+
+    >>> parameter_text({"optimizer": "SGD(learning_rate=0.1)", "loss": "mse", "metrics": ["mae"]})
+    "optimizer='SGD(learning_rate=0.1)', loss='mse', metrics=['mae']"
+    """
+    if isinstance(parameters, str):
+        return parameters
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+
+
+def plain(value: object) -> object:
+    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame, as Python's.
+
+    >>> plain([np.int64(3), 4]), plain(np.float32(0.5)), plain("prob")
+    ([3, 4], 0.5, 'prob')
+    """
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
 class PackOptions(TypedDict, total=False):
     """Of training_preprocessor_dl."""
 
@@ -71,8 +93,14 @@ class ConfigOptions(TypedDict, total=False):
     object_table: str
 
 
+class CombineOptions(TypedDict, total=False):
+    """Of load_model_selection_table."""
+
+    object_table: str
+
+
 class FitOptions(TypedDict, total=False):
-    """Of madlib_fit_multiple_model."""
+    """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`."""
 
     use_gpus: bool
     validation_table: str
@@ -84,10 +112,15 @@ class FitOptions(TypedDict, total=False):
     seed: int
     schedule: str
     workers: int
+    replay_run: int
 
 
 class PredictOptions(TypedDict, total=False):
-    """Of madlib_predict; `pred_type` is 'prob', 'response', a number of classes or a least probability."""
+    """Of madlib_predict.
+
+    `pred_type` is 'prob' (all classes), 'response' (the most probable one), an int n (the n most probable)
+    or a float t, 0 <= t < 1 (those more probable than t).
+    """
 
     pred_type: str | int | float
     use_gpus: bool

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from cerebro_db.tables import Point, Progress, Standing
@@ -122,3 +123,14 @@ def progress_line(progress: Progress) -> str:
     if progress.best_mst_key is not None:
         parts.append(f"best: mst_key={progress.best_mst_key} {number(progress.best_value)}")
     return ", ".join(parts)
+
+
+def landmark(progress: Progress) -> tuple[object, ...]:
+    """What must change for another line: the epoch, the failures or a twentieth of the visits."""
+    twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
+    return (progress.epoch, progress.configs_failed, twentieth)
+
+
+def progress_bar(progress: Progress) -> ProgressBar:
+    """The visits done, of all visits."""
+    return ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done)

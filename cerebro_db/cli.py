@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cerebro_db.errors import CerebroError, ObjectNotReady
+from cerebro_db.errors import CerebroError, MissingLibrary, ObjectNotReady
 from cerebro_db.server import PORT, EmbeddedServer
 
 app = typer.Typer(
@@ -75,8 +75,14 @@ def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] 
 @app.command()
 def demo(url: Url = None) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
-    from cerebro_db.demo import main
-
+    try:
+        from cerebro_db.demo import main
+    except ImportError as error:
+        raise MissingLibrary(
+            f"the demo needs a library that is not installed: {error.name}",
+            hint="Run `pip install 'cerebro_db[demo]'`.",
+            name=str(error.name),
+        ) from error
     raise typer.Exit(main(url or EmbeddedServer(say=_say).start()))
 
 

@@ -136,6 +136,7 @@ def _train(session: Session, plan: Plan, console: Console) -> int:
             metrics_compute_frequency=1,
             name="digits demo",
             seed=1,
+            progress=False,
         )
         try:
             run_id = _started(session, fit)

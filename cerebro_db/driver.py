@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import select
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
@@ -23,6 +25,13 @@ from cerebro_db import errors
 
 Notice = Callable[[str], None]
 DRIVER = "postgresql+psycopg2"
+TICK_SECONDS = 0.5
+LOG = logging.getLogger("cerebro_db")
+
+
+def log(message: str) -> None:
+    """A message of the server in the log of Python: a warning as such, everything else as information."""
+    LOG.log(logging.WARNING if message.startswith("WARNING") else logging.INFO, "%s", message)
 
 
 def engine_for(target: str | sa.URL | sa.Engine) -> sa.Engine:
@@ -59,9 +68,20 @@ def translated() -> Iterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as error:
-        raise errors.from_driver(error.orig or error) from error
+        raise _translation(error.orig or error) from error
+    except sa.exc.TimeoutError as error:
+        raise errors.ConnectionFailure(
+            f"the engine had no connection to spare: {error}", hint="Give it a larger pool, or close connections."
+        ) from error
     except psycopg2.Error as error:
-        raise errors.from_driver(error) from error
+        raise _translation(error) from error
+
+
+def _translation(error: BaseException) -> errors.CerebroError:
+    """Without a SQLSTATE the server was not asked: it was not there, or the driver cannot send a value."""
+    if isinstance(error, psycopg2.ProgrammingError) and error.pgcode is None:
+        return errors.InvalidParameter(str(error).strip())
+    return errors.from_driver(error)
 
 
 def copy_rows(
@@ -83,17 +103,6 @@ def _field(value: object) -> object:
     return "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else value
 
 
-class _Messages(list[str]):
-    """What psycopg2 appends the server's messages to, as they come in."""
-
-    def __init__(self, receive: Notice) -> None:
-        super().__init__()
-        self.receive = receive
-
-    def append(self, message: str) -> None:
-        self.receive(message.rstrip())
-
-
 class Caller:
     """One database session for calls of SQL functions, one call at a time.
 
@@ -101,30 +110,37 @@ class Caller:
     event handlers make are not seen, those in the URL's `options` are. Every call is a transaction.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, on_notice: Notice = log) -> None:
         self._engine = engine
+        self._on_notice = on_notice
         self._session: extensions.connection | None = None
 
     def call(
-        self, function: Sequence[str], arguments: Mapping[str, object], on_notice: Notice = lambda _: None
+        self, function: Sequence[str], arguments: Mapping[str, object], on_tick: Callable[[], None] = lambda: None
     ) -> list[tuple[Any, ...]]:
         """The rows of SELECT * FROM function(name => value, …).
 
-        Messages of the server reach `on_notice` when they are sent. Ctrl-C cancels the statement, waits
-        for its end and raises KeyboardInterrupt.
+        Messages of the server reach `on_notice` when they are sent. `on_tick` is called in between, at least
+        twice a second. Ctrl-C, or an error in one of these, cancels the statement, waits for its end and
+        goes on to the caller.
         """
-        named = (sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments)
-        statement = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(*function), sql.SQL(", ").join(named))
         with translated():
             session = self._connected()
             if session.isexecuting():
                 raise errors.ObjectNotReady(
                     "a call goes on in this session already", hint="Wait for it, or use a session of its own."
                 )
-            session.notices = _Messages(on_notice)
+            messages: deque[str] = deque()  # of a list the driver would drop the oldest beyond fifty
+            session.notices = cast(list[str], messages)
+
+            def attend() -> None:
+                while messages:
+                    self._on_notice(messages.popleft().rstrip())
+                on_tick()
+
             cursor = session.cursor()
-            cursor.execute(statement, arguments)
-            self._wait_or_cancel(session)
+            _send(cursor, function, arguments)
+            _wait_or_cancel(session, attend)
             return cursor.fetchall()
 
     @property
@@ -135,7 +151,8 @@ class Caller:
     def cancel(self) -> None:
         """Cancels the call in progress, from another thread; nothing when there is none."""
         if self._session is not None:
-            self._session.cancel()
+            with translated():
+                self._session.cancel()
 
     def close(self) -> None:
         """Ends the database session, and with it the trainers that wait in it."""
@@ -148,23 +165,47 @@ class Caller:
             with self._engine.connect() as model:
                 info = cast(extensions.connection, model.connection.driver_connection).info
                 address = extensions.make_dsn(**{**info.dsn_parameters, "password": info.password})
-            self._session = psycopg2.connect(address, async_=True)
-            _wait(self._session)
+            session = psycopg2.connect(address, async_=True)
+            _wait(session)
+            self._session = session
         return self._session
 
-    @staticmethod
-    def _wait_or_cancel(session: extensions.connection) -> None:
-        try:
-            _wait(session)
-        except KeyboardInterrupt:
+
+def _send(cursor: extensions.cursor, function: Sequence[str], arguments: Mapping[str, object]) -> None:
+    """Begins SELECT * FROM function(name => value, …)."""
+    named = (sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments)
+    statement = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(*function), sql.SQL(", ").join(named))
+    try:
+        cursor.execute(statement, arguments)
+    except ValueError as error:  # such as a text with a zero byte
+        raise errors.InvalidParameter(f"the driver cannot send an argument of {function[-1]}: {error}") from error
+
+
+def _wait_or_cancel(session: extensions.connection, attend: Callable[[], None]) -> None:
+    """Until the statement has ended, by itself or because attending to it failed."""
+    try:
+        _wait(session, attend)
+    except BaseException:
+        if not session.closed and session.isexecuting():
             session.cancel()
-            with suppress(extensions.QueryCanceledError):
+            with suppress(psycopg2.Error):
                 _wait(session)
+        raise
+
+
+def _wait(session: extensions.connection, attend: Callable[[], None] = lambda: None) -> None:
+    """Until what the session does is done; the driver takes messages in at every poll.
+
+    It swallows what the receiver of a message raises, so messages are handed on here.
+    """
+    while True:
+        try:
+            state = session.poll()
+        except psycopg2.Error:
+            attend()
             raise
-
-
-def _wait(session: extensions.connection) -> None:
-    """Until what the session does is done; the driver takes messages in at every poll."""
-    while (state := session.poll()) != extensions.POLL_OK:
+        attend()
+        if state == extensions.POLL_OK:
+            return
         reading, writing = state == extensions.POLL_READ, state == extensions.POLL_WRITE
-        select.select([session] if reading else [], [session] if writing else [], [])
+        select.select([session] if reading else [], [session] if writing else [], [], TICK_SECONDS)

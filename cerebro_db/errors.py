@@ -1,6 +1,7 @@
-"""What a server can refuse, one class per SQLSTATE: the backend's classes under the same names.
+"""What can go wrong, one class per SQLSTATE: the backend's classes under the same names.
 
-The client never imports the backend's package; a test compares the two lists.
+What the client itself refuses has the class, and so the SQLSTATE, that the server would give it. The client
+never imports the backend's package; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -170,6 +171,14 @@ class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can."""
 
     sqlstate = "MS001"
+
+
+class MissingLibrary(ObjectNotReady, ImportError):
+    """An optional library is not installed where the client runs; `name` is that of its package."""
+
+    def __init__(self, message: str, *, hint: str, name: str) -> None:
+        super().__init__(message, hint=hint)
+        self.name = name
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import fields
+from operator import index
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from cerebro_db import errors, tables
 from cerebro_db.driver import translated
+from cerebro_db.records import Records
 from cerebro_db.tables import Point, Progress, Run, Span, Standing, Visit
 
 R = TypeVar("R")
 
 
 class RunReader:
-    """The runs that the engine's user may see. A run id that names none of them gives empty lists."""
+    """The runs that the engine's user may see, and tables. A run id that names none of them gives no records.
+
+    Records come in a list, whose method frame() makes a pandas DataFrame of it.
+    """
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> Records[Run]:
         """All runs, newest first."""
         return self._read(Run, sa.select(tables.RUN).order_by(tables.RUN.c.run_id.desc()))
 
@@ -45,29 +51,48 @@ class RunReader:
             )
         return found[0]
 
-    def leaderboard(self, run_id: int) -> list[Standing]:
+    def leaderboard(self, run_id: int) -> Records[Standing]:
         """The configs of a run, best first."""
         board = tables.LEADERBOARD
         return self._read(Standing, _of(board, run_id).order_by(board.c.rank, board.c.mst_key))
 
-    def learning_curve(self, run_id: int) -> list[Point]:
+    def learning_curve(self, run_id: int) -> Records[Point]:
         """Every metric of every config after every epoch at which it was computed."""
         curve = tables.LEARNING_CURVE
         order = (curve.c.mst_key, curve.c.dataset, curve.c.name, curve.c.epoch)
         return self._read(Point, _of(curve, run_id).order_by(*order))
 
-    def timeline(self, run_id: int) -> list[Span]:
+    def timeline(self, run_id: int) -> Records[Span]:
         """What each segment did when, in order of time."""
         return self._read(Span, _of(tables.TIMELINE, run_id).order_by(tables.TIMELINE.c.started_at))
 
-    def visits(self, run_id: int) -> list[Visit]:
+    def visits(self, run_id: int) -> Records[Visit]:
         """Every visit, also those going on and those that failed, in order of time."""
         return self._read(Visit, _of(tables.VISIT, run_id).order_by(tables.VISIT.c.started_at))
 
-    def _read(self, record: type[R], query: sa.Select[tuple[object, ...]]) -> list[R]:
+    def rows(self, table: str) -> Records[dict[str, Any]]:
+        """All rows of a table or view, such as an output of evaluate or predict, in no particular order."""
+        relation, schema = tables.CLASS, tables.NAMESPACE
+        named = (
+            sa.select(schema.c.nspname, relation.c.relname)
+            .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)
+            .where(relation.c.oid == sa.func.to_regclass(table))
+        )
         with translated(), self.engine.connect() as connection:
-            return [record(**row) for row in connection.execute(query).mappings()]
+            found = connection.execute(named).first()
+            if found is None:
+                raise errors.UndefinedTable(
+                    f"table {table} does not exist", hint="Name it as in SQL, with its schema if need be."
+                )
+            everything = sa.select(sa.text("*")).select_from(sa.table(found.relname, schema=found.nspname))
+            result = connection.execute(everything)
+            return Records(map(dict, result.mappings()), result.keys())
+
+    def _read(self, record: type[R], query: sa.Select[tuple[object, ...]]) -> Records[R]:
+        columns = [field.name for field in fields(record)]  # type: ignore[arg-type]
+        with translated(), self.engine.connect() as connection:
+            return Records((record(**row) for row in connection.execute(query).mappings()), columns)
 
 
 def _of(table: sa.TableClause, run_id: int) -> sa.Select[tuple[object, ...]]:
-    return sa.select(table).where(table.c.run_id == run_id)
+    return sa.select(table).where(table.c.run_id == index(run_id))  # one of numpy's, from a DataFrame, will do

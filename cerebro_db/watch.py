@@ -7,10 +7,9 @@ from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cerebro_db.boards import leaderboard_table, progress_line, standard_output
+from cerebro_db.boards import landmark, leaderboard_table, progress_bar, progress_line, standard_output
 from cerebro_db.driver import engine_for
 from cerebro_db.runs import RunReader
 from cerebro_db.tables import Progress, Span
@@ -63,18 +62,11 @@ def _lines(reader: RunReader, run_id: int, console: Console) -> str:
     return progress.status
 
 
-def landmark(progress: Progress) -> tuple[object, ...]:
-    """What must change for another line: the epoch, the failures or a twentieth of the visits."""
-    twentieth = 20 * progress.visits_done // max(progress.visits_total, 1)
-    return (progress.epoch, progress.configs_failed, twentieth)
-
-
 def _frame(reader: RunReader, progress: Progress) -> RenderableType:
     run_id = progress.run_id
-    bar = ProgressBar(total=max(progress.visits_total, 1), completed=progress.visits_done)
     board = leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id))
     running = [span for span in reader.timeline(run_id) if span.status == "running"]
-    return Group(progress_line(progress), bar, occupation(running), board)
+    return Group(progress_line(progress), progress_bar(progress), occupation(running), board)
 
 
 def occupation(running: list[Span]) -> Table:

@@ -10,28 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import product
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol
 
 import psycopg2
 import pytest
 import sqlalchemy as sa
 
 import cerebro_db
-from cerebro_db import arguments, digits, errors, tables
+from cerebro_db import digits, errors, tables
 from cerebro_db.driver import Caller, engine_for
 from cerebro_db.watch import watch
 
 PATIENCE = 60.0
 LOCK = 4711
 COMPILE_GRID = {"loss": ["categorical_crossentropy"], "metrics": [["accuracy"]]}
-FUNCTIONS = {
-    "training_preprocessor_dl": arguments.PackOptions,
-    "validation_preprocessor_dl": arguments.PackValidationOptions,
-    "generate_model_configs": arguments.ConfigOptions,
-    "madlib_fit_multiple_model": arguments.FitOptions,
-    "madlib_evaluate": arguments.EvaluateOptions,
-    "madlib_predict": arguments.PredictOptions,
-}
 
 
 class Database(Protocol):
@@ -88,16 +80,6 @@ def test_records_have_the_columns_of_their_relations(
     assert {field.name for field in fields(record)} <= columns
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_options_are_arguments_of_the_functions(superuser: psycopg2.extensions.connection, name: str) -> None:
-    with superuser.cursor() as cursor:
-        cursor.execute("SELECT proargnames FROM pg_proc WHERE proname = %s", (name,))
-        signatures = cursor.fetchall()
-    assert signatures
-    for (names,) in signatures:
-        assert set(get_type_hints(FUNCTIONS[name])) <= set(names)
-
-
 def test_the_functions_are_found_in_the_extension_s_schema(database: Database) -> None:
     with psycopg2.connect(database.superuser_url) as superuser, superuser.cursor() as cursor:
         cursor.execute('DROP EXTENSION cerebro_db; CREATE SCHEMA "Model Lab";')
@@ -126,19 +108,21 @@ def test_a_refusal_has_its_class_message_and_hint(packed: cerebro_db.Session) ->
     assert packed.runs() == [], "a wrong call leaves no run"
 
 
-def test_a_fit_and_its_run_agree(packed: cerebro_db.Session, capsys: pytest.CaptureFixture[str]) -> None:
-    notices: list[str] = []
+def test_a_fit_and_its_run_agree(
+    packed: cerebro_db.Session, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "cerebro_db")
     run_id = packed.fit(
         "images_packed",
         "model",
         "configs",
         2,
-        notices.append,
         validation_table="images_packed",
         metrics_compute_frequency=1,
         name="two epochs",
     )
-    assert any(str(run_id) in notice for notice in notices)
+    assert capsys.readouterr().out == "", "no progress where there is no terminal"
+    assert any(f"run {run_id}" in record.getMessage() for record in caplog.records)
     assert packed.current_run() == run_id
     (run,) = packed.runs()
     assert (run.run_id, run.name, run.status, run.epochs) == (run_id, "two epochs", "completed", 2)
@@ -182,8 +166,25 @@ def test_a_run_that_is_not_there_is_an_error(session: cerebro_db.Session) -> Non
     assert session.leaderboard(12345) == []
 
 
+class Ears:
+    """Receives messages: keeps them, then does what the test wants."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.act: Callable[[], object] = lambda: None
+
+    def __call__(self, message: str) -> None:
+        self.heard.append(message)
+        self.act()
+
+
 @pytest.fixture
-def caller(session: cerebro_db.Session) -> Iterator[Caller]:
+def ears() -> Ears:
+    return Ears()
+
+
+@pytest.fixture
+def caller(session: cerebro_db.Session, ears: Ears) -> Iterator[Caller]:
     """A caller in a database with a function that speaks and then waits for a lock, or for its cancel."""
     with session.engine.begin() as connection:
         connection.exec_driver_sql(
@@ -191,7 +192,7 @@ def caller(session: cerebro_db.Session) -> Iterator[Caller]:
             " $$BEGIN RAISE INFO 'waiting' USING hint = 'unlock';"
             " PERFORM pg_advisory_xact_lock(number); RETURN 'locked'; END$$"
         )
-    opened = Caller(session.engine)
+    opened = Caller(session.engine, ears)
     yield opened
     opened.close()
 
@@ -227,16 +228,46 @@ def when_waiting(url: str, pid: Callable[[], int | None], act: Callable[[], obje
     return thread
 
 
-def test_messages_come_while_the_call_goes_on(caller: Caller, locked: psycopg2.extensions.connection) -> None:
+def test_messages_come_while_the_call_goes_on(
+    caller: Caller, ears: Ears, locked: psycopg2.extensions.connection
+) -> None:
     """The call can end only because its message is answered."""
-    received: list[str] = []
+    ears.act = lambda: unlock(locked)
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)]
+    assert ears.heard == ["INFO:  waiting\nHINT:  unlock"]
 
-    def answer(message: str) -> None:
-        received.append(message)
-        unlock(locked)
 
-    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}, answer) == [("locked",)]
-    assert received == ["INFO:  waiting\nHINT:  unlock"]
+def test_no_message_is_lost(session: cerebro_db.Session, caller: Caller, ears: Ears) -> None:
+    with session.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION talk(number integer) RETURNS void LANGUAGE plpgsql AS"
+            " $$BEGIN FOR i IN 1..number LOOP RAISE INFO '%%', i; END LOOP; RAISE 'enough'; END$$"
+        )
+    with pytest.raises(errors.CerebroError, match="enough"):
+        caller.call(("public", "talk"), {"number": 1000})
+    assert ears.heard == [f"INFO:  {number}" for number in range(1, 1001)]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), psycopg2.OperationalError("mine")])
+def test_an_error_of_the_receiver_cancels_the_call(
+    caller: Caller, ears: Ears, locked: psycopg2.extensions.connection, error: BaseException
+) -> None:
+    def fail() -> None:
+        raise error
+
+    ears.act = fail
+    with pytest.raises((type(error), errors.ConnectionFailure)):
+        caller.call(("public", "wait_for_lock"), {"number": LOCK})
+    unlock(locked)
+    ears.act = lambda: None
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
+
+
+@pytest.mark.parametrize("value", ["zero\0byte", "\ud800", object()])
+def test_what_the_driver_cannot_send_is_an_invalid_parameter(caller: Caller, value: object) -> None:
+    with pytest.raises(errors.InvalidParameter):
+        caller.call(("public", "wait_for_lock"), {"number": value})
+    assert caller.call(("public", "wait_for_lock"), {"number": LOCK}) == [("locked",)], "the session goes on"
 
 
 def test_another_thread_can_cancel(database: Database, caller: Caller, locked: psycopg2.extensions.connection) -> None:

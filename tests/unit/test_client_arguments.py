@@ -62,7 +62,7 @@ def test_the_demo_looks_for_its_folder_before_it_works(tmp_path: Path) -> None:
     assert "pictures" in caught.value.message
 
 
-@pytest.mark.parametrize("module", ["arguments", "boards", "driver", "errors", "pictures"])
+@pytest.mark.parametrize("module", ["arguments", "boards", "driver", "errors", "pictures", "records"])
 def test_the_examples_in_docstrings_hold(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cerebro_db.{module}"))
     assert result.attempted > 0

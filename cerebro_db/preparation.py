@@ -1,0 +1,132 @@
+"""What comes before training: architectures, packed data, configurations. One method per SQL function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from cerebro_db.arguments import (
+    CombineOptions,
+    ConfigOptions,
+    KerasModel,
+    PackOptions,
+    PackValidationOptions,
+    architecture_json,
+    flat_weights,
+    grid_text,
+    parameter_text,
+)
+from cerebro_db.calls import Calls
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Preparation(Calls):
+    """Methods that write the tables which a fit reads."""
+
+    def load_model(
+        self,
+        model: KerasModel | Mapping[str, Any] | str,
+        table: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        weights: Iterable[NDArray[Any]] | None = None,
+    ) -> None:
+        """Stores an architecture (a Keras model, its JSON text, or that as a dict) as a row of `table`.
+
+        `weights`, as of model.get_weights(), are where training starts, as flat float32 in that order.
+        """
+        self._call(
+            "load_keras_model",
+            keras_model_arch_table=table,
+            model_arch=architecture_json(model),
+            model_weights=None if weights is None else flat_weights(weights),
+            name=name,
+            description=description,
+        )
+
+    def delete_model(self, table: str, model_id: int) -> None:
+        """Deletes an architecture, and with the last one its table: delete_keras_model."""
+        self._call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
+
+    def pack(
+        self,
+        source_table: str,
+        output_table: str,
+        dependent_varname: str,
+        independent_varname: str,
+        **options: Unpack[PackOptions],
+    ) -> None:
+        """Packs rows into buffers and spreads them over segments: training_preprocessor_dl."""
+        self._call(
+            "training_preprocessor_dl",
+            source_table=source_table,
+            output_table=output_table,
+            dependent_varname=dependent_varname,
+            independent_varname=independent_varname,
+            **options,
+        )
+
+    def pack_validation(
+        self,
+        source_table: str,
+        output_table: str,
+        dependent_varname: str,
+        independent_varname: str,
+        training_preprocessor_table: str,
+        **options: Unpack[PackValidationOptions],
+    ) -> None:
+        """Packs rows as an earlier training table was packed: validation_preprocessor_dl."""
+        self._call(
+            "validation_preprocessor_dl",
+            source_table=source_table,
+            output_table=output_table,
+            dependent_varname=dependent_varname,
+            independent_varname=independent_varname,
+            training_preprocessor_table=training_preprocessor_table,
+            **options,
+        )
+
+    def configs(
+        self,
+        model_arch_table: str,
+        model_selection_table: str,
+        model_id_list: Sequence[int],
+        compile_params_grid: Mapping[str, Any] | str,
+        fit_params_grid: Mapping[str, Any] | str,
+        **options: Unpack[ConfigOptions],
+    ) -> None:
+        """Writes training configurations: generate_model_configs. A grid is a dict whose values are lists."""
+        self._call(
+            "generate_model_configs",
+            model_arch_table=model_arch_table,
+            model_selection_table=model_selection_table,
+            model_id_list=list(model_id_list),
+            compile_params_grid=grid_text(compile_params_grid),
+            fit_params_grid=grid_text(fit_params_grid),
+            **options,
+        )
+
+    def combine_configs(
+        self,
+        model_arch_table: str,
+        model_selection_table: str,
+        model_id_list: Sequence[int],
+        compile_params_list: Sequence[Mapping[str, Any] | str],
+        fit_params_list: Sequence[Mapping[str, Any] | str],
+        **options: Unpack[CombineOptions],
+    ) -> None:
+        """Writes every combination of models, compile and fit parameters: load_model_selection_table."""
+        self._call(
+            "load_model_selection_table",
+            model_arch_table=model_arch_table,
+            model_selection_table=model_selection_table,
+            model_id_list=list(model_id_list),
+            compile_params_list=[parameter_text(one) for one in compile_params_list],
+            fit_params_list=[parameter_text(one) for one in fit_params_list],
+            **options,
+        )

@@ -1,0 +1,99 @@
+"""What a fit shows while it goes on, on a terminal and elsewhere, and that showing it can do no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from cerebro_db import bar, errors
+from cerebro_db.tables import Progress
+
+RUNNING = Progress(
+    run_id=3,
+    name=None,
+    owner="ann",
+    status="running",
+    epoch=1,
+    epochs=2,
+    visits_done=0,
+    visits_total=40,
+    configs_running=4,
+    configs_failed=0,
+    best_mst_key=None,
+    best_value=None,
+    elapsed=timedelta(seconds=1),
+    eta=None,
+)
+HALFWAY = replace(RUNNING, epoch=2, visits_done=20)
+COMPLETED = replace(HALFWAY, status="completed", visits_done=40)
+Answer = Progress | None | errors.CerebroError
+
+
+def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
+    """What is on the console after a fit that was asked so often; the last answer is that of the end."""
+    monkeypatch.setattr(bar, "LOOK_SECONDS", 0)
+    coming = iter(answers)
+
+    def find() -> Progress | None:
+        answer = next(coming)
+        if isinstance(answer, errors.CerebroError):
+            raise answer
+        return answer
+
+    console = Console(file=StringIO(), force_terminal=terminal, width=120, _environ={"TERM": "xterm"})
+    monkeypatch.setattr(bar, "standard_output", lambda: console)
+    with bar.shown(find, True) as look:
+        for _ in answers[1:]:
+            look()
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_elsewhere_there_is_a_line_for_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = shown([None, RUNNING, RUNNING, HALFWAY, COMPLETED], monkeypatch, terminal=False).splitlines()
+    assert [line[: line.index(", elapsed")] for line in told] == [
+        "run 3 running, epoch 1 of 2, visit 0 of 40",
+        "run 3 running, epoch 2 of 2, visit 20 of 40",
+        "run 3 completed, epoch 2 of 2, visit 40 of 40",
+    ]
+
+
+def test_a_terminal_keeps_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = shown([RUNNING, HALFWAY, COMPLETED], monkeypatch, terminal=True)
+    assert "epoch 1 of 2" in told and "visit 20 of 40" in told
+    assert told.rindex("run 3 completed") > told.rindex("run 3 running")
+    assert "━" in told[told.rindex("run 3 completed") :]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_wrong_call_shows_nothing(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    assert shown([None, None], monkeypatch, terminal) == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_question_that_fails_ends_the_showing_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    told = shown([RUNNING, errors.ConnectionFailure("no more connections"), COMPLETED], monkeypatch, terminal)
+    assert "cannot be shown any more: no more connections" in told
+    assert "completed" not in told
+
+
+def test_the_server_is_not_asked_all_the_time() -> None:
+    asked: list[None] = []
+    looked = bar.Bar(lambda: asked.append(None), Console(file=StringIO()))
+    for _ in range(100):
+        looked.look()
+    assert len(asked) == 1
+
+
+def test_by_default_only_a_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with bar.shown(lambda: COMPLETED, None) as look:
+        look()
+    assert capsys.readouterr().out == ""
+    with bar.shown(lambda: COMPLETED, True) as look:
+        look()
+    assert "run 3 completed" in capsys.readouterr().out

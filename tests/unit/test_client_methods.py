@@ -1,0 +1,77 @@
+"""Every function that users may call has a method, and every argument of it can be given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import cerebro_db
+from cerebro_db import arguments, errors
+from cerebro_db.driver import engine_for
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "sql").glob("*.sql"))
+FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
+INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
+ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
+# A view asks it.
+NOT_CALLED = {"may_see"}
+
+
+class Recorder(cerebro_db.Session):
+    """Remembers what would be called."""
+
+    schema = "madlib"
+
+    def __init__(self) -> None:
+        super().__init__(engine_for("postgresql:///"), owns_engine=True, on_notice=print)
+        self.called: dict[str, set[str]] = {}
+
+    def _called(self, function: tuple[str, str], on_tick: Callable[[], None], given: dict[str, object]) -> Any:
+        self.called[function[1]] = set(given)
+        return {}
+
+
+def options(kind: type[Any]) -> dict[str, Any]:
+    return dict.fromkeys(get_type_hints(kind))
+
+
+def call_everything(session: cerebro_db.Session) -> None:
+    session.load_model({}, "a", name="b", description="c", weights=[])
+    session.delete_model("a", 1)
+    session.pack("a", "b", "c", "d", **options(arguments.PackOptions))
+    session.pack_validation("a", "b", "c", "d", "e", **options(arguments.PackValidationOptions))
+    session.configs("a", "b", [1], {}, {}, **options(arguments.ConfigOptions))
+    session.combine_configs("a", "b", [1], [{}], [{}], **options(arguments.CombineOptions))
+    with suppress(errors.ObjectNotReady):  # there is no run
+        session.fit("a", "b", "c", 1, progress=False, **options(arguments.FitOptions))
+    session.write_outputs(1, "a")
+    session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
+    session.predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
+    session.grant_usage("a")
+    session.versions()
+    session.trainer_report("tensorflow")
+    session.worker_report()
+
+
+def functions() -> dict[str, set[str]]:
+    """The arguments of each function for users by its name; of two names for one function, the short one."""
+    text = "\n".join(path.read_text() for path in SCRIPTS)
+    internal = {match[1] for match in INTERNAL.finditer(text)} | NOT_CALLED
+    found = {match[1]: set(ARGUMENT.findall(match[2])) for match in FUNCTION.finditer(text)}
+    return {name: names for name, names in found.items() if name not in internal and "madlib_keras" not in name}
+
+
+def test_every_function_and_argument_can_be_reached() -> None:
+    recorder = Recorder()
+    call_everything(recorder)
+    assert recorder.called == functions()
+
+
+@pytest.mark.parametrize("name", ["madlib_fit_multiple_model", "write_outputs", "python_version"])
+def test_the_functions_are_found_in_the_scripts(name: str) -> None:
+    assert name in functions()
