@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts its background jobs with SIGINT ignored, and all that they start; some tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         folder = Path(tempfile.mkdtemp(prefix="cerebro-db-tests-", dir="/tmp"))
         folder.chmod(0o755)  # the server may run as another user
