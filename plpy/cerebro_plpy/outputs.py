@@ -33,7 +33,7 @@ def write(db: Database, run_id: int, output: Relation, refill: bool) -> None:
             db.rows(sql("warm.empty", table=table))
     else:
         _create(db, made, run["spec"]["source"])
-    for config in db.rows(sql("output.configs"), run_id):
+    for config in read_configs(db, run_id):
         size = _write_model(db, run, made, config)
         _write_info(db, made["_info"], run, config, size)
     _write_summary(db, made["_summary"], output, run)
@@ -52,6 +52,19 @@ def read_run(db: Database, run_id: int) -> Row:
             hint="Only a completed run has models to write out.",
         )
     return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+
+
+def read_configs(db: Database, run_id: int) -> list[Row]:
+    """The configurations of a run; those that did not fail have a table with their newest state."""
+    configs = db.rows(sql("output.configs"), run_id)
+    for config in configs:
+        if config["status"] != "failed" and not config["kept"]:
+            raise ObjectNotReady(
+                f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
+                detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
+                hint="Train again; schedule => 'replay' repeats a run whose visits are logged.",
+            )
+    return configs
 
 
 def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:

@@ -55,11 +55,14 @@ FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 
 -- name: configs
 -- The newest state of each configuration that has one; a failed one counts as having none.
-SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params,
-       CASE WHEN c.status <> 'failed' THEN (
-           SELECT v.state_table FROM cerebro.visit v
-           WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' ORDER BY v.visit_no DESC LIMIT 1) END AS state_table
-FROM cerebro.config c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, v.state_table,
+       pg_catalog.to_regclass(v.state_table) IS NOT NULL AS kept
+FROM cerebro.config c
+LEFT JOIN LATERAL (
+    SELECT v.state_table FROM cerebro.visit v
+    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' AND c.status <> 'failed'
+    ORDER BY v.visit_no DESC LIMIT 1) v ON true
+WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
 -- name: metrics
 SELECT m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
