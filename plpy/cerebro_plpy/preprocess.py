@@ -193,8 +193,8 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
         return _as_numbers(catalog, source, column, model.float_targets[index])
     if not column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type {column.type};"
-            f" expected single values, of which '{model.relation.given}' has the classes."
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
         )
     found = set(classes_of(catalog, source, column))
     if not found <= set(classes):

@@ -69,6 +69,10 @@ class Unreliable:
     attempts: Counter[tuple[object, ...]] = field(default_factory=Counter)
     visits: Counter[int] = field(default_factory=Counter)
 
+    def start(self, worker: Worker) -> Steps[None]:
+        worker.started = True
+        yield from ()
+
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
