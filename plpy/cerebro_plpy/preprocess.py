@@ -194,8 +194,7 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
     if not column.scalar:
         raise DatatypeMismatch(
             f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
-            f" {column.type};"
-            f" expected single values, of which '{model.relation.given}' has the classes."
+            f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
         )
     found = set(classes_of(catalog, source, column))
     if not found <= set(classes):

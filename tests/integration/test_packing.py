@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
 import numpy as np
-import psycopg2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packed import FLOATS, ONE_HOT, Array, Buffer, buffers, examples, named_buffers, quoted
-from processes import trainers
-from workbench import Workbench, compile_text
+from packed import (
+    FLOATS,
+    ONE_HOT,
+    Array,
+    Buffer,
+    bag,
+    buffers,
+    examples,
+    fresh,
+    pack,
+    summary,
+)
+from workbench import Workbench
 
-numbers = itertools.count(1)
-PRELIMINARY = settings(max_examples=12, deadline=None)
-
-
-def fresh(stem: str = "t") -> str:
-    """A table name that no other example uses."""
-    return f"{stem}_{next(numbers)}"
-
-
-def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **named: object) -> str:
-    """Pack into a new table; its name."""
-    output = fresh("packed")
-    text = "".join(f", {name} => %s" for name in named)
-    bench.rows(
-        f"SELECT training_preprocessor_dl(%s, %s, %s, %s{text})",
-        source, output, target, inputs, *named.values(),
-    )  # fmt: skip
-    return output
-
-
-def validate(
-    bench: Workbench, source: str, training: str, target: str = "y", inputs: str = "x", **named: object
-) -> str:
-    """Pack for validation into a new table; its name."""
-    output = fresh("validation")
-    text = "".join(f", {name} => %s" for name in named)
-    bench.rows(
-        f"SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s{text})",
-        source, output, target, inputs, training, *named.values(),
-    )  # fmt: skip
-    return output
-
-
-def summary(bench: Workbench, table: str, column: str) -> Any:
-    """A value of the summary of a packed table."""
-    return bench.value(f"SELECT {column} FROM {table}_summary")
+SOME = settings(max_examples=12, deadline=None)
 
 
 def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
@@ -62,21 +35,6 @@ def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
         " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
     return [(name, kind) for name, kind in bench.rows(query, table)]
-
-
-def bag(rows: Sequence[tuple[Array, ...]]) -> Counter[tuple[bytes, ...]]:
-    """Rows without their order, bit for bit."""
-    return Counter(tuple(part.tobytes() for part in row) for row in rows)
-
-
-@pytest.fixture(scope="module")
-def source(bench: Workbench) -> str:
-    """Twenty rows: an id, the same in an array, a text label, and the label's number."""
-    bench.rows(
-        "CREATE TABLE plain AS SELECT id, ARRAY[id, -id]::real[] AS x,"
-        " (ARRAY['b', 'A', 'a'])[1 + id % 3] AS y, id % 3 AS n FROM generate_series(1, 20) id"
-    )
-    return "plain"
 
 
 def test_the_packed_table_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
@@ -141,7 +99,7 @@ def inputs(draw: st.DrawFn) -> tuple[str, list[Any]]:
     return (f"{kind}[]" if shape else kind), draw(st.lists(value, min_size=1, max_size=12))
 
 
-@PRELIMINARY
+@SOME
 @given(
     inputs(),
     st.sampled_from([1.0, 255.0, 0.5]),
@@ -175,7 +133,7 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
     assert {part.shape for part, _, _ in found} == {part.shape for part, _, _ in expected}
 
 
-@PRELIMINARY
+@SOME
 @given(st.integers(1, 70), st.none() | st.integers(1, 40), st.integers(1, 7))
 def test_buffers_and_segments_are_even(bench: Workbench, rows: int, hint: int | None, asked: int) -> None:
     view = fresh()
@@ -325,199 +283,3 @@ def test_targets(
     assert summary(bench, packed, "num_classes") == classes
     if classes != [1]:
         assert summary(bench, packed, "y_class_values") is None
-
-
-def test_validation_rows_are_packed_as_the_training_rows_were(bench: Workbench, source: str) -> None:
-    training = pack(bench, source, normalizing_const=4.0, n_segments=3, num_classes=[4])
-    table = fresh()
-    bench.rows(
-        f"CREATE TABLE {table} AS SELECT ARRAY[i, i]::real[] AS x, 'b'::varchar(9) AS y FROM generate_series(1, 11) i"
-    )
-    packed = validate(bench, table, training, buffer_size=2)
-    found = buffers(bench, packed, x=FLOATS, y=ONE_HOT)
-    rows = examples(found)
-    assert [float(x[0]) for x, _ in rows] == [i / 4 for i in range(1, 12)], "not shuffled, normalised"
-    assert {tuple(y) for _, y in rows} == {(0, 0, 1, 0)}
-    assert {b.segment for b in found} == {0, 1, 2}
-    assert summary(bench, packed, "y_class_values::text[]") == ["A", "a", "b", None]
-    assert summary(bench, packed, "(num_classes, normalizing_const)::text") == "({4},4)"
-
-
-def test_validation_classes_are_a_subset(bench: Workbench, source: str) -> None:
-    training = pack(bench, source)
-    table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT ARRAY[1, 1]::real[] AS x, unnest(ARRAY['b', 'z', NULL]) AS y")
-    with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
-        validate(bench, table, training)
-    assert "(NULL, b, z) should be a subset of class values in" in str(refused.value)
-    assert refused.value.diag.message_detail == "Not known there: NULL, z."
-
-
-@pytest.mark.parametrize("value", ["ARRAY[0.5, 2]::real[]", "0.5::real", "ARRAY[0, 1]"])
-def test_validation_targets_that_are_numbers(bench: Workbench, value: str) -> None:
-    table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS x, {value} AS y FROM generate_series(1, 4) i")
-    training = pack(bench, table, dependent_type=None if "[" in value else "float")
-    packed = validate(bench, table, training)
-    kind = ONE_HOT if value == "ARRAY[0, 1]" else FLOATS
-    assert bag(examples(buffers(bench, packed, y=kind))) == bag(examples(buffers(bench, training, y=kind)))
-
-
-def test_fewer_validation_rows_than_segments(bench: Workbench, source: str) -> None:
-    training = pack(bench, source, n_segments=4)
-    packed = validate(bench, view_of(bench, source, 2), training)
-    assert {b.segment for b in buffers(bench, packed, x=FLOATS)} <= {0, 1, 2, 3}
-    assert len(examples(buffers(bench, packed, x=FLOATS))) == 2
-
-
-def view_of(bench: Workbench, source: str, rows: int) -> str:
-    """A view of the first rows of a table."""
-    view = fresh("view")
-    bench.rows(f"CREATE VIEW {view} AS SELECT * FROM {source} ORDER BY id LIMIT {rows}")
-    return view
-
-
-RELATIONS = {
-    "view": "CREATE VIEW {name} AS SELECT * FROM plain",
-    "materialized view": "CREATE MATERIALIZED VIEW {name} AS SELECT * FROM plain",
-    "temporary table": "CREATE TEMPORARY TABLE {name} AS SELECT * FROM plain",
-    "unlogged table": "CREATE UNLOGGED TABLE {name} AS SELECT * FROM plain",
-    "partitioned table": "CREATE TABLE {name} (LIKE plain) PARTITION BY HASH (id);"
-    "CREATE TABLE {name}_0 PARTITION OF {name} FOR VALUES WITH (MODULUS 2, REMAINDER 0);"
-    "CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES WITH (MODULUS 2, REMAINDER 1);"
-    "INSERT INTO {name} SELECT * FROM plain",
-    "inherited table": "CREATE TABLE {name} (LIKE plain); CREATE TABLE {name}_child () INHERITS ({name});"
-    "INSERT INTO {name}_child SELECT * FROM plain",
-    "table with a dropped column": "CREATE TABLE {name} AS SELECT 1 AS gone, * FROM plain;"
-    "ALTER TABLE {name} DROP COLUMN gone",
-}
-
-
-@pytest.mark.parametrize("statements", RELATIONS.values(), ids=RELATIONS)
-def test_any_relation_with_rows_can_be_packed(bench: Workbench, source: str, statements: str) -> None:
-    name = fresh()
-    bench.rows(statements.format(name=name))
-    packed = pack(bench, name, seed=1)
-    expected = examples(buffers(bench, pack(bench, source, seed=1), x=FLOATS, y=ONE_HOT))
-    assert bag(examples(buffers(bench, packed, x=FLOATS, y=ONE_HOT))) == bag(expected)
-
-
-def test_a_foreign_table_can_be_packed(
-    bench: Workbench, shared_superuser: Workbench, source: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    for statement in (
-        "CREATE EXTENSION file_fdw",
-        "CREATE SERVER files FOREIGN DATA WRAPPER file_fdw",
-        "CREATE FOREIGN TABLE far (id integer, x real[], y text, n integer) SERVER files"
-        " OPTIONS (program 'printf ''1\\t{1,2}\\ta\\t0\\n2\\t{3,4}\\tb\\t1\\n''')",
-        "GRANT SELECT ON far TO PUBLIC",
-    ):
-        shared_superuser.rows(statement)
-    rows = examples(buffers(bench, pack(bench, "far"), x=FLOATS, y=ONE_HOT))
-    assert sorted((x.tolist(), y.tolist()) for x, y in rows) == [([1, 2], [1, 0]), ([3, 4], [0, 1])]
-
-
-NAMES = {
-    "capitals and spaces": ("My Table", "My Input", "My Label"),
-    "quotes": ('a"b', "it's", 'say "x"'),
-    "signs": ("100%", "%s", "{x} %(y)s $1 \\ ;--"),
-    "unicode": ("Таблица 表", "входы", "étiquette 🌼"),
-    "words of SQL": ("select", "table", "order"),
-    "words of the packer": ("number", "position", "buffer"),
-    "names that the packer used": ("data", "number", "packed"),
-    "longest": ("t" * 55, "x" * 57, "y" * 50),
-    "longest in bytes": ("é" * 27, "ü" * 28, "ñ" * 25),
-    "dots and commas": ("a.b", "c,d", "e.f,g"),
-}
-
-
-@pytest.mark.parametrize(("table", "x", "y"), NAMES.values(), ids=NAMES)
-def test_any_name_can_be_used(bench: Workbench, source: str, table: str, x: str, y: str) -> None:
-    schema = '"Other %s schema"'
-    bench.rows(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    named = f"{schema}.{quoted(table)}"
-    bench.rows(f"CREATE TABLE {named} AS SELECT x AS {quoted(x)}, y AS {quoted(y)} FROM {source}")
-    output, validation = (f"{schema}.{quoted(letter + table[1:])}" for letter in "pv")
-    columns = (quoted(y), quoted(x))
-    bench.rows("SELECT training_preprocessor_dl(%s, %s, %s, %s, seed => 3)", named, output, *columns)
-    bench.rows("SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s)", named, validation, *columns, output)
-    assert bench.value(f"SELECT source_table FROM {schema}.{quoted('p' + table[1:] + '_summary')}") == named
-    found = examples(named_buffers(bench, output, [(x, FLOATS), (y, ONE_HOT)]))
-    expected = examples(buffers(bench, pack(bench, source, seed=3), x=FLOATS, y=ONE_HOT))
-    assert bag(found) == bag(expected)
-
-
-def test_names_are_resolved_as_sql_resolves_them(bench: Workbench, source: str) -> None:
-    bench.rows("CREATE SCHEMA first_in_path")
-    bench.rows("CREATE TABLE first_in_path.plain AS SELECT 1 AS x, 'only' AS y")
-    bench.rows("SELECT set_config('search_path', 'first_in_path, ' || current_setting('search_path'), false)")
-    try:
-        pack_here = pack(bench, "PLAIN", "Y", " X ")
-        assert summary(bench, f"first_in_path.{pack_here}", "y_class_values") == ["only"]
-    finally:
-        bench.rows("RESET search_path")
-
-
-def test_packing_belongs_to_the_caller_s_transaction(bench: Workbench, source: str) -> None:
-    table = fresh()
-    bench.rows("BEGIN")
-    bench.rows(f"CREATE TABLE {table} AS SELECT * FROM {source}")
-    packed = pack(bench, table)
-    assert bench.value(f"SELECT sum(x_shape[1]) FROM {packed}") == 20
-    bench.rows("ROLLBACK")
-    assert not bench.exists(table, packed, f"{packed}_summary")
-
-
-def test_packing_leaves_the_settings_of_the_transaction_as_they_were(bench: Workbench, source: str) -> None:
-    query = "SELECT array_agg(name || '=' || setting ORDER BY name) FROM pg_settings"
-    bench.rows("BEGIN")
-    bench.rows("SET LOCAL enable_hashagg = on")
-    before = bench.value(query)
-    pack(bench, source)
-    after = bench.value(query)
-    bench.rows("ROLLBACK")
-    assert after == before
-
-
-def test_a_trainer_of_packing_ends_with_the_call(bench: Workbench, source: str) -> None:
-    pack(bench, source)
-    assert not trainers({bench.pid()})
-
-
-def make_packed(bench: Workbench, table: str, key: Sequence[int] | None) -> None:
-    """A table as MADlib packs, of the 96 points: with keys as on Greenplum, or without as on PostgreSQL."""
-    rows = bench.rows("SELECT x, label FROM points ORDER BY id")
-    names = ["high", "low", "middle"]
-    x = np.array([row[0] for row in rows], "<f4")
-    y = np.array([[int(row[1] == name) for name in names] for row in rows], "<i2")
-    first = "__dist_key__ integer, " if key else ""
-    bench.rows(
-        f"CREATE TABLE {table} ({first}x bytea, label bytea, x_shape integer[], label_shape integer[],"
-        " buffer_id integer)"
-    )
-    for number in range(4):
-        part = slice(24 * number, 24 * number + 24)
-        fields = [x[part].tobytes(), y[part].tobytes(), [24, 4], [24, 3], number]
-        fields = [*([key[number % len(key)]] if key else []), *fields]
-        bench.rows(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(fields))})", *fields)
-    bench.rows(
-        f"CREATE TABLE {table}_summary AS SELECT 'points' AS source_table, '{table}' AS output_table,"
-        " ARRAY['label'] AS dependent_varname, ARRAY['x'] AS independent_varname,"
-        " ARRAY['text'] AS dependent_vartype, ARRAY['high', 'low', 'middle', NULL] AS label_class_values,"
-        " 24 AS buffer_size, 1.0::real AS normalizing_const, ARRAY[3] AS num_classes,"
-        " 'all_segments' AS distribution_rules, 'all_segments' AS __internal_gpu_config__"
-    )
-
-
-@pytest.mark.parametrize("key", [None, (3, 11)], ids=["of PostgreSQL", "of Greenplum"])
-def test_fit_accepts_a_table_that_madlib_packed(bench: Workbench, key: Sequence[int] | None) -> None:
-    table = fresh("madlib")
-    make_packed(bench, table, key)
-    configs = bench.configure(fresh("configs"), [compile_text()])
-    run = bench.fit(table, f"{table}_model", configs, 2, seed=1)
-    query = "SELECT DISTINCT segment_id, rows FROM cerebro.visit WHERE run_id = %s ORDER BY 1"
-    visited = bench.rows(query, run)
-    assert sum(rows for _, rows in visited) == 96
-    assert key is None or [segment for segment, _ in visited] == list(key)
-    assert bench.value(f"SELECT num_classes FROM {table}_model_summary") == [3]
-    assert bench.value(f"SELECT training_loss_final FROM {table}_model_info") < 1.2

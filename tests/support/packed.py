@@ -1,7 +1,9 @@
-"""Packed tables read back in Python, by the description of the format alone."""
+"""Packing tables, and reading packed tables back in Python by the description of their format alone."""
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,7 @@ from workbench import Workbench
 
 Array = npt.NDArray[Any]
 FLOATS, ONE_HOT = "<f4", "<i2"
+numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,42 @@ def _arrays(fields: Sequence[Any], kinds: Sequence[str]) -> tuple[Array, ...]:
 def examples(found: Sequence[Buffer]) -> list[tuple[Array, ...]]:
     """The examples of all buffers, one after another."""
     return [parts for buffer in found for parts in zip(*buffer.arrays, strict=True)]
+
+
+def bag(rows: Sequence[tuple[Array, ...]]) -> Counter[tuple[bytes, ...]]:
+    """Rows without their order, bit for bit."""
+    return Counter(tuple(part.tobytes() for part in row) for row in rows)
+
+
+def fresh(stem: str = "t") -> str:
+    """A table name that no other example uses."""
+    return f"{stem}_{next(numbers)}"
+
+
+def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **named: object) -> str:
+    """Pack into a new table; its name."""
+    output = fresh("packed")
+    text = "".join(f", {name} => %s" for name in named)
+    bench.rows(
+        f"SELECT training_preprocessor_dl(%s, %s, %s, %s{text})",
+        source, output, target, inputs, *named.values(),
+    )  # fmt: skip
+    return output
+
+
+def validate(
+    bench: Workbench, source: str, training: str, target: str = "y", inputs: str = "x", **named: object
+) -> str:
+    """Pack for validation into a new table; its name."""
+    output = fresh("validation")
+    text = "".join(f", {name} => %s" for name in named)
+    bench.rows(
+        f"SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s{text})",
+        source, output, target, inputs, training, *named.values(),
+    )  # fmt: skip
+    return output
+
+
+def summary(bench: Workbench, table: str, column: str) -> Any:
+    """A value of the summary of a packed table."""
+    return bench.value(f"SELECT {column} FROM {table}_summary")

@@ -1,0 +1,122 @@
+"""Tables of every wrong kind, beside good ones, for calls that must be refused."""
+
+from __future__ import annotations
+
+from models import dense, perceptron, sequential
+from workbench import Workbench, compile_text
+
+COMPILE = "optimizer='SGD()',loss='categorical_crossentropy',metrics=['accuracy']"
+SCENE = f"""
+CREATE TABLE nothing AS SELECT * FROM points LIMIT 0;
+CREATE VIEW seen AS SELECT * FROM points;
+CREATE TABLE holes AS SELECT id, CASE WHEN id <> 5 THEN x END AS x, label FROM points;
+CREATE TABLE null_elements AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2,NULL,4}}' END AS x, label FROM points;
+CREATE TABLE ragged AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2}}' END AS x, label FROM points;
+CREATE TABLE hollow AS SELECT id, '{{}}'::real[] AS x, label FROM points;
+CREATE TABLE typed AS SELECT id, x, label, x::text[] AS texts, '{{}}'::json AS j, 1e300::float8 AS huge,
+    id AS buffer_id, x AS __dist_key__, x AS x_shape, ARRAY[70000] AS large FROM points;
+CREATE TABLE {"l" * 50} AS SELECT * FROM points;
+CREATE TABLE long_column AS SELECT id, x AS {"x" * 60}, label AS {"y" * 60} FROM points;
+CREATE INDEX an_index ON points (id);
+CREATE TABLE clean AS SELECT id, x, label FROM points;
+CREATE TABLE clean_summary AS SELECT 1 AS a;
+CREATE TABLE other_classes AS SELECT id, x, label || 'x' AS label FROM points;
+CREATE TABLE no_model_columns AS SELECT 1 AS mst_key;
+CREATE TABLE single AS SELECT model_weights, model_arch FROM models;
+CREATE TABLE exists_info AS SELECT 1 AS a;
+CREATE TABLE exists2_summary AS SELECT 1 AS a;
+CREATE TABLE exists3_state AS SELECT 1 AS a;
+CREATE TABLE alone AS SELECT 1 AS mst_key, 1 AS model_id, $${COMPILE}$$ AS compile_params, '' AS fit_params;
+CREATE TABLE keyless AS SELECT model_id, compile_params, fit_params FROM alone;
+CREATE TABLE keyless_summary AS SELECT 'models' AS model_arch_table;
+"""
+# Hand-made model selection tables: name, rows, and the architecture table of the summary.
+SELECTIONS = {
+    "empty_mst": ("SELECT 1, 1, '', '' LIMIT 0", "models"),
+    "null_key_mst": (f"SELECT NULL::int, 1, $${COMPILE}$$, ''", "models"),
+    "twice_mst": (f"SELECT 1, 1, $${COMPILE}$$, '' FROM generate_series(1, 2)", "models"),
+    "null_model_mst": (f"SELECT 1, NULL::int, $${COMPILE}$$, ''", "models"),
+    "no_model_mst": (f"SELECT 1, 77, $${COMPILE}$$, ''", "models"),
+    "no_table_mst": (f"SELECT 1, 1, $${COMPILE}$$, ''", "gone"),
+    "no_arch_mst": (f"SELECT 1, 1, $${COMPILE}$$, ''", "points"),
+    "null_arch_mst": (f"SELECT 1, 1, $${COMPILE}$$, ''", None),
+    "null_compile_mst": ("SELECT 1, 1, NULL::text, ''", "models"),
+    "empty_compile_mst": ("SELECT 1, 1, '', ''", "models"),
+    "broken_mst": ("SELECT 1, 1, $$loss='mse$$, ''", "models"),
+    "code_mst": ("SELECT 1, 1, $$loss=exit(),optimizer='SGD'$$, ''", "models"),
+    "no_optimizer_mst": ("SELECT 1, 1, $$loss='mse'$$, ''", "models"),
+    "no_loss_mst": ("SELECT 1, 1, $$optimizer='SGD'$$, ''", "models"),
+    "loss_mst": ("SELECT 1, 1, $$loss='nix',optimizer='SGD'$$, ''", "models"),
+    "metric_mst": ("SELECT 1, 1, $$loss='mse',optimizer='SGD',metrics=['nix']$$, ''", "models"),
+    "optimizer_mst": ("SELECT 1, 1, $$loss='mse',optimizer='Nix'$$, ''", "models"),
+    "rate_mst": ("SELECT 1, 1, $$loss='mse',optimizer='SGD(lr=fast)'$$, ''", "models"),
+    "fit_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch=1'", "models"),
+    "size_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch_size=-1'", "models"),
+    "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard()]'", "models"),
+    "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1}}'", "models"),
+    "text_key_mst": (f"SELECT 'one', 1, $${COMPILE}$$, ''", "models"),
+    "wide_mst": (f"SELECT 1, 2, $${COMPILE}$$, ''", "models"),
+    "four_mst": (f"SELECT 1, 3, $${COMPILE}$$, ''", "models"),
+    "lambda_mst": (f"SELECT 1, 50, $${COMPILE}$$, ''", "models"),
+    "broken_arch_mst": (f"SELECT 1, 51, $${COMPILE}$$, ''", "models"),
+}
+ARCHITECTURE_WITH_CODE = '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Lambda", "config": {}}]}}'
+OF_THE_SUPERUSER = (
+    "CREATE SCHEMA hidden",
+    "CREATE TABLE hidden.t AS TABLE points",
+    "CREATE SCHEMA closed",
+    "GRANT USAGE ON SCHEMA closed TO PUBLIC",
+    "CREATE TABLE closed.models AS TABLE models",
+    "GRANT SELECT ON closed.models TO PUBLIC",
+    "CREATE TABLE public.secret AS TABLE points",
+)
+
+
+def build(bench: Workbench, superuser: Workbench) -> None:
+    """Make everything; model 2 takes inputs of five numbers, model 3 has four outputs."""
+    bench.model(sequential([5], dense(3, "o", "softmax")))
+    bench.model(perceptron(4, "softmax"))
+    bench.rows(SCENE)
+    for name, (rows, architectures) in SELECTIONS.items():
+        bench.rows(f"CREATE TABLE {name} (mst_key, model_id, compile_params, fit_params) AS {rows}")
+        bench.rows(f"CREATE TABLE {name}_summary AS SELECT %s::varchar AS model_arch_table", architectures)
+    insert = "INSERT INTO models (model_id, model_arch) VALUES (51, '[1]'), (50, %s)"
+    bench.rows(insert, ARCHITECTURE_WITH_CODE)
+    make_packed_tables(bench)
+    bench.configure("mst", [compile_text()])
+    bench.fit("packed", "model", "mst", 1)
+    make_model_tables(bench)
+    for statement in OF_THE_SUPERUSER:
+        superuser.rows(statement)
+
+
+def make_packed_tables(bench: Workbench) -> None:
+    """Packed tables, good and bad."""
+    bench.pack("packed", 2)
+    bench.pack("spread_packed", 4)
+    bench.pack("other_packed", 2, source="other_classes")
+    bench.pack("floats", 2, target="amount", kind="float")
+    bench.pack("pairs", 2, inputs="pair")
+    bench.rows("CREATE TABLE with_codes AS SELECT x, ARRAY[id % 2, 1 - id % 2] AS code FROM points")
+    bench.pack("encoded", 2, source="with_codes", target="code")
+    bench.pack("several", 2, inputs="x, pair")
+    for name, change in {
+        "posing": "ALTER TABLE posing DROP COLUMN x_shape",
+        "bare": "DELETE FROM bare_summary",
+        "drained": "DELETE FROM drained",
+        "mixed": "UPDATE mixed SET x_shape = ARRAY[x_shape[1], 2, 2] WHERE buffer_id = 0",
+    }.items():
+        bench.rows(f"CREATE TABLE {name} AS TABLE packed; CREATE TABLE {name}_summary AS TABLE packed_summary")
+        bench.rows(change)
+
+
+def make_model_tables(bench: Workbench) -> None:
+    """Copies of a model table, each lacking something."""
+    bench.rows("CREATE TABLE lonely AS TABLE model")
+    for name, change in {
+        "strange": "ALTER TABLE strange_summary DROP COLUMN normalizing_const",
+        "weightless": "UPDATE weightless SET model_weights = NULL",
+    }.items():
+        for part in ("", "_info", "_summary"):
+            bench.rows(f"CREATE TABLE {name}{part} AS TABLE model{part}")
+        bench.rows(change)

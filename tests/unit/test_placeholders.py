@@ -1,0 +1,31 @@
+"""Values take the place of `%s`, and nothing that a user named is taken for one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.columns import text_array
+from cerebro_plpy.db import numbered
+from cerebro_plpy.names import quote_identifier
+from cerebro_plpy.queries import around_placeholders
+from cerebro_plpy.sessions import escaped
+
+# Short names of few letters, so that %, s and quotes often meet.
+TEXTS = st.text("%s'\"\\\\(){} $1", min_size=1, max_size=12)
+QUOTED = TEXTS.map(quote_identifier) | st.lists(TEXTS | st.none(), max_size=3).map(text_array)
+PLAIN = st.sampled_from(["SELECT ", " % 7 ", " = ", ", ", " %", "::text[] "])
+STATEMENTS = st.lists(QUOTED | PLAIN | st.just(None), max_size=10)
+
+
+@given(STATEMENTS)
+def test_both_drivers_see_the_same_placeholders(parts: list[str | None]) -> None:
+    statement = " ".join("%s" if part is None else part for part in parts)
+    count = parts.count(None)
+    marks = [f"<{number}>" for number in range(count)]
+    expected = " ".join(marks.pop(0) if part is None else part for part in parts)
+    assert len(around_placeholders(statement)) == count + 1
+    assert escaped(statement) % tuple(f"<{number}>" for number in range(count)) == expected
+    # A $1 in a name stays; the n-th placeholder becomes $n.
+    pieces = iter(range(1, count + 1))
+    assert numbered(statement) == " ".join(f"${next(pieces)}" if part is None else part for part in parts)
