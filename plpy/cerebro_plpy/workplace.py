@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy import settings
+from cerebro_plpy import settings, visit
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import ActiveTransaction, CerebroError, DeadlockDetected, InvalidParameter, ReadOnlyTransaction
@@ -34,6 +34,7 @@ class Workplace:
         self.db = db
         self.settings = chosen
         self.local = local
+        self._session = session
         # The control session has no trainer: it must not be given to a worker while those with one wait.
         self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {"control": [], "worker": []})
         self._who = identity(db, chosen.worker_conninfo)
@@ -89,7 +90,9 @@ class Workplace:
         worker.session = self._take("worker")
 
     def close(self, keep: bool) -> None:
-        """End the sessions, or let them wait for the next call."""
+        """End the sessions and the trainer of the caller's own, or let them wait for the next call."""
+        if self.local and not (keep and self.settings.trainer_idle_seconds):
+            visit.stop_trainer(self._session)
         for role, session in self._open:
             if keep and self.settings.trainer_idle_seconds and self._put_aside(session):
                 self._pool[role].append(session)

@@ -111,7 +111,11 @@ def prediction(session: Workbench) -> None:
     session.rows("SELECT madlib_predict('model', 'crowd', 'id', 'x', 'never', mst_key => 1)")
 
 
-@pytest.mark.parametrize("work", [packing, evaluation, prediction], ids=lambda work: work.__name__)
+def start_up(session: Workbench) -> None:
+    session.fit("packed", "never", "long", 1)
+
+
+@pytest.mark.parametrize("work", [start_up, packing, evaluation, prediction], ids=lambda work: work.__name__)
 def test_other_calls_end_at_once_when_cancelled(
     bench: Workbench, watcher: Workbench, fresh: Workbench, work: Callable[[Workbench], None]
 ) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import psycopg2
 import pytest
-from workbench import Workbench, compile_text, several
+from processes import trainers
+from workbench import Workbench, compile_text, setting, several
 
 OUTPUTS = ("", "_info", "_summary", "_state")
 
@@ -146,3 +147,10 @@ def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: st
     assert caught.value.diag.message_hint
     caller.connection.rollback()
     assert caller.newest_run() == before
+
+
+def test_without_waiting_the_caller_s_own_trainer_ends_with_the_call(packed: str, caller: Workbench) -> None:
+    caller.rows(f"LOCK TABLE {packed} IN SHARE MODE")
+    with setting(caller, "trainer_idle_seconds", "0"):
+        caller.fit(packed, "waited_not", "configs", 1)
+        assert not trainers({caller.pid()})
