@@ -60,6 +60,7 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
+            shutil.rmtree(self._home, ignore_errors=True)
             raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
@@ -69,16 +70,19 @@ class Link:
             theirs.close()
         self._memory_checked = time.monotonic()
         try:
-            self.hello = self.answer()
-            if self.hello.get("protocol") != PROTOCOL:
-                raise TrainerFailure(
-                    f"the trainer speaks protocol {self.hello.get('protocol')}, this backend speaks {PROTOCOL}",
-                    hint=f"Install the same version of cerebro_db for {spec.python} and for the server, then"
-                    " reconnect.",
-                )
+            self._greet()
         except BaseException:
             self.close()
             raise
+
+    def _greet(self) -> None:
+        self.hello = self.answer()
+        spoken = self.hello.get("protocol")
+        if spoken != PROTOCOL:
+            raise TrainerFailure(
+                f"the trainer speaks protocol {spoken}, this backend speaks {PROTOCOL}",
+                hint=f"Install the same cerebro_db for {self.spec.python} and for the server, then reconnect.",
+            )
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         sweep()

@@ -187,13 +187,8 @@ def _blocks(
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
-    text = sql(
-        "score.declare",
-        id=quote_identifier(columns[0]["name"]),
-        input=_as_array(columns[1]),
-        table=table.quoted,
-        block=str(block),
-    )
+    names = {"id": quote_identifier(columns[0]["name"]), "input": _as_array(columns[1]), "table": table.quoted}
+    text = sql("score.declare", block=str(block), **names)
     job = {
         "job": "predict",
         "program": model.program(model.targets(width)),
