@@ -119,7 +119,7 @@ def test_buffers_hold_the_rows_divided_by_the_constant_and_nothing_else(
     table = fresh()
     bench.rows(f"CREATE TABLE {table} (id integer, x {kind}, y text)")
     for number, value in enumerate(values):
-        bench.rows(f"INSERT INTO {table} VALUES (%s, %s::{kind}, 'a')", number, value)
+        bench.rows(f"INSERT INTO {table} VALUES (%s, %s::{kind}, 'a')", number, literal(value))
     how = {"buffer_size": size, "normalizing_const": constant, "n_segments": segments, "seed": seed}
     packed = pack(bench, table, "y", "x, id", **how)
     found = examples(buffers(bench, packed, x=FLOATS, id=FLOATS, y=ONE_HOT))
@@ -151,6 +151,11 @@ def test_buffers_and_segments_are_even(bench: Workbench, rows: int, hint: int | 
     assert spread([sum(part) for part in by_segment.values()]) <= 1
     if wanted <= rows:
         assert spread([len(part) for part in by_segment.values()]) == 0
+
+
+def literal(value: Any) -> str:
+    """A number or nested lists of numbers as PostgreSQL reads them, -0.0 included."""
+    return "{" + ",".join(map(literal, value)) + "}" if isinstance(value, list) else repr(value)
 
 
 def _floats(value: Any) -> Array:
