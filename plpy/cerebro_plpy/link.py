@@ -60,6 +60,7 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
+            shutil.rmtree(self._home, ignore_errors=True)
             raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
