@@ -83,7 +83,8 @@ def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], Postgres
         for number in range(trainers)
     ]
     tables = 2 if request.validation else 1
-    cache = settings.cache_bytes(place.settings, trainers * len(request.source.segments) * tables // trainers)
+    partitions = tables * -(-len(request.source.segments) // trainers)
+    cache = settings.cache_bytes(place.settings, trainers, partitions)
     platform = PostgresPlatform(started, cache)
     dispatcher: Dispatcher[None] = Dispatcher(place.check)
     for worker in workers:

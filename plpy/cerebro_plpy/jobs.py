@@ -20,9 +20,9 @@ def state_tables(run_id: int, mst_key: int) -> tuple[str, str]:
     return tuple(f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{letter}')}" for letter in "ab")  # type: ignore[return-value]
 
 
-def spare_table(run_id: int, mst_key: int, visit_no: int) -> str:
+def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     """A table for one state, for when the one whose turn it is cannot be emptied; quoted."""
-    return f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{visit_no}')}"
+    return f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{visit_no}_{attempt}')}"
 
 
 def config_seed(seed: int, mst_key: int) -> int:

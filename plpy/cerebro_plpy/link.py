@@ -70,19 +70,20 @@ class Link:
             theirs.close()
         self._memory_checked = time.monotonic()
         try:
-            self._greet()
+            self.hello = self._greeting()
         except BaseException:
             self.close()
             raise
 
-    def _greet(self) -> None:
-        self.hello = self.answer()
-        spoken = self.hello.get("protocol")
-        if spoken != PROTOCOL:
+    def _greeting(self) -> Header:
+        """What the trainer says of itself, once it has loaded its framework."""
+        hello = self.answer()
+        if hello.get("protocol") != PROTOCOL:
             raise TrainerFailure(
-                f"the trainer speaks protocol {spoken}, this backend speaks {PROTOCOL}",
-                hint=f"Install the same cerebro_db for {self.spec.python} and for the server, then reconnect.",
+                f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks {PROTOCOL}",
+                hint=f"Install the same version of cerebro_db for {self.spec.python} and the server, then reconnect.",
             )
+        return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         sweep()

@@ -31,7 +31,7 @@ class PostgresPlatform:
     """See `platform.Platform` for the laws."""
 
     def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int) -> None:
-        """`trainers` says how that of each worker is started, by its number."""
+        """`trainers` says how that of each worker is started, by its number; the cache is that of a partition."""
         self._trainers = trainers
         self._cache_bytes = cache_bytes
 
@@ -75,7 +75,7 @@ class PostgresPlatform:
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
-            fresh = jobs.spare_table(visit.run_id, visit.mst_key, visit.visit_no)
+            fresh = jobs.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
             create = f"{sql('run.state_table', state=fresh)}; {sql('run.add_state_table')}"
             yield Statement(create, (fresh, visit.run_id, visit.mst_key))
             yield store(fresh)
@@ -132,8 +132,7 @@ class PostgresPlatform:
         yield from self.start(worker)
         for dataset in datasets:
             if dataset.key not in worker.datasets:
-                share = self._cache_bytes
-                loaded = job_result((yield load(dataset, share)))
+                loaded = job_result((yield load(dataset, self._cache_bytes)))
                 worker.datasets[dataset.key] = loaded["cached"]
 
     def _read_state(self, worker: Worker, state: StateSource, log: Statement) -> Generator[Statement, Rows, None]:

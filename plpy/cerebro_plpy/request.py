@@ -10,12 +10,13 @@ from cerebro_plpy import report, resources
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Orders, check_recorded, read_recorded
-from cerebro_plpy.selection import architecture_table, read_configs
+from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace, check_positive
 
 MODULE = "madlib_keras_fit_multiple"
@@ -96,7 +97,7 @@ def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
             found[f"{name}_summary"] = summary
     if "selection_summary" in found:
         found["architectures"] = catalog.relation(
-            architecture_table(catalog, found["selection"], None), "model architecture"
+            read_summary(catalog, found["selection"], LocalSession(catalog.db)).architectures, "model architecture"
         )
     return found
 
@@ -106,7 +107,8 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     epochs, frequency, schedule = checked
     source, validation = read_data(catalog, place, given)
     selection = catalog.relation(given.model_selection_table, "model selection")
-    table = existing(catalog, architecture_table(catalog, selection, place.reader))
+    summary = read_summary(catalog, selection, place.reader)
+    table = existing(catalog, summary.architectures)
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
@@ -118,9 +120,10 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
     evaluated = metrics_iterations(epochs, frequency)
     spec = {
-        **vars(given), "model_arch_table": table.given, "object_table": None, "seed": seed, "schedule": schedule,
-        "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency, "evaluate_epochs": evaluated,
-        "segments": source.segments, "source": source.described(), **report.ranking(configs, validation is not None),
+        **vars(given), "model_arch_table": table.given, "object_table": summary.objects, "seed": seed,
+        "schedule": schedule, "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency,
+        "evaluate_epochs": evaluated, "segments": source.segments, "source": source.described(),
+        **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,

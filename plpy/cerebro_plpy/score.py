@@ -85,7 +85,7 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
 
 def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, PostgresPlatform]:
     worker = place.workers(1)[0]
-    cache = settings.cache_bytes(place.settings, max(1, partitions))
+    cache = settings.cache_bytes(place.settings, 1, partitions)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(
         trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None
@@ -188,13 +188,9 @@ def _blocks(
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
     names = {"id": quote_identifier(columns[0]["name"]), "input": _as_array(columns[1]), "table": table.quoted}
-    text = sql("score.declare", block=str(block), **names)
-    job = {
-        "job": "predict",
-        "program": model.program(model.targets(width)),
-        "result_key": model.state().key,
-        "datasets": [],
-    }
+    text = sql("score.declare", **names, block=str(block))
+    program = model.program(model.targets(width))
+    job = {"job": "predict", "program": program, "result_key": model.state().key, "datasets": []}
     drive(worker.session, platform.predict(worker, model.state(), job, Statement(text, (json.dumps(spec),))))
     while rows := worker.session.run(sql("score.fetch")):
         yield rows[0][0], job_result([rows[0][1:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy import grid, model_table
 from cerebro_plpy.catalog import Catalog, quoted
@@ -17,6 +18,8 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from cerebro_plpy.local import LocalSession
+from cerebro_plpy.packed import read_summary_row
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Relation
@@ -69,7 +72,7 @@ def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
 def appended(catalog: Catalog, table: str, architectures: str) -> tuple[Relation, list[grid.ConfigRow]]:
     """An existing model selection table over the same architectures, and its rows."""
     relation = catalog.relation(table, "model selection")
-    named = architecture_table(catalog, relation, None)
+    named = read_summary(catalog, relation, LocalSession(catalog.db)).architectures
     ours, theirs = catalog.relation(architectures), catalog.relation(named)
     if ours.oid != theirs.oid:
         raise InvalidParameter(
@@ -80,8 +83,15 @@ def appended(catalog: Catalog, table: str, architectures: str) -> tuple[Relation
     return relation, [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
 
 
-def architecture_table(catalog: Catalog, selection: Relation, reader: Session | None) -> str:
-    """The name of the architecture table that a model selection table's summary gives."""
+class SelectionSummary(NamedTuple):
+    """The tables that a model selection table refers to, by the names that its summary gives."""
+
+    architectures: str
+    objects: str | None
+
+
+def read_summary(catalog: Catalog, selection: Relation, reader: Session) -> SelectionSummary:
+    """The summary of a model selection table; one made by hand may lack object_table."""
     summary = catalog.companion(selection, "_summary")
     if summary is None or "model_arch_table" not in catalog.columns(summary):
         raise UndefinedTable(
@@ -89,16 +99,13 @@ def architecture_table(catalog: Catalog, selection: Relation, reader: Session | 
             f" model selection table ({selection.given}) has been created by load_model_selection_table().",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
-    if reader is None:
-        rows = [tuple(r.values()) for r in catalog.db.rows(sql("model.read_selection_summary", table=summary.quoted))]
-    else:
-        rows = reader.run(sql("model.read_selection_summary", table=summary.quoted))
-    if not rows or rows[0][0] is None:
+    row = read_summary_row(reader, summary)
+    if row.get("model_arch_table") is None:
         raise InvalidParameter(
             f"{catalog.module} error: table '{selection.given}_summary' names no model_arch_table.",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
-    return str(rows[0][0])
+    return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
 
 
 def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tuple[Config, ...]:

@@ -99,8 +99,8 @@ def check_trainer(settings: Settings) -> None:
         )
 
 
-def cache_bytes(settings: Settings, trainers: int) -> int:
-    """How many bytes of decoded buffers each of several trainers may keep."""
-    if settings.cache_mb is not None:
-        return settings.cache_mb << 20
-    return resources.available_bytes() // 2 // max(1, trainers)
+def cache_bytes(settings: Settings, trainers: int, partitions: int) -> int:
+    """How many bytes of decoded buffers a trainer, one of several, may keep of each of its partitions."""
+    limit = settings.cache_mb
+    share = limit << 20 if limit is not None else resources.available_bytes() // 2 // trainers
+    return share // max(1, partitions)

@@ -38,9 +38,6 @@ CREATE TABLE {table} (model_arch_table varchar, object_table varchar)
 -- name: add_selection_summary
 INSERT INTO {table} VALUES (%s::varchar, %s::varchar)
 
--- name: read_selection_summary
-SELECT s.model_arch_table::text AS model_arch_table FROM {table} s LIMIT 1
-
 -- name: read_selection
 SELECT t.model_id::integer AS model_id, t.compile_params::text AS compile_params, t.fit_params::text AS fit_params FROM {table} t ORDER BY t.mst_key
 
