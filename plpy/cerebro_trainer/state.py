@@ -94,8 +94,8 @@ def with_flat_weights(values: Sequence[Array], chunks: Sequence[Bytes], layout: 
     sizes = [int(np.prod(layout.shapes[position], dtype=np.int64)) for position in layout.weights]
     if len(data) != 4 * sum(sizes):
         raise ConfigError(
-            f"the weights have {len(data)} bytes, but the architecture's {sum(sizes)} weights "
-            f"take {4 * sum(sizes)} bytes as float32"
+            f"Number of elements in model weights({len(data) / 4:g}) doesn't match model({sum(sizes)}): received "
+            f"{len(data)} bytes, expected {4 * sum(sizes)}"
         )
     result, offset = list(values), 0
     flat = np.frombuffer(data, dtype="<f4")

@@ -377,3 +377,16 @@ def test_weights_of_a_model_go_back_into_training(bench: Workbench, model: str) 
         bench.rows("SELECT training_loss_final FROM model_info WHERE mst_key = 1")
     )
     assert bytes(bench.value("SELECT model_weights FROM gone_on")) == bytes(weights)
+
+
+def test_weights_of_another_model_fail_their_configuration_only(bench: Workbench, model: str) -> None:
+    bench.rows("SELECT load_keras_model('models', %s, %s)", CLASSES, bytes(40))
+    number = bench.value("SELECT max(model_id) FROM models")
+    bench.configure("misfit", [compile_text()], model=number)
+    bench.rows("INSERT INTO misfit (model_id, compile_params, fit_params) SELECT 1, compile_params, '' FROM misfit")
+    bench.fit("packed", "fitted", "misfit", 1)
+    reason = bench.value("SELECT reason FROM cerebro.config WHERE mst_key = 1 ORDER BY run_id DESC LIMIT 1")
+    assert "Number of elements in model weights(10) doesn't match model(67)" in reason
+    assert bench.rows("SELECT mst_key FROM fitted_info WHERE training_loss_final > 0") == [(2,)]
+    with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="mst_key 1 has no weights"):
+        predict(bench, "fitted")
