@@ -150,5 +150,5 @@ def test_damaged_states_are_refused(trainer: Peer, damage: object) -> None:
 
 def test_weights_of_another_size_are_refused(trainer: Peer) -> None:
     trainer.tell({"do": "state"}, bytes(8))
-    with pytest.raises(TrainerFailed, match="doesn't match model\(67\): received 8 bytes, expected 268"):
+    with pytest.raises(TrainerFailed, match=r"doesn't match model\(67\): received 8 bytes, expected 268"):
         trainer.begin("predict", program(), {"source": "weights", "seed": 1}, ())
