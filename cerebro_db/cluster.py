@@ -19,6 +19,7 @@ from pathlib import Path
 from cerebro_db.errors import ObjectNotReady
 
 START_SECONDS = 300  # after a crash a start includes recovery
+STOP_SECONDS = 60.0
 GONE_SECONDS = 15.0
 LOG_LINES = 20
 
@@ -125,7 +126,11 @@ class Cluster:
         if running is None:
             return False
         os.kill(running.pid, signal.SIGINT)  # PostgreSQL's "fast shutdown"
-        if not _gone(self.data, START_SECONDS):
+        if not _gone(self.data, STOP_SECONDS):
+            # In the middle of a recovery from a crash it may never end; then the next start recovers instead.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(running.pid, signal.SIGQUIT)
+        if not _gone(self.data, GONE_SECONDS):
             raise ObjectNotReady(f"the server (process {running.pid}) does not stop", hint=f"See {self.log}.")
         with contextlib.suppress(OSError):
             running.socket.rmdir()  # made again at each start, and perhaps not in a folder of ours

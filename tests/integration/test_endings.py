@@ -83,6 +83,17 @@ def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None
     eventually(lambda: not trainers(alive(running)))
     if victim == "postmaster":
         eventually(lambda: not alive(running))
+    else:
+        eventually(lambda: accepts(own.url))  # it restarts by itself, after the loss of a backend
+
+
+def accepts(url: str) -> bool:
+    """Whether the server takes connections."""
+    try:
+        psycopg2.connect(url).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
 
 
 def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(own: Workbench, folder: Path) -> None:
