@@ -64,5 +64,8 @@ SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL AS has_weight
 -- name: class_values
 SELECT s.{column}::text[] FROM {table} s LIMIT 1
 
+-- name: encoding
+SELECT pg_catalog.getdatabaseencoding()
+
 -- name: version
 SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'
