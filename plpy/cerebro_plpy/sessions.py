@@ -43,6 +43,8 @@ OPTIONS = {
     "datestyle": "ISO",
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
+    "array_nulls": "on",
+    "client_encoding": "UTF8",
     "client_min_messages": "warning",
 }
 
