@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from cerebro_plpy import fit, grid, model_table, outputs, preprocess, score, selection, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database, raise_to_sql
-from cerebro_plpy.errors import FeatureNotSupported, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady
 from cerebro_plpy.queries import sql
 from cerebro_plpy.request import FitArguments
 from cerebro_plpy.score import PredType, ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
-from cerebro_plpy.workplace import check_transaction
+from cerebro_plpy.workplace import check_encoding, check_transaction
 
 Globals = dict[str, Any]
 T = TypeVar("T")
@@ -30,20 +30,6 @@ VERSION_KEY = "cerebro_version"
 def package_version() -> str:
     """The version of this package, which the installation wrote beside it."""
     return (Path(__file__).parent / "VERSION").read_text(encoding="ascii").strip()
-
-
-def check_encoding(db: Database) -> None:
-    """Refuse a database whose encoding is another than Python's.
-
-    PL/Python passes the text of statements and of errors on as it is: names with accents are not found there,
-    and an error with one breaks the interpreter.
-    """
-    encoding = db.value(sql("read.encoding"))
-    if encoding != "UTF8":
-        raise FeatureNotSupported(
-            f"this database has encoding {encoding}; expected UTF8, the only one in which PL/Python takes all names.",
-            hint="Train in a database made by CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0.",
-        )
 
 
 def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
