@@ -20,7 +20,7 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.request import FitArguments
 from cerebro_plpy.score import PredType, ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
-from cerebro_plpy.workplace import check_transaction
+from cerebro_plpy.workplace import check_encoding, check_transaction
 
 Globals = dict[str, Any]
 T = TypeVar("T")
@@ -45,6 +45,7 @@ def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
                     hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then"
                     " reconnect.",
                 )
+            check_encoding(db)
             session[VERSION_KEY] = package
         with db.pinned_path():
             return work(db)

@@ -79,7 +79,16 @@ class Catalog:
                     " function.",
                     hint=f"DROP TABLE {quoted(schema, name + suffix)};",
                 )
+        self._reserve(given, quoted(schema, name))
         return Relation(given=given, schema=schema, name=name, oid=0, quoted=quoted(schema, name))
+
+    def _reserve(self, given: str, name: str) -> None:
+        """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
+        if not self.db.value(sql("read.reserve"), name):
+            raise DuplicateTable(
+                f"{self.module} error: Output table '{given}' is being made by another transaction.",
+                hint="Choose another name, or wait for the other call to end.",
+            )
 
     def columns(self, of: Relation) -> dict[str, Row]:
         """The columns of a table: name to type, category and element type."""

@@ -120,11 +120,11 @@ class Database:
     def pinned_path(self) -> Iterator[None]:
         """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
 
-        Numbers become texts, such as classes, with all their digits.
+        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text.
         """
         caller = self.row(sql("read.caller"))
         self.caller_path, self.caller_schema = caller["path"], caller["schema"]
-        with self.configured(search_path=SAFE_PATH, extra_float_digits="1"):
+        with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on"):
             yield
 
     @contextmanager

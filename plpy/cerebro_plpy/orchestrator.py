@@ -127,13 +127,7 @@ class Orchestrator:
             return rotation(list(self._standing), self._plan.segments)
         if self._request.schedule == "replay":
             return replay(self._request.orders)
-        return Longest(
-            {
-                (key, kind): sum(times) / len(times)
-                for key, standing in self._standing.items()
-                for kind, times in standing.seconds.items()
-            }
-        )
+        return Longest({(key, "train"): s.seconds / s.visits for key, s in self._standing.items() if s.visits})
 
     def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
         standing = self._standing[task.mst_key]

@@ -43,6 +43,8 @@ OPTIONS = {
     "datestyle": "ISO",
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
+    "array_nulls": "on",
+    "client_encoding": "UTF8",
     "client_min_messages": "warning",
 }
 
@@ -112,8 +114,8 @@ class WorkerSession:
         if found[1] != who.session_user:
             self.close()
             raise refused(who, f"the session was opened as {found[1]!r}")
-        if who.current_user != who.session_user:
-            self.run(sql("session.set_role", role=extensions.quote_ident(who.current_user, self._connection)))
+        # Always: the role may have a setting that makes another one of it when it connects.
+        self.run(sql("session.set_role", role=extensions.quote_ident(who.current_user, self._connection)))
 
     def guard(self, check: Callable[[], None]) -> None:
         """From now on call this while waiting; it raises to end the wait."""

@@ -9,7 +9,7 @@ from typing import Any
 from cerebro_plpy import jobs
 from cerebro_plpy.platform import StateSource
 from cerebro_plpy.records import Config, VisitResult
-from cerebro_plpy.schedule import Kind, Visit
+from cerebro_plpy.schedule import Visit
 
 Part = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ class Standing:
     attempts: dict[Visit, int] = field(default_factory=dict)
     table: str = ""
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    seconds: dict[Kind, list[float]] = field(default_factory=dict)
+    seconds: float = 0.0
     parts: dict[int, list[Part]] = field(default_factory=dict)
 
     def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
@@ -32,7 +32,7 @@ class Standing:
         self.visits += 1
         self.table = result.state_table
         self.state = jobs.later_state(run_id, visit.mst_key, self.visits, result.state_table)
-        self.seconds.setdefault("train", []).append(result.seconds)
+        self.seconds += result.seconds
         self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
 
     def mean_loss(self, epoch: int) -> float:

@@ -14,7 +14,14 @@ from typing import Any
 from cerebro_plpy import settings, visit
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
-from cerebro_plpy.errors import ActiveTransaction, CerebroError, DeadlockDetected, InvalidParameter, ReadOnlyTransaction
+from cerebro_plpy.errors import (
+    ActiveTransaction,
+    CerebroError,
+    DeadlockDetected,
+    FeatureNotSupported,
+    InvalidParameter,
+    ReadOnlyTransaction,
+)
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.queries import sql
@@ -152,6 +159,20 @@ def opened(
         place.close(keep=False)
         raise
     place.close(keep=True)
+
+
+def check_encoding(db: Database) -> None:
+    """Refuse a database whose encoding is another than Python's.
+
+    PL/Python passes the text of statements and of errors on as it is: names with accents are not found there,
+    and an error with one breaks the interpreter.
+    """
+    encoding = db.value(sql("read.encoding"))
+    if encoding != "UTF8":
+        raise FeatureNotSupported(
+            f"this database has encoding {encoding}; expected UTF8, the only one in which PL/Python takes all names.",
+            hint="Train in a database made by CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0.",
+        )
 
 
 def check_transaction(db: Database, module: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer import arrays
@@ -53,10 +54,23 @@ def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
 def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
     kind = text(entry, "kind", choices=("float32", "int16", "onehot"))
     if kind == "float32":
-        return arrays.floats(payload, rows, _divisor(entry))
+        return _finite(arrays.floats(payload, rows, _divisor(entry)))
     if kind == "int16":
         return arrays.small_integers(payload, rows)
     return arrays.one_hot(payload, rows, integer(entry, "classes", minimum=1))
+
+
+def _finite(values: Array) -> Array:
+    """The values, which must be numbers: relu turns a NaN into 0, and nobody would notice."""
+    rows = len(values)
+    bad = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
+    if bad:
+        raise RequestError(
+            f"{bad} of a block of {rows} rows have a value that is NaN, infinite or beyond the range of float32",
+            sqlstate="22003",
+            hint="Leave these rows out, or replace the values; normalizing_const makes large values small.",
+        )
+    return values
 
 
 def _divisor(entry: Mapping[str, Any]) -> float | None:

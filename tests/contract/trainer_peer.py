@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import socket
 import struct
 import subprocess
@@ -62,6 +63,7 @@ class Peer:
         """Close the socket; the exit status and what was written to stderr."""
         self.socket.close()
         status = self.process.wait(SECONDS)
+        shutil.rmtree(self.directory, ignore_errors=True)
         with self.stderr:
             self.stderr.seek(0)
             return status, self.stderr.read().decode()

@@ -57,6 +57,30 @@ def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: 
     assert bench.value("SELECT count(*) FROM alone") == 3
 
 
+def test_who_holds_the_lock_of_a_run_to_come_does_not_stop_it(bench: Workbench, other: Workbench) -> None:
+    newest = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
+    other.rows(f"SELECT pg_advisory_xact_lock(1667590770, n) FROM generate_series({newest + 1}, {newest + 20}) n")
+    bench.rows("SET lock_timeout = '2s'")
+    try:
+        bench.rows("SELECT madlib_fit_multiple_model('packed', 'unlocked', 'three', 1)")
+    finally:
+        bench.rows("RESET lock_timeout")
+        other.connection.rollback()
+    assert bench.value("SELECT count(*) FROM unlocked") == 3
+
+
+def test_two_calls_for_one_output_do_not_both_begin(bench: Workbench, other: Workbench) -> None:
+    other.rows("SELECT training_preprocessor_dl('points', 'claimed', 'label', 'x')")
+    for call in (
+        "SELECT training_preprocessor_dl('points', 'claimed', 'label', 'x')",
+        "SELECT madlib_fit_multiple_model('packed', 'claimed', 'three', 1)",
+    ):
+        with pytest.raises(psycopg2.errors.DuplicateTable, match="another transaction"):
+            bench.rows(call)
+    other.connection.rollback()
+    bench.rows("SELECT training_preprocessor_dl('points', 'claimed', 'label', 'x')")
+
+
 def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Workbench) -> None:
     """As a backup does, that holds every table from its start to its end."""
     query = (

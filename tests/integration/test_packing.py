@@ -254,6 +254,18 @@ def test_the_digits_of_classes_do_not_depend_on_the_session(bench: Workbench) ->
     assert len(summary(bench, packed, "y_class_values")) == 5
 
 
+def test_a_class_that_is_null_and_one_named_null_stay_apart_where_the_session_mixes_them(bench: Workbench) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY[NULL, 'NULL', 'a'])[i % 3 + 1] AS y"
+               " FROM generate_series(1, 6) i")  # fmt: skip
+    bench.rows("SET array_nulls = off")
+    try:
+        packed = pack(bench, table, "y", "id")
+    finally:
+        bench.rows("RESET array_nulls")
+    assert summary(bench, packed, "y_class_values") == [None, "NULL", "a"]
+
+
 def test_num_classes_pads_at_the_end(bench: Workbench, source: str) -> None:
     packed = pack(bench, source, num_classes=[5])
     assert summary(bench, packed, "y_class_values") == ["A", "a", "b", None, None]
@@ -288,3 +300,14 @@ def test_targets(
     assert summary(bench, packed, "num_classes") == classes
     if classes != [1]:
         assert summary(bench, packed, "y_class_values") is None
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_what_is_no_number_is_refused(bench: Workbench, column: str, value: str) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::real[] AS x, ARRAY[i]::real[] AS y"
+               " FROM generate_series(1, 9) i")  # fmt: skip
+    bench.rows(f"UPDATE {table} SET {column}[1] = %s WHERE id = 5", value)
+    with pytest.raises(psycopg2.errors.NumericValueOutOfRange, match=r"1 of a block of \d+ rows"):
+        pack(bench, table, "y", "x")

@@ -9,6 +9,9 @@ SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name,
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = pg_catalog.to_regclass(%s)
 
+-- name: reserve
+SELECT pg_catalog.pg_try_advisory_xact_lock(1667590772, pg_catalog.hashtext(%s))
+
 -- name: schema
 -- The schema pg_temp is an alias of one that exists from the first temporary table on.
 SELECT pg_catalog.has_schema_privilege(n.oid, 'CREATE') AS may_create FROM pg_catalog.pg_namespace n WHERE n.nspname = %s
@@ -63,6 +66,9 @@ SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL AS has_weight
 
 -- name: class_values
 SELECT s.{column}::text[] FROM {table} s LIMIT 1
+
+-- name: encoding
+SELECT pg_catalog.getdatabaseencoding()
 
 -- name: version
 SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'

@@ -19,7 +19,8 @@ SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
        pg_catalog.current_setting('transaction_read_only') AS read_only
 
 -- name: mark_alive
-SELECT pg_catalog.pg_advisory_xact_lock(1667590770, %s::integer)
+-- Does not wait: anyone may take the lock of a run that is yet to come, and would stop it for good.
+SELECT pg_catalog.pg_try_advisory_xact_lock(1667590770, %s::integer)
 
 -- name: idle
 -- A session that waits for the next call is ended by the server if none comes.
