@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import psycopg2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
