@@ -143,6 +143,12 @@ class ConnectionFailure(CerebroError):
     sqlstate = "08006"
 
 
+class QueryCanceled(CerebroError):
+    """The call was cancelled, timed out, or its client is gone."""
+
+    sqlstate = "57014"
+
+
 class ServerGone(CerebroError):
     """The server ended while a call was under way."""
 

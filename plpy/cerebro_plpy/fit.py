@@ -12,7 +12,7 @@ from cerebro_plpy import outputs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Dispatcher
-from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.errors import CerebroError, QueryCanceled
 from cerebro_plpy.orchestrator import PASSING, Orchestrator, Surroundings
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
@@ -22,8 +22,6 @@ from cerebro_plpy.request import MODULE, FitArguments, build_request, check_argu
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.warm import existing_output, warm_states
 from cerebro_plpy.workplace import Workplace, check_transaction, opened
-
-QUERY_CANCELED = "57014"
 
 
 def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str) -> None:
@@ -66,7 +64,7 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
 
 def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
-    cancelled = getattr(error, "sqlstate", None) == QUERY_CANCELED
+    cancelled = getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         place.stop_workers()
         log.stop("cancelled" if cancelled else "failed", str(error))

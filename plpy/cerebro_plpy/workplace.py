@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy import settings, visit
+from cerebro_plpy import client, settings, visit
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -20,6 +20,7 @@ from cerebro_plpy.errors import (
     DeadlockDetected,
     FeatureNotSupported,
     InvalidParameter,
+    QueryCanceled,
     ReadOnlyTransaction,
 )
 from cerebro_plpy.local import LocalSession
@@ -47,6 +48,7 @@ class Workplace:
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
         self._looked = time.monotonic()
+        self._client = client.client_socket(int(db.value(sql("session.setting"), "port")))
         self.control = self._take("control")
         self.reader: Session = LocalSession(db) if local else self.control
 
@@ -67,20 +69,25 @@ class Workplace:
         return session
 
     def check(self) -> None:
-        """Let a cancel take effect; each second, look for a wait that would never end."""
+        """Let a cancel take effect; each second, look for a client that is gone and a wait that would never end."""
         self.db.check_interrupts()
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS or self.local:
+        if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
+        if self._client is not None and client.hung_up(self._client):
+            raise QueryCanceled("the client closed its connection while the call was under way")
+        if not self.local:
+            self._refuse_deadlock()
+
+    def _refuse_deadlock(self) -> None:
         ours = [session.pid for _, session in self._open]
         for row in self.db.rows(sql("session.waits_for_caller"), ours) if ours else []:
             raise DeadlockDetected(
                 "this transaction holds a lock that its own worker sessions wait for",
                 detail=f"Process {row['pid']} waits for this one: {row['query'] or 'its statement is not shown'}",
                 hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
-                " transaction,"
-                " and a queued ALTER TABLE then stops the workers behind it.",
+                " transaction, and a queued ALTER TABLE then stops the workers behind it.",
             )
 
     def workers(self, count: int) -> list[Worker]:

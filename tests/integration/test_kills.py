@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -136,3 +137,16 @@ def test_other_calls_end_at_once_when_cancelled(
             called.result()
     eventually(lambda: not busy())
     assert not bench.exists("never", "never_summary")
+
+
+def test_a_call_ends_when_its_client_is_gone(bench: Workbench, watcher: Workbench) -> None:
+    bench.configure("endless", several(2), ["batch_size=1,epochs=1000"])
+    before, waiting = bench.newest_run(), trainers(watcher.workers())
+    call = "SELECT madlib_fit_multiple_model('packed', 'never', 'endless', 100000)"
+    with subprocess.Popen(["psql", "--quiet", "--command", call, bench.url], stderr=subprocess.DEVNULL) as client:
+        eventually(lambda: watcher.rows("SELECT FROM cerebro.visit WHERE run_id > %s AND status = 'running'", before))
+        client.kill()
+    eventually(lambda: trainers(watcher.workers()) <= waiting)
+    status = "SELECT status FROM cerebro.run WHERE run_id > %s"
+    eventually(lambda: watcher.rows(status, before) == [("cancelled",)])
+    assert not bench.exists("never")
