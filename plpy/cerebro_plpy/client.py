@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import stat
 
 
 def client_socket(port: int) -> int | None:
@@ -28,6 +29,8 @@ def hung_up(descriptor: int) -> bool:
 def _is_served(fd: int, port: int) -> bool:
     """Whether a descriptor is a connection that was accepted at the server's port."""
     try:
+        if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            return False
         with socket.socket(fileno=os.dup(fd)) as copy:
             if copy.type != socket.SOCK_STREAM:
                 return False

@@ -1,0 +1,36 @@
+"""The caller's client is told from all other open files of a process, and no file is left open by looking."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from cerebro_plpy.client import client_socket, hung_up
+
+PORT = 54329
+
+
+def test_the_accepted_connection_is_found_and_its_end_is_noticed(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(str(tmp_path / f".s.PGSQL.{PORT}"))
+        listener.listen()
+        client.connect(listener.getsockname())
+        served, _ = listener.accept()
+        with served:
+            opened = os.listdir("/proc/self/fd")
+            assert client_socket(PORT) == served.fileno()
+            assert client_socket(PORT + 1) is None
+            assert os.listdir("/proc/self/fd") == opened
+            assert not hung_up(served.fileno())
+            client.close()
+            assert hung_up(served.fileno())
+
+
+def test_a_connection_over_tcp_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            served, _ = listener.accept()
+            with served:
+                assert client_socket(port) == served.fileno()
