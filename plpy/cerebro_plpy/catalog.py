@@ -15,7 +15,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from cerebro_plpy.names import MAX_BYTES, quote_identifier, split_qualified
+from cerebro_plpy.names import MAX_BYTES, quote_identifier, quote_qualified, split_qualified
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 
@@ -54,7 +54,7 @@ class Catalog:
         """The table whose name is that of another and a suffix, in the same schema."""
         if len((of.name + suffix).encode()) > MAX_BYTES:
             return None
-        name = quoted(of.schema, of.name + suffix)
+        name = quote_qualified((of.schema, of.name + suffix))
         found = self._lookup(name)
         return self._made(name, found) if found else None
 
@@ -73,14 +73,14 @@ class Catalog:
                 hint="Choose a shorter name.",
             )
         for suffix in ("", *suffixes):
-            if self._lookup(quoted(schema, name + suffix)):
+            if self._lookup(quote_qualified((schema, name + suffix))):
                 raise DuplicateTable(
                     f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the"
                     " function.",
-                    hint=f"DROP TABLE {quoted(schema, name + suffix)};",
+                    hint=f"DROP TABLE {quote_qualified((schema, name + suffix))};",
                 )
-        self._reserve(given, quoted(schema, name))
-        return Relation(given=given, schema=schema, name=name, oid=0, quoted=quoted(schema, name))
+        self._reserve(given, quote_qualified((schema, name)))
+        return Relation(given=given, schema=schema, name=name, oid=0, quoted=quote_qualified((schema, name)))
 
     def _reserve(self, given: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
@@ -106,7 +106,7 @@ class Catalog:
 
     def find(self, given: str) -> Row | None:
         """The catalog row of a name as the user wrote it, or None."""
-        return self._lookup(".".join(quote_identifier(part) for part in self._parts(given, "input")))
+        return self._lookup(quote_qualified(self._parts(given, "input")))
 
     def _lookup(self, name: str) -> Row | None:
         with self.db.configured(search_path=self.db.caller_path):
@@ -138,14 +138,5 @@ class Catalog:
     def _made(self, given: str, found: Row) -> Relation:
         return Relation(
             given=given, schema=found["schema"], name=found["name"], oid=found["oid"],
-            quoted=quoted(found["schema"], found["name"]),
+            quoted=quote_qualified((found["schema"], found["name"])),
         )  # fmt: skip
-
-
-def quoted(schema: str, name: str) -> str:
-    """A schema-qualified name.
-
-    >>> quoted("public", 'a"b')
-    '"public"."a""b"'
-    """
-    return f"{quote_identifier(schema)}.{quote_identifier(name)}"

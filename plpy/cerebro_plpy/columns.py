@@ -116,7 +116,6 @@ def check_names(module: str, dependent: Sequence[str], independent: Sequence[str
         if len(name.encode()) > MAX_BYTES:
             raise InvalidName(
                 f"{module} error: the packed data would have a column '{name}' of {len(name.encode())} bytes;"
-                " expected at"
-                f" most {MAX_BYTES}.",
+                f" expected at most {MAX_BYTES}.",
                 hint="Pack a view with shorter column names.",
             )

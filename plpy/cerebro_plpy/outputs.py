@@ -9,11 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cerebro_plpy.catalog import quoted
 from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import ObjectNotReady, UndefinedObject
-from cerebro_plpy.names import quote_identifier
+from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
@@ -27,7 +26,7 @@ LARGEST_FIELD = 512 << 20
 def write(db: Database, run_id: int, output: Relation, refill: bool) -> None:
     """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
     run = read_run(db, run_id)
-    made = {suffix: quoted(output.schema, output.name + suffix) for suffix in ("", *SUFFIXES)}
+    made = {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *SUFFIXES)}
     if refill:
         for table in made.values():
             db.rows(sql("warm.empty", table=table))

@@ -10,11 +10,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerebro_plpy.catalog import Catalog, quoted
+from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.columns import CLASSES, MAX_CLASSES, SHAPE, Column, text_array
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
-from cerebro_plpy.names import quote_identifier
+from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.packed import strip_padding
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
@@ -159,7 +159,7 @@ def described(packing: Packing, column: Column) -> dict[str, object]:
 
 def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     """Create and fill the summary table."""
-    summary = quoted(packing.output.schema, packing.output.name + "_summary")
+    summary = quote_qualified((packing.output.schema, packing.output.name + "_summary"))
     dependent = packing.dependent
     class_columns = ", ".join(
         f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent

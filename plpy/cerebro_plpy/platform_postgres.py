@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from cerebro_plpy import jobs, strict_json
 from cerebro_plpy.dispatch import Rows, Statement, Steps
@@ -18,8 +18,6 @@ from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisi
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
 from cerebro_plpy.settings import TrainerRequest
-
-T = TypeVar("T")
 
 
 def job_result(rows: Rows) -> dict[str, Any]:

@@ -162,8 +162,7 @@ def with_found_classes(
     if num_classes is not None and len(num_classes) != len(encoded):
         raise InvalidParameter(
             f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for"
-            " each"
-            " dependent column that is encoded."
+            " each dependent column that is encoded."
         )
     padded = iter(num_classes or [None] * len(encoded))
     return tuple(_classes(catalog, source, c, next(padded)) if c.kind == "onehot" else c for c in columns)

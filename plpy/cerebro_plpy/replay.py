@@ -43,8 +43,7 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     if len(threads) > 1:
         raise InvalidParameter(
             f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
-            " cannot be"
-            " repeated to the bit.",
+            " cannot be repeated to the bit.",
             hint="Its configurations can be trained again by a run of their own.",
         )
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
@@ -61,8 +60,7 @@ def check_recorded(
         raise InvalidParameter(
             f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, segments"
             f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations,"
-            " segments"
-            f" {list(segments)} and configurations {sorted(mst_keys)}.",
+            f" segments {list(segments)} and configurations {sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )
     return {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy import grid, model_table
-from cerebro_plpy.catalog import Catalog, quoted
+from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -19,6 +19,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
 )
 from cerebro_plpy.local import LocalSession
+from cerebro_plpy.names import quote_qualified
 from cerebro_plpy.packed import read_summary_row
 from cerebro_plpy.params import parse_compile_params, parse_fit_params
 from cerebro_plpy.queries import sql
@@ -60,7 +61,7 @@ def create(catalog: Catalog, table: str | None, architectures: str, objects: str
 
 def summary_of(table: Relation) -> str:
     """The quoted name of the summary of a table."""
-    return quoted(table.schema, table.name + "_summary")
+    return quote_qualified((table.schema, table.name + "_summary"))
 
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
@@ -123,8 +124,7 @@ def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tupl
     if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
         raise InvalidParameter(
             f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
-            " mst_key,"
-            " and a model_id, in every row.",
+            " mst_key, and a model_id, in every row.",
         )
     return tuple(_config(catalog, selection, *row) for row in rows)
 

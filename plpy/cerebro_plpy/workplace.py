@@ -155,8 +155,7 @@ def opened(
         db.notice(
             f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
             " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep"
-            " what was"
-            " trained if this transaction is rolled back."
+            " what was trained if this transaction is rolled back."
         )
     settings.check_trainer(chosen)
     place = Workplace(db, session, chosen, bool(held))

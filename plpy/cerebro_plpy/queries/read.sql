@@ -58,9 +58,6 @@ SELECT coalesce(sum(t.{shape}[1]), 0)::bigint FROM {table} t
 -- name: selection
 SELECT t.mst_key::integer, t.model_id::integer, t.compile_params::text, t.fit_params::text FROM {table} t ORDER BY t.mst_key
 
--- name: selection_summary
-SELECT s.model_arch_table::text FROM {table} s LIMIT 1
-
 -- name: architectures
 SELECT t.model_id, t.model_arch::text, t.model_weights IS NOT NULL AS has_weights FROM {table} t WHERE t.model_id = ANY (%s::integer[]) ORDER BY t.model_id
 
