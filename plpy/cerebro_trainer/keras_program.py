@@ -50,14 +50,11 @@ class KerasProgram(Program):
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
         self.optimizer.build(self.model.trainable_variables)
-        self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
+        self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]
+        """All variables that make up a state, in its order."""
+        self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
-
-    @property
-    def variables(self) -> list[Any]:
-        """All variables that make up a state, in its order."""
-        return [*self.model.variables, *self.optimizer.variables]
 
     @property
     def step(self) -> int:
@@ -65,13 +62,10 @@ class KerasProgram(Program):
         return int(np.asarray(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
-        """The values of all variables."""
         return [np.asarray(variable) for variable in self.variables]
 
-    def write(self, values: Sequence[Array]) -> None:
-        """Set all variables; shapes and dtypes are those of `layout`."""
-        for variable, value in zip(self.variables, values, strict=True):
-            variable.assign(value)
+    def assign(self, position: int, value: Array) -> None:
+        self.variables[position].assign(value)
 
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
@@ -119,3 +113,11 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _compact(values: Array) -> Array:
+    """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
+    first = values.reshape(-1)[:1]
+    if values.size > 1 and (values == first).all():
+        return np.broadcast_to(first.copy(), values.shape)
+    return values.copy()

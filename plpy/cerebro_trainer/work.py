@@ -19,6 +19,7 @@ from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
+SOURCES = ("new", "kept", "chunks", "weights", "weights_of_chunks")
 
 
 class Held(NamedTuple):
@@ -38,40 +39,42 @@ class Work:
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
-        self._chunks: list[Bytes] = []
         self._held: Held | None = None
         self._job: Job | None = None
+        self._loading: state.Reading | None = None
+        self._rate: float | None = None
         self._result_key = ""
 
-    def state(self, header: Header, payload: Bytes) -> Messages:
-        """Keep a chunk for the next `begin`."""
-        self._chunks.append(payload)
-        return ()
-
     def begin(self, header: Header, payload: Bytes) -> Messages:
-        """Load a state into its program and open a job on it."""
-        self._job = None
-        source = text(record(header, "state"), "source", choices=("new", "weights", "chunks", "kept"))
-        result_key = text(header, "result_key")
+        """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
+        self.abandon()
+        source = text(record(header, "state"), "source", choices=SOURCES)
+        self._result_key = text(header, "result_key")
         spec = ProgramSpec.from_header(header)
         with self._boundary():
             program = self._programs.get(spec)
+            self._rate = spec.learning_rate
             self._load(program, source, record(header, "state"))
-            if spec.learning_rate is not None:
-                program.set_learning_rate(spec.learning_rate)
             self._job = self._make_job(program, header)
-        self._chunks = []
-        # A state in training has no name until it is done.
-        self._held = None if isinstance(self._job, TrainJob) else Held(result_key, program)
-        self._result_key = result_key
+            if self._loading is None:
+                self._loaded(self._job)
         return (Message({"ok": {"kept": source == "kept"}}),)
+
+    def state(self, header: Header, payload: Bytes) -> Messages:
+        """Take a chunk of the state that the open job waits for."""
+        if self._loading is None:
+            raise RequestError("no job waits for a state", sqlstate="55000")
+        with self._boundary():
+            self._loading.send(payload.data)
+        return ()
 
     def stream(self, key: str, buffer: Buffer, header: Header) -> bool:
         """Work on a buffer at once if the open job streams its dataset; says whether it did."""
         if self._job is None or key not in self._job.streamed:
             return False
+        job = self._open_job()
         with self._boundary():
-            self._job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
+            job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
         return True
 
     def finish(self, header: Header, payload: Bytes) -> Messages:
@@ -90,14 +93,15 @@ class Work:
     def state_get(self, header: Header, payload: Bytes) -> Messages:
         """The held state, in chunks."""
         size = integer(header, "chunk_bytes", minimum=1)
+        if self._job is not None:
+            self._open_job()
         if self._held is None:
             raise RequestError("no state is held", sqlstate="55000")
-        program = self._held.program
-        data = memoryview(state.dump(program.read(), program.layout, program.step))
-        starts = range(0, len(data), size)
-        for start in starts:
-            yield Message({"more": True}, data[start : start + size])
-        yield Message({"ok": {"bytes": len(data), "chunks": len(starts)}})
+        program, total, count = self._held.program, 0, 0
+        for chunk in state.dump(program.read(), program.layout, program.step, size):
+            total, count = total + sum(map(len, chunk)), count + 1
+            yield Message({"more": True}, *chunk)
+        yield Message({"ok": {"bytes": total, "chunks": count}})
 
     def results(self, header: Header, payload: Bytes) -> Messages:
         """Loss and metrics from added sums."""
@@ -118,21 +122,27 @@ class Work:
             )
 
     def abandon(self) -> None:
-        """Drop the open job, and chunks that no `begin` took. What a job was changing is not held yet."""
-        self._chunks = []
-        self._job = None
+        """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
+        self._job = self._loading = None
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
-        self._chunks = []
-        self._job = self._held = None
+        self.abandon()
+        self._held = None
 
     def _open_job(self) -> Job:
+        """The open job, its state loaded."""
         if self._job is None:
             raise RequestError("no job is open", sqlstate="55000")
+        if self._loading is not None:
+            loading, self._loading = self._loading, None
+            with self._boundary():
+                state.finish(loading)
+                self._loaded(self._job)
         return self._job
 
     def _load(self, program: Program, source: str, header: Header) -> None:
+        """Make the program's variables the state, or ready to take it."""
         if source == "kept":
             key = text(header, "key")
             if self._held != Held(key, program):
@@ -145,10 +155,19 @@ class Work:
             return
         self._held = None
         if source == "chunks":
-            program.write(state.load(self._chunks, program.layout))
+            self._loading = state.begin(state.read(program.layout, program.assign))
             return
-        fresh = program.initial(integer(header, "seed"))
-        program.write(fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout))
+        program.write(program.initial(integer(header, "seed")))
+        if source == "weights":
+            self._loading = state.begin(state.read_flat_weights(program.layout, program.assign))
+        elif source == "weights_of_chunks":
+            self._loading = state.begin(state.read(program.layout, program.assign, weights_only=True))
+
+    def _loaded(self, job: Job) -> None:
+        """The program now is the job's state. One in training has no name until it is done."""
+        if self._rate is not None:
+            job.program.set_learning_rate(self._rate)
+        self._held = None if isinstance(job, TrainJob) else Held(self._result_key, job.program)
 
     def _make_job(self, program: Program, header: Header) -> Job:
         kind = text(header, "job", choices=("train", "evaluate", "predict"))

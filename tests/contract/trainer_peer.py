@@ -126,22 +126,26 @@ class Peer:
         datasets: Sequence[str] = ("d",),
         **more: object,
     ) -> Any:
-        """Open a job; a state in bytes is sent as chunks."""
-        if isinstance(state, bytes):
-            for start in range(0, len(state), 1000):
-                self.tell({"do": "state"}, state[start : start + 1000])
-            state = {"source": "chunks"}
-        return self.ask(
+        """Open a job; a state in bytes is sent after it, in chunks. What is wrong with it, the next reply says."""
+        chunks = state if isinstance(state, bytes) else b""
+        answer = self.ask(
             {
                 "do": "begin",
                 "job": job,
                 "program": program,
-                "state": state,
+                "state": {"source": "chunks"} if isinstance(state, bytes) else state,
                 "result_key": "result",
                 "datasets": list(datasets),
                 **more,
             }
         )
+        self.send_state(chunks)
+        return answer
+
+    def send_state(self, state: bytes, chunk_bytes: int = 1000) -> None:
+        """Send a state, or weights, to the open job."""
+        for start in range(0, len(state), chunk_bytes):
+            self.tell({"do": "state"}, state[start : start + chunk_bytes])
 
     def train(
         self,
