@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import socket
 import struct
 import subprocess
@@ -19,17 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cerebro_plpy import errors, resources
+from cerebro_plpy import errors, folders, resources
 from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
-PREFIX = "cerebro_trainer-"
+COLLECTED_BYTES = 1 << 20
 Header = dict[str, Any]
 
 
@@ -52,15 +50,17 @@ class Link:
         self.spec = spec
         self._check = check
         self._broken = False
+        self._collected: list[bytes] = []
+        self._collecting: Header = {}
         self.hello: Header = {}
-        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
-        self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
+        self._home = folders.make()
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            shutil.rmtree(self._home, ignore_errors=True)
+            folders.remove(self._home)
             raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
@@ -86,7 +86,6 @@ class Link:
         return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        sweep()
         spec, fd, home = self.spec, theirs.fileno(), self._home
         command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
         command += [
@@ -121,10 +120,31 @@ class Link:
 
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
+        self._send_collected()
+        self._send(header, *payload)
+
+    def _send(self, header: Header, *payload: bytes) -> None:
         head = json.dumps(header, separators=(",", ":")).encode()
         self._write(FRAME.pack(MAGIC, len(head), sum(map(len, payload))) + head)
         for part in payload:
             self._write(part)
+
+    def collect(self, header: Header, part: bytes) -> None:
+        """Send a small part of a payload together with those that follow it under the same header."""
+        self._collecting = header
+        self._collected.append(part)
+        if len(self._collected) * len(part) >= COLLECTED_BYTES:
+            self._send_collected()
+
+    def _send_collected(self) -> None:
+        parts, self._collected = self._collected, []
+        if parts:
+            self._send(self._collecting, b"".join(parts))
+
+    def reset(self) -> None:
+        """Make the trainer forget data and state, for another call begins."""
+        self._collected = []
+        self.send({"do": "reset"})
 
     def ask(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return what its answer holds under `ok`."""
@@ -160,7 +180,7 @@ class Link:
         self._process.kill()
         self._process.wait()
         self._stderr.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        folders.remove(self._home)
 
     def accepted(self, header: Header) -> Header:
         """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
@@ -175,11 +195,10 @@ class Link:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            self._wait(select.POLLOUT)
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
@@ -187,10 +206,10 @@ class Link:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
-            self._wait(select.POLLIN)
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
+                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 count = 0
@@ -240,11 +259,3 @@ class Link:
             detail=tail or None,
             hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
         )
-
-
-def sweep() -> None:
-    """Remove the folders left by trainers whose backend, named in the folder, was killed while they started."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
-        owner = folder.name[len(PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)  # those of other users cannot be removed, and stay

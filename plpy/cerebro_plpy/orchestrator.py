@@ -161,7 +161,7 @@ class Orchestrator:
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
         if len(parts) == len(self._plan.segments):
-            found = {"program": jobs.program(self._request, standing.config), **added(standing.parts.pop(task.epoch))}
+            found = {**jobs.named_program(self._request, standing.config), **added(standing.parts.pop(task.epoch))}
             self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:

@@ -71,7 +71,7 @@ def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
     db.rows(sql("output.info", output=made["_info"]))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
     db.rows(sql("output.states", output=made["_state"]))
-    db.rows(sql("output.states_external", output=made["_state"]))
+    db.rows(sql("output.states_chunk", output=made["_state"]))
 
 
 def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> float | None:

@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Link, TrainerSpec
 
 KEY = "cerebro_trainer"
+PART = "cerebro_state_part"
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
@@ -25,7 +26,7 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     """
     link: Link | None = session.get(KEY)
     if link is not None and link.spec == spec and link.alive():
-        link.send({"do": "reset"})
+        link.reset()
         return link
     if link is not None:
         link.close()
@@ -79,6 +80,18 @@ def element_type(role: str, shape: list[int], size: int) -> str:
             hint="Pack the table again with training_preprocessor_dl().",
         )
     return kind
+
+
+def add_state(session: Globals, part: int, chunk: bytes) -> None:
+    """Pass one chunk of a state on; parts count from 1."""
+    expected = session.get(PART, 0) + 1
+    if part not in (1, expected):
+        raise DataCorrupted(
+            f"part {part} of a state came where part {expected} was expected",
+            hint="The table that holds the state was changed; train again.",
+        )
+    session[PART] = part
+    trainer(session).collect({"do": "state"}, chunk)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[bytes]:

@@ -119,5 +119,6 @@ def _compact(values: Array) -> Array:
     """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
     first = values.reshape(-1)[:1]
     if values.size > 1 and (values == first).all():
-        return np.broadcast_to(first.copy(), values.shape)
+        values = np.broadcast_to(first.copy(), values.shape)
+        return values
     return values.copy()

@@ -12,6 +12,7 @@ spaces to a multiple of 8, then the tensors without gaps), and the tests hold ev
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,8 +57,8 @@ class Layout:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Bytes of each variable."""
-        counts = (int(np.prod(shape, dtype=np.int64)) for shape in self.shapes)
-        return tuple(count * np.dtype(dtype).itemsize for count, dtype in zip(counts, self.dtypes, strict=True))
+        pairs = zip(self.shapes, self.dtypes, strict=True)
+        return tuple(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in pairs)
 
     @property
     def nbytes(self) -> int:
@@ -152,7 +153,7 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
 def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
     """Read raw float32 in get_weights() order into the weights of a program."""
     stream = _Stream()
-    sizes = [4 * int(np.prod(layout.shapes[position], dtype=np.int64)) for position in layout.weights]
+    sizes = [4 * math.prod(layout.shapes[position]) for position in layout.weights]
     try:
         for position in layout.weights:
             array = _empty(layout.shapes[position], np.dtype("<f4"))
@@ -293,7 +294,7 @@ def damaged(what: str) -> RequestError:
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An aligned array whose values are yet to come."""
-    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    count = math.prod(shape) * dtype.itemsize
     room = np.empty(count + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
     return room[start : start + count].view(dtype).reshape(shape)

@@ -86,7 +86,7 @@ class Connection:
         text = json.dumps(message.header, separators=(",", ":")).encode()
         views = [part.cast("B") for part in message.payload if part.nbytes]
         size = sum(view.nbytes for view in views)
-        parts = [PREFIX.pack(MAGIC, len(text), size) + text, *views]
+        parts: list[bytes | memoryview] = [PREFIX.pack(MAGIC, len(text), size) + text, *views]
         if size <= JOINED_BYTES:
             parts = [b"".join(parts)]
         try:

@@ -39,6 +39,7 @@ class Work:
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
+        self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
         self._job: Job | None = None
         self._loading: state.Reading | None = None
@@ -50,7 +51,7 @@ class Work:
         self.abandon()
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
-        spec = ProgramSpec.from_header(header)
+        spec = self._spec(header)
         with self._boundary():
             program = self._programs.get(spec)
             self._rate = spec.learning_rate
@@ -107,7 +108,7 @@ class Work:
         """Loss and metrics from added sums."""
         sums = record(header, "sums")
         with self._boundary():
-            program = self._programs.get(ProgramSpec.from_header(header))
+            program = self._programs.get(self._spec(header))
             return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
 
     def rows(self, header: Header, payload: Bytes) -> Messages:
@@ -129,6 +130,19 @@ class Work:
         """Drop the state that is held, and all that belongs to it."""
         self.abandon()
         self._held = None
+        self._specs.clear()
+
+    def _spec(self, header: Header) -> ProgramSpec:
+        """The program that a request names or brings; a name is remembered until `reset`."""
+        key = header.get("program_key")
+        if "program" in header:
+            spec = ProgramSpec.from_header(header)
+            if isinstance(key, str):
+                self._specs[key] = spec
+            return spec
+        if key not in self._specs:
+            raise RequestError(f"program {key!r} is not known", sqlstate="55000", hint="Send the program itself.")
+        return self._specs[key]
 
     def _open_job(self) -> Job:
         """The open job, its state loaded."""

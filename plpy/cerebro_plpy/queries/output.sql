@@ -38,16 +38,18 @@ INSERT INTO {output} VALUES (
     %s::bigint)
 
 -- name: states
-CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, chunk bytea NOT NULL, PRIMARY KEY (mst_key, part))
+CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY KEY (mst_key, part))
 
--- name: states_external
-ALTER TABLE {output} ALTER COLUMN chunk SET STORAGE EXTERNAL
+-- name: states_chunk
+-- See run.state_table.
+ALTER TABLE {output} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: add_state
 INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
 
 -- name: read_state
-SELECT t.chunk FROM {state} t ORDER BY t.part
+-- See visit.state_source.
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
