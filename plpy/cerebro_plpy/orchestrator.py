@@ -175,8 +175,8 @@ class Orchestrator:
         if result.fallback and not standing.fallback:
             self._around.note(f"mst_key={visit.mst_key} trains by Keras' own loop, more slowly: {result.fallback}")
         standing.trained(self._log.run_id, visit, result)
-        if standing.visits % len(self._plan.segments) == 0:
-            self._log.config_epoch(visit.mst_key, visit.epoch, visit.epoch == self._request.epochs)
+        if standing.visits == self._request.epochs * len(self._plan.segments):
+            self._log.config_completed(visit.mst_key)
 
     def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
         elapsed = time.monotonic() - self._began

@@ -29,6 +29,13 @@ class Held(NamedTuple):
     program: Program
 
 
+class Loading(NamedTuple):
+    """A state on its way into a program, and what is to be set once it is there."""
+
+    reading: state.Reading
+    spec: ProgramSpec
+
+
 class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
@@ -42,8 +49,7 @@ class Work:
         self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
         self._job: Job | None = None
-        self._loading: state.Reading | None = None
-        self._rate: float | None = None
+        self._loading: Loading | None = None
         self._result_key = ""
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
@@ -54,11 +60,12 @@ class Work:
         spec = self._spec(header)
         with self._boundary():
             program = self._programs.get(spec)
-            self._rate = spec.learning_rate
-            self._load(program, source, record(header, "state"))
+            reading = self._load(program, source, record(header, "state"))
             self._job = self._make_job(program, header)
-            if self._loading is None:
-                self._loaded(self._job)
+            if reading is None:
+                self._loaded(self._job, spec)
+            else:
+                self._loading = Loading(state.begin(reading), spec)
         return (Message({"ok": {"kept": source == "kept"}}),)
 
     def state(self, header: Header, payload: Bytes) -> Messages:
@@ -66,7 +73,7 @@ class Work:
         if self._loading is None:
             raise RequestError("no job waits for a state", sqlstate="55000")
         with self._boundary():
-            self._loading.send(payload.data)
+            self._loading.reading.send(payload.data)
         return ()
 
     def stream(self, key: str, buffer: Buffer, header: Header) -> bool:
@@ -151,12 +158,12 @@ class Work:
         if self._loading is not None:
             loading, self._loading = self._loading, None
             with self._boundary():
-                state.finish(loading)
-                self._loaded(self._job)
+                state.finish(loading.reading)
+                self._loaded(self._job, loading.spec)
         return self._job
 
-    def _load(self, program: Program, source: str, header: Header) -> None:
-        """Make the program's variables the state, or ready to take it."""
+    def _load(self, program: Program, source: str, header: Header) -> state.Reading | None:
+        """Make the program's variables the state; where that is still to come, what will read it."""
         if source == "kept":
             key = text(header, "key")
             if self._held != Held(key, program):
@@ -166,21 +173,18 @@ class Work:
                     sqlstate="55000",
                     hint="Send the state's chunks.",
                 )
-            return
+            return None
         self._held = None
         if source == "chunks":
-            self._loading = state.begin(state.read(program.layout, program.assign))
-            return
+            return state.read(program.layout, program.assign)
         program.write(program.initial(integer(header, "seed")))
         if source == "weights":
-            self._loading = state.begin(state.read_flat_weights(program.layout, program.assign))
-        elif source == "weights_of_chunks":
-            self._loading = state.begin(state.read(program.layout, program.assign, weights_only=True))
+            return state.read_flat_weights(program.layout, program.assign)
+        return state.read(program.layout, program.assign, weights_only=True) if source == "weights_of_chunks" else None
 
-    def _loaded(self, job: Job) -> None:
+    def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""
-        if self._rate is not None:
-            job.program.set_learning_rate(self._rate)
+        job.program.set_numbers(spec)
         self._held = None if isinstance(job, TrainJob) else Held(self._result_key, job.program)
 
     def _make_job(self, program: Program, header: Header) -> Job:
