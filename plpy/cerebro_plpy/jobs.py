@@ -39,14 +39,14 @@ def state_tables(run_id: int, mst_key: int) -> list[str]:
 
 def state_table(run_id: int, mst_key: int, visit_no: int) -> str:
     """The table that takes the state after that visit of a configuration, quoted."""
-    letter, generation = "ab"[visit_no % 2], (visit_no - 1) // RENEWED
+    letter, generation = "ab"[visit_no % 2], visit_no // RENEWED
     return _state_table(f"r{run_id}_c{mst_key}_{letter}{generation or ''}")
 
 
 def replaced_table(run_id: int, mst_key: int, visit_no: int) -> str | None:
     """The table whose place a new one takes with that visit; None where the visit needs no new one."""
     before = visit_no - 2
-    if before < 1 or (before - 1) // RENEWED == (visit_no - 1) // RENEWED:
+    if before < 1 or before // RENEWED == visit_no // RENEWED:
         return None
     return state_table(run_id, mst_key, before)
 
@@ -84,9 +84,9 @@ def _architecture(text: str) -> Any:
     return json.loads(text)
 
 
-def named_program(request: FitRequest, config: Config) -> dict[str, Any]:
+def named_program(request: FitRequest, config: Config, run_id: int) -> dict[str, Any]:
     """The program under a name, which is enough for a trainer that has it already."""
-    return {"program": program(request, config), "program_key": str(config.mst_key)}
+    return {"program": program(request, config), "program_key": f"{run_id}/{config.mst_key}"}
 
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
@@ -119,7 +119,7 @@ def train_visit(
     key = config.mst_key
     job = {
         "job": "train",
-        **named_program(request, config),
+        **named_program(request, config, run_id),
         "result_key": state_key(run_id, key, attempt.visit_no),
         "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
         "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
@@ -143,7 +143,7 @@ def evaluate_visit(
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
     tables = [request.source] + ([request.validation] if request.validation else [])
     datasets = tuple(Dataset(table, visit.segment_id) for table in tables)
-    job = {"job": "evaluate", **named_program(request, config), "result_key": state.key}
+    job = {"job": "evaluate", **named_program(request, config, run_id), "result_key": state.key}
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,

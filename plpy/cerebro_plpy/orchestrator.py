@@ -161,7 +161,8 @@ class Orchestrator:
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
         if len(parts) == len(self._plan.segments):
-            found = {**jobs.named_program(self._request, standing.config), **added(standing.parts.pop(task.epoch))}
+            program = jobs.named_program(self._request, standing.config, self._log.run_id)
+            found = {**program, **added(standing.parts.pop(task.epoch))}
             self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:

@@ -16,6 +16,7 @@ from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.state import Reading
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
@@ -32,7 +33,7 @@ class Held(NamedTuple):
 class Loading(NamedTuple):
     """A state on its way into a program, and what is to be set once it is there."""
 
-    reading: state.Reading
+    reading: Reading
     spec: ProgramSpec
 
 
@@ -162,7 +163,7 @@ class Work:
                 self._loaded(self._job, loading.spec)
         return self._job
 
-    def _load(self, program: Program, source: str, header: Header) -> state.Reading | None:
+    def _load(self, program: Program, source: str, header: Header) -> Reading | None:
         """Make the program's variables the state; where that is still to come, what will read it."""
         if source == "kept":
             key = text(header, "key")
