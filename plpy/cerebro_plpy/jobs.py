@@ -141,15 +141,16 @@ def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
-    tables = [request.source] + ([request.validation] if request.validation else [])
-    datasets = tuple(Dataset(table, visit.segment_id) for table in tables)
+    tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
+    datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
     job = {"job": "evaluate", **named_program(request, config, run_id), "result_key": state.key}
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,
         mst_key=config.mst_key,
         attempt=attempt,
-        datasets=datasets,
+        names=tuple(datasets),
+        datasets=tuple(datasets.values()),
         state=state,
         job=job,
     )

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy import errors, folders, resources
-from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy import errors, folders, memory
+from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
@@ -87,15 +87,10 @@ class Link:
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         spec, fd, home = self.spec, theirs.fileno(), self._home
-        command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
-        command += [
-            "--framework",
-            spec.framework,
-            "--threads",
-            str(spec.threads),
-            "--idle-seconds",
-            str(spec.idle_seconds),
-        ]
+        command = [
+            spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid()),
+            "--framework", spec.framework, "--threads", str(spec.threads), "--idle-seconds", str(spec.idle_seconds),
+        ]  # fmt: skip
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -235,15 +230,7 @@ class Link:
         if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
             return
         self._memory_checked = now
-        used = resources.resident_bytes(self.pid)
-        if used <= self.spec.memory_bytes:
-            return
-        limit = self.spec.memory_bytes >> 20
-        message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit} MB"
-        raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
-        if not self.hello:  # no model is the reason
-            raise errors.ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
-        raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
+        memory.check(self.pid, self.spec.memory_bytes, starting=not self.hello)
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True

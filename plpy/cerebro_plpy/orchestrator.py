@@ -186,8 +186,8 @@ class Orchestrator:
             for dataset, value in found.items()
         ]
         self._log.metrics(made, standing.config.compile.metrics)
-        loss = found["training"]["loss"]
-        if not math.isfinite(loss):
+        loss = found["training"]["loss"] if "training" in found else None
+        if loss is not None and not math.isfinite(loss):
             self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
             return
         self.evaluations += made

@@ -76,12 +76,13 @@ class TrainVisit:
 
 @dataclass(frozen=True)
 class EvaluateVisit:
-    """One evaluation of a configuration over the partitions of a segment: training, then validation."""
+    """One evaluation of a configuration over partitions of a segment; `names` of them: training, validation."""
 
     run_id: int
     epoch: int
     mst_key: int
     attempt: int
+    names: tuple[str, ...]
     datasets: tuple[Dataset, ...]
     state: StateSource
     job: dict[str, Any]

@@ -113,7 +113,7 @@ class PostgresPlatform:
         worker.state = visit.state.key
         rows = sum(part["rows"] for part in done["datasets"].values())
         yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
-        return {name: done["datasets"][d.key] for name, d in zip(("training", "validation"), visit.datasets)}
+        return {name: done["datasets"][d.key] for name, d in zip(visit.names, visit.datasets)}
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: dict[str, Any]

@@ -97,7 +97,8 @@ class FitRequest:
     """A call of fit whose arguments have been checked.
 
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
-    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
+    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
+    whether the training set is evaluated too.
     """
 
     source: PackedTable
@@ -117,6 +118,7 @@ class FitRequest:
     threads: int | None
     name: str | None
     spec: dict[str, Any]
+    training_metrics: bool = True
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class FitArguments:
     schedule: str | None
     workers: int | None
     replay_run: int | None
+    training_metrics: bool | None
 
 
 class Again(NamedTuple):
@@ -70,6 +71,11 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
             f"{MODULE}: metrics_compute_frequency must be in the range (1 - {given.num_iterations}).",
             detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
         )  # fmt: skip
+    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+        raise InvalidParameter(
+            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            " training_metrics is false and there is no validation_table."
+        )
     schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
     if schedule not in SCHEDULES:
         raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
@@ -119,7 +125,10 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
     )
     seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
-    evaluated = metrics_iterations(epochs, frequency)
+    training_metrics = given.training_metrics is not False
+    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
+    if not evaluated:
+        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     spec = {
         **vars(given), "model_arch_table": table.given, "object_table": summary.objects, "seed": seed,
         "schedule": schedule, "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency,
@@ -131,7 +140,7 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, forms=again.forms,
-        threads=again.threads, name=given.name, spec=spec,
+        threads=again.threads, name=given.name, spec=spec, training_metrics=training_metrics,
     )  # fmt: skip
 
 
