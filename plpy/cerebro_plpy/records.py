@@ -85,7 +85,7 @@ class Config:
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state or as flat `weights`."""
+    """How an earlier state of a configuration is read: as `chunks` of a whole state, or `weights_of_chunks` alone."""
 
     source: str
     sql: str

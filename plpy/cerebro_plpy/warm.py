@@ -51,12 +51,11 @@ def warm_states(reader: Session, tables: Mapping[str, Relation], configs: Sequen
     for config in configs:
         if config.mst_key not in before:
             continue
+        text = sql("warm.state", state=tables["_state"].quoted)
         if same_optimizer(before[config.mst_key], config):
-            text = sql("warm.state", state=tables["_state"].quoted)
             states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
         else:
-            text = sql("score.weights", table=tables[""].quoted)
-            states[config.mst_key] = WarmState("weights", text, (config.mst_key,))
+            states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))
     return states
 
 

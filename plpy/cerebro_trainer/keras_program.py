@@ -64,10 +64,14 @@ class KerasProgram(Program):
     @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
-        return int(np.asarray(self.optimizer.iterations))
+        return int(self.value(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
-        return [np.asarray(variable) for variable in self.variables]
+        return [self.value(variable) for variable in self.variables]
+
+    def value(self, variable: Any) -> Array:
+        """The value of a variable of any model; see `read`."""
+        return np.asarray(variable)
 
     def assign(self, position: int, value: Array) -> None:
         self.variables[position].assign(value)
@@ -75,7 +79,7 @@ class KerasProgram(Program):
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
         model = models.build_seeded(self._node, seed)
-        return [*(np.asarray(variable) for variable in model.variables), *self._fresh_optimizer]
+        return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def set_numbers(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning rate."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +22,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.streams import Reading, Stream, damaged
 
 FORMAT = "cerebro_db.state/1"
 LENGTH = struct.Struct("<Q")
@@ -30,7 +31,6 @@ HEADER_LIMIT = 100_000_000
 """Bytes; the library's own limit."""
 ALIGNMENT = 64
 """Bytes; frameworks take over an array so aligned as it is, and copy any other."""
-SCRAP = 1 << 20
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
@@ -38,8 +38,6 @@ CODES = {
 
 Array: TypeAlias = npt.NDArray[Any]
 Assign: TypeAlias = Callable[[int, Array], None]
-Reading: TypeAlias = Generator[None, memoryview | None, None]
-"""Takes the bytes of a state in pieces of any size; None says that it is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +125,7 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
 
     With `weights_only` the state may be that of another optimizer, whose variables are passed over.
     """
-    stream = _Stream()
+    stream = Stream()
     head = yield from stream.take(LENGTH.size)
     (length,) = LENGTH.unpack(head)
     if length > HEADER_LIMIT:
@@ -152,7 +150,7 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
 
 def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
     """Read raw float32 in get_weights() order into the weights of a program."""
-    stream = _Stream()
+    stream = Stream()
     sizes = [4 * math.prod(layout.shapes[position]) for position in layout.weights]
     try:
         for position in layout.weights:
@@ -167,64 +165,6 @@ def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
             f"Number of elements in model weights({stream.received / 4:g}) doesn't match model({sum(sizes) // 4}): "
             f"received {stream.received} bytes, expected {sum(sizes)}"
         )
-
-
-def begin(reading: Reading) -> Reading:
-    """Bring a reading to where it waits for bytes."""
-    next(reading)
-    return reading
-
-
-def finish(reading: Reading) -> None:
-    """Tell a reading that no more bytes come; where it wants more, the state is damaged."""
-    try:
-        reading.send(None)
-    except StopIteration:
-        return
-    except EOFError as error:
-        raise damaged("it ends too early") from error
-
-
-class _Stream:
-    """Bytes that come in pieces, taken as many at a time as are wanted. EOFError where they end too early."""
-
-    def __init__(self) -> None:
-        self.received = 0
-        self._left = memoryview(b"")
-
-    def fill(self, room: memoryview) -> Reading:
-        """Fill the room."""
-        while room:
-            if not self._left:
-                piece = yield
-                if piece is None:
-                    raise EOFError
-                self.received += len(piece)
-                self._left = piece
-            count = min(len(room), len(self._left))
-            room[:count] = self._left[:count]
-            room, self._left = room[count:], self._left[count:]
-
-    def take(self, count: int) -> Generator[None, memoryview | None, bytearray]:
-        """So many bytes."""
-        data = bytearray(count)
-        yield from self.fill(memoryview(data))
-        return data
-
-    def skip(self, count: int) -> Reading:
-        """Pass so many bytes over."""
-        scrap = memoryview(bytearray(min(count, SCRAP)))
-        while count:
-            yield from self.fill(scrap[:count])
-            count -= min(count, SCRAP)
-
-    def rest(self) -> Generator[None, memoryview | None, int]:
-        """Wait for the end; how many bytes came before it that nobody took."""
-        extra = len(self._left)
-        while (piece := (yield)) is not None:
-            self.received += len(piece)
-            extra += len(piece)
-        return extra
 
 
 def _parsed(text: bytes) -> tuple[dict[str, str], list[Entry]]:
@@ -285,11 +225,6 @@ def _check(position: int, entry: Entry, layout: Layout) -> None:
         )
     if entry.end - entry.begin != layout.sizes[position]:
         raise damaged(f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {layout.sizes[position]}")
-
-
-def damaged(what: str) -> RequestError:
-    """The error for bytes that are no state."""
-    return RequestError(f"the state is damaged: {what}", sqlstate="XX001")
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

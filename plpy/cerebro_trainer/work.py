@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer import packing, state
+from cerebro_trainer import packing, state, streams
 from cerebro_trainer.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.fields import integer, record, text, typed
@@ -16,7 +16,7 @@ from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
-from cerebro_trainer.state import Reading
+from cerebro_trainer.streams import Reading
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
@@ -66,7 +66,7 @@ class Work:
             if reading is None:
                 self._loaded(self._job, spec)
             else:
-                self._loading = Loading(state.begin(reading), spec)
+                self._loading = Loading(streams.begin(reading), spec)
         return (Message({"ok": {"kept": source == "kept"}}),)
 
     def state(self, header: Header, payload: Bytes) -> Messages:
@@ -159,7 +159,7 @@ class Work:
         if self._loading is not None:
             loading, self._loading = self._loading, None
             with self._boundary():
-                state.finish(loading.reading)
+                streams.finish(loading.reading)
                 self._loaded(self._job, loading.spec)
         return self._job
 

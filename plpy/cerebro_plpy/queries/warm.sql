@@ -7,5 +7,8 @@ SELECT i.mst_key, i.compile_params FROM {info} i WHERE EXISTS (SELECT FROM {stat
 -- name: state
 SELECT t.part, t.chunk FROM {state} t WHERE t.mst_key = %s::integer ORDER BY t.part OFFSET 0
 
+-- name: has_state
+SELECT FROM {state} t WHERE t.mst_key = %s::integer LIMIT 1
+
 -- name: empty
 DELETE FROM {table}
