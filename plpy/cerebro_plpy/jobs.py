@@ -76,7 +76,7 @@ def train_visit(
         "job": "train",
         "program": program(request, config),
         "result_key": state_key(run_id, config.mst_key, visit_no),
-        "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
+        "fit": config.fit.to_json(),
         "order": {
             "seed": request.seed,
             "mst_key": config.mst_key,

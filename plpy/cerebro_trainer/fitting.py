@@ -72,7 +72,7 @@ class Interface:
     outputs: tuple[Output, ...]
 
     def fit(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
-        """A buffer's arrays as the model takes them."""
+        """A buffer's arrays as the model takes them; behind the targets the weights of rows, where there are any."""
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
                 f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} dependent columns",
@@ -82,7 +82,8 @@ class Interface:
             output.fit(target, position)
             for position, (output, target) in enumerate(zip(self.outputs, buffer.targets, strict=True))
         ]
-        return self.fit_inputs(buffer.inputs), targets
+        weights = [] if buffer.weights is None else [buffer.weights]
+        return self.fit_inputs(buffer.inputs), targets + weights
 
     def fit_inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Independent columns as the model takes them: float32, of the model's shapes."""

@@ -82,11 +82,19 @@ class KerasProgram(Program):
         """Set the learning rate where it is a plain number; schedules are part of the program."""
         self.optimizer.learning_rate = rate
 
+    def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
+
+        Arrays of numpy or of the framework, also within a graph.
+        """
+        count = len(self.interface.outputs)
+        weights = targets[count] if len(targets) > count else None
+        return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
+
     def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
         """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
-        floats = [target.astype(np.float32, copy=False) for target in targets]
-        x, y = (packed([array[order] for array in arrays]) for arrays in (inputs, floats))
-        history = self.model.fit(x, y, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
+        x, y, weights = self.arguments([array[order] for array in inputs], [array[order] for array in targets])
+        history = self.model.fit(x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
         return float(history.history["loss"][0]) * len(order)
 
     def results(self, sums: Sums) -> dict[str, object]:
@@ -119,3 +127,9 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _float32(target: Any) -> Any:
+    return (
+        target.astype(np.float32, copy=False) if isinstance(target, np.ndarray) else keras.ops.cast(target, "float32")
+    )
