@@ -37,6 +37,12 @@ class CompileParams:
     metrics_given: tuple[str, ...] = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def wants_indices(self) -> bool:
+        """Whether a loss takes numbers of classes."""
+        losses = self.loss.values() if isinstance(self.loss, dict) else self.loss
+        return any(name.startswith("sparse_") for name in ([losses] if isinstance(losses, str) else losses))
+
     def to_json(self) -> dict[str, object]:
         return {
             "optimizer": self.optimizer.to_json(),

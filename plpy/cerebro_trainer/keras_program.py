@@ -35,7 +35,8 @@ class KerasProgram(Program):
             Output(tuple(output.shape[1:]), target.classes, indices)
             for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
         )
-        self.interface = Interface(tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs), outputs)
+        shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
+        self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
         models.guarded(
             lambda: self.model.compile(
                 optimizer=parts.optimizer,

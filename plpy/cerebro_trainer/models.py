@@ -48,6 +48,17 @@ def output_names(model: keras.Model) -> list[str]:
     return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
 
 
+def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
+    """How many tokens each input may hold; None for one that is not embedded directly."""
+    sizes: dict[int, int] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Embedding):
+            for node in layer._inbound_nodes:
+                for tensor in node.input_tensors:
+                    sizes[id(tensor)] = min(layer.input_dim, sizes.get(id(tensor), layer.input_dim))
+    return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
+
+
 def guarded(make: Callable[[], Any]) -> Any:
     """Call Keras with something a user wrote; what it objects to becomes a ConfigError."""
     try:

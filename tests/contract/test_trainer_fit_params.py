@@ -63,7 +63,7 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, case: str, 
     )  # fmt: skip
     assert result["loss"] == pytest.approx(np.mean(history.history["loss"]), rel=1e-4)
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
-        np.testing.assert_allclose(found, expected, **TOLERANCE)
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -139,7 +139,7 @@ def test_more_steps_than_batches_take_what_is_there(trainer: Peer) -> None:
 def test_steps_are_the_same_streamed_and_cached(trainer: Peer, steps: int) -> None:
     parts = buffers(21, 13, 8)
     trainer.load("d", parts)
-    how = {"epochs": 2, "steps_per_epoch": steps, "class_weight": WEIGHTS}
+    how: dict[str, Any] = {"epochs": 2, "steps_per_epoch": steps, "class_weight": WEIGHTS}
     _, cached = trainer.train(program(), NEW, **how)
     trainer.load("d", parts, cache_bytes=0)
     trainer.begin("train", program(), NEW, fit=fit(**how), order=place())
