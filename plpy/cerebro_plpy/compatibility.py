@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cerebro_plpy.architecture import Architecture, check_architecture, read_architecture
 from cerebro_plpy.catalog import Catalog
@@ -93,6 +93,19 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
             f" {table} has {classes} classes.",
             detail=f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}." if names else None,
             hint=f"Give weights for classes 0 to {classes - 1}; those left out have weight 1.",
+        )
+
+
+def notices(config: Config, source: PackedTable) -> Iterator[str]:
+    """What the caller should know of a configuration's parameters."""
+    yield from config.compile.notices
+    rows = -(-source.rows // len(source.segments))
+    buffer = max(1, min(source.buffer_size, rows))
+    batches = -(-rows // buffer) * -(-buffer // config.fit.batch_size)
+    if config.fit.steps_per_epoch is not None and config.fit.steps_per_epoch > batches:
+        yield (
+            f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about {batches} batches; a pass ends with"
+            " them"
         )
 
 

@@ -32,6 +32,11 @@ class FitParams:
     initial_epoch: int = 0
     steps_per_epoch: int | None = None
 
+    @property
+    def passes(self) -> int:
+        """Passes over the partition in one visit."""
+        return self.epochs - self.initial_epoch
+
     def to_json(self) -> dict[str, object]:
         """As the trainer wants it: `epochs` is the number of passes, `class_weight` a list by class.
 
@@ -41,7 +46,7 @@ class FitParams:
         weights = dict(self.class_weight or ())
         return {
             "batch_size": self.batch_size,
-            "epochs": self.epochs - self.initial_epoch,
+            "epochs": self.passes,
             "shuffle": self.shuffle,
             "steps_per_epoch": self.steps_per_epoch,
             "class_weight": [weights.get(i, 1.0) for i in range(max(weights) + 1)] if weights else None,

@@ -27,6 +27,8 @@ COMPILATION = 5.0
 """How many times longer than the first form another one is expected to compile."""
 HOPELESS = 3.0
 """A form so many times slower than the best, after one batch, is not measured any further."""
+CALL_SECONDS = 5e-3
+"""What calling a form may cost beside its batches; a single batch does not show how little that matters."""
 SAMPLE_SECONDS = 0.1
 
 Order = npt.NDArray[np.int32]
@@ -70,6 +72,9 @@ class Wanted:
         )
 
 
+DOES_NOT_WORK = Timing(math.inf, 0.0)
+
+
 class Forms:
     """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's."""
 
@@ -94,10 +99,10 @@ class Forms:
         trial = _Trial(program, buffer, order, batch_size)
         first, *others = program.forms
         if first not in self._compiled:
-            self._measure(first, trial)
+            self._measure(first, trial, wanted.remaining_rows)
         for form in others:
             if self._is_worth_trying(form, first, wanted.remaining_rows) and trial.has_full_batch:
-                self._measure(form, trial)
+                self._measure(form, trial, wanted.remaining_rows)
         best = min(self._timings, key=lambda form: self._cost(form, wanted.remaining_rows))
         if math.isinf(self._timings[best].seconds_per_row):
             return FALLBACK
@@ -113,31 +118,38 @@ class Forms:
         best = min(timing.seconds_per_row for timing in self._timings.values())
         if form in self._timings or math.isinf(best):
             return False
-        return best * remaining_rows > WORTH * COMPILATION * self._timings[first].compile_seconds
+        return _pays(best * remaining_rows, self._timings[first].compile_seconds)
 
     def _cost(self, form: str, remaining_rows: int) -> float:
         timing = self._timings[form]
         compiling = 0.0 if form in self._compiled else timing.compile_seconds
         return timing.seconds_per_row * max(1, remaining_rows) + compiling
 
-    def _measure(self, form: str, trial: _Trial) -> None:
+    def _measure(self, form: str, trial: _Trial, remaining_rows: int) -> None:
         best = min((timing.seconds_per_row for timing in self._timings.values()), default=math.inf)
         saved = trial.program.read()
         try:
-            timing = trial.run(form, best)
+            timing = trial.start(form)
+            promising = (
+                timing.seconds_per_row < HOPELESS * (best + CALL_SECONDS / trial.batch_size)
+                if self._timings
+                else _pays(timing.seconds_per_row * remaining_rows, timing.compile_seconds)
+            )
+            if trial.has_full_batch and promising:
+                timing = trial.sample(form, timing)
+            if trial.has_full_batch and (promising or self._timings):
+                self._measured[form] = timing
         except self._memory_errors:
             if not self._timings:
                 raise
-            timing = Timing(math.inf, 0.0)
+            timing = self._measured[form] = DOES_NOT_WORK
         except self._failures as error:
             self.reason = self.reason or f"{type(error).__name__}: {summary(error)}"
-            timing = Timing(math.inf, 0.0)
+            timing = self._measured[form] = DOES_NOT_WORK
         finally:
             trial.program.write(saved)
         self._compiled.add(form)
         self._timings[form] = timing
-        if trial.has_full_batch:
-            self._measured[form] = timing
 
 
 @dataclass(frozen=True)
@@ -153,22 +165,28 @@ class _Trial:
     def has_full_batch(self) -> bool:
         return len(self.order) >= self.batch_size
 
-    def run(self, form: str, best: float) -> Timing:
-        """Compile and time a form; `best` is the least time per row of the others."""
+    def start(self, form: str) -> Timing:
+        """Compile a form, and time it on one batch."""
         rows = min(self.batch_size, len(self.order))
-        compiling = self._seconds(form, rows)
-        once = self._seconds(form, rows)
-        compiling = max(0.0, compiling - once)
-        if once > HOPELESS * best * rows:
-            return Timing(once / rows, compiling)
-        batches = max(1, min(int(SAMPLE_SECONDS / once), len(self.order) // rows))
-        sample = batches * rows
-        return Timing(min(once / rows, *(self._seconds(form, sample) / sample for _ in range(2))), compiling)
+        first, second = self._seconds(form, rows), self._seconds(form, rows)
+        return Timing(second / rows, max(0.0, first - second))
+
+    def sample(self, form: str, rough: Timing) -> Timing:
+        """Time a compiled form on more batches."""
+        batches = int(SAMPLE_SECONDS / (rough.seconds_per_row * self.batch_size))
+        rows = max(1, min(batches, len(self.order) // self.batch_size)) * self.batch_size
+        best = min(self._seconds(form, rows) / rows for _ in range(2))
+        return Timing(min(rough.seconds_per_row, best), rough.compile_seconds)
 
     def _seconds(self, form: str, rows: int) -> float:
         began = time.perf_counter()
         self.program.train(self.buffer, self.order[:rows], self.batch_size, form)
         return time.perf_counter() - began
+
+
+def _pays(seconds: float, compile_seconds: float) -> bool:
+    """Whether so much work is worth trying a form, given what the first form took to compile."""
+    return seconds > WORTH * COMPILATION * compile_seconds
 
 
 def _timing(entry: Mapping[str, Any]) -> Timing:

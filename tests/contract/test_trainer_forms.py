@@ -71,7 +71,7 @@ def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer) -> None:
 def test_little_work_does_not_pay_for_a_second_form(trainer: Peer) -> None:
     trainer.load("d", buffers(64))
     result, _ = trainer.train(program(NOISY, "Adagrad"), NEW, forms=ahead(100))
-    assert (result["form"], set(result["timings"])) == ("graph_loop", {"graph_loop"})
+    assert (result["form"], result["timings"]) == ("graph_loop", {})
 
 
 def test_a_remembered_timing_is_believed(trainer: Peer) -> None:

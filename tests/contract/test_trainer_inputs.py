@@ -75,7 +75,7 @@ def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> 
     """An embedding of 2^24 rows and one column, looked up at its last two."""
     large = sequential(
         [1],
-        layer("Embedding", "tokens", input_dim=1 << 24, output_dim=1, embeddings_initializer="uniform"),
+        layer("Embedding", "tokens", input_dim=1 << 24, output_dim=1),
         layer("Flatten", "flat"),
     )
     chosen = program(large, "SGD", loss="mse", metrics=[], targets=[{"kind": "float"}])
@@ -115,7 +115,7 @@ def test_a_model_of_channels_takes_images_of_uint8_range(trainer: Peer, keras: A
     y = np.eye(3, dtype=np.int16)[np.arange(12) % 3]
     made = sequential(
         [6, 6, 3],
-        layer("Rescaling", "scale", scale=1 / 255),
+        layer("Rescaling", "scale", scale=1 / 255, offset=0.0),
         layer("Conv2D", "conv", filters=4, kernel_size=[3, 3], activation="relu"),
         layer("Flatten", "flat"),
         dense(3, "out", "softmax"),
