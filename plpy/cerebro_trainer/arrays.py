@@ -114,8 +114,10 @@ def variable_length(payload: Bytes, rows: int) -> list[memoryview]:
             raise RequestError(f"more rows than values: only {row - 1} are not NULL", sqlstate="22004")
         dimensions, _, oid = HEAD.unpack_from(data, offset)
         (length,) = LENGTH.unpack_from(data, offset + head)
-        if dimensions != 1 or oid != BYTEA or length == NULL_LENGTH:
-            raise RequestError(f"row {row} has no value of type bytea", sqlstate="22004")
+        if dimensions != 1 or oid != BYTEA:
+            raise RequestError(f"row {row} has no value of type bytea", sqlstate="42804")
+        if length == NULL_LENGTH:
+            raise RequestError(f"row {row} is NULL", sqlstate="22004", hint="Leave rows with NULL values out.")
         offset += head + LENGTH.size
         found.append(data[offset : offset + length])
         offset += length
