@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+from trainer_programs import MLP, NOISY, REGULARISED, Json, buffers, content, dense, program, sequential, weights
 
 FORMS = ("graph_loop", "xla_step", "xla_loop")
 SIZES = (21, 13, 8, 3)
@@ -92,3 +92,38 @@ def test_an_unknown_form_is_refused(trainer: Peer) -> None:
     trainer.load("d", buffers(8))
     with pytest.raises(TrainerFailed, match=r"form 'warp' is unknown; .*graph_loop"):
         trainer.train(program(), NEW, forms=use("warp"))
+
+
+def regularised(l1: float, l2: float) -> Json:
+    """An architecture with three regularizers, one of which sees outputs and not weights."""
+
+    def regularizer(name: str, value: float) -> Json:
+        return {"module": "keras.regularizers", "class_name": name.upper(), "config": {name: value}}
+
+    hidden = dense(
+        8, "hidden", kernel_regularizer=regularizer("l2", l2), bias_regularizer=regularizer("l1", l1),
+        activity_regularizer=regularizer("l2", 0.01),
+    )  # fmt: skip
+    return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, form: str) -> None:
+    """And each trains with its own: in a program that others used, and in one that nobody used before."""
+    trainer.load("d", buffers(*SIZES))
+
+    def train(l1: float, l2: float, alone: float) -> tuple[Any, list[np.ndarray]]:
+        # A number of the activity regularizer is no variable, so `alone` makes a program of its own.
+        architecture = regularised(l1, l2)
+        layers = architecture["config"]["layers"]
+        hidden = next(entry for entry in layers if entry["config"]["name"] == "hidden")
+        hidden["config"]["activity_regularizer"]["config"]["l2"] = alone
+        result, state = trainer.train(program(architecture), NEW, epochs=3, forms=use(form))
+        return result["loss"], weights(state)
+
+    train(0.5, 0.5, 0.01)
+    second, third = train(0.01, 0.02, 0.01), train(0.0, 0.0, 0.01)
+    assert second[0] != pytest.approx(third[0], rel=1e-3)
+    assert second[0] == pytest.approx(train(0.01, 0.02, 0.0100001)[0], rel=1e-5)
+    for left, right in zip(second[1], train(0.01, 0.02, 0.0100002)[1], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-4)
