@@ -15,6 +15,7 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
 from cerebro_trainer.numbers import attach
+from cerebro_trainer.precision import scales_loss
 from cerebro_trainer.programs import Array, Program, Sums
 from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
@@ -29,7 +30,7 @@ class KerasProgram(Program):
 
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
-        self._node = models.prepare(spec.split.architecture)
+        self._node = models.prepare(spec.split.architecture, spec.dtype_policy)
         self.model = models.build(self._node)
         parts = compiled(spec, models.output_names(self.model))
         outputs = tuple(
@@ -40,7 +41,7 @@ class KerasProgram(Program):
         self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
         models.guarded(
             lambda: self.model.compile(
-                optimizer=parts.optimizer,
+                optimizer=_scaled(parts.optimizer) if scales_loss(self._node) else parts.optimizer,
                 loss=parts.losses,
                 metrics=parts.metrics,
                 loss_weights=parts.loss_weights,
@@ -151,6 +152,10 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _scaled(optimizer: Any) -> Any:
+    return keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
 
 
 def _float32(target: Any) -> Any:

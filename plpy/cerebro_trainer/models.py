@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from cerebro_trainer import architectures
+from cerebro_trainer import architectures, precision
 from cerebro_trainer.arguments import Json, Node
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 
@@ -18,9 +18,14 @@ BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""
 
 
-def prepare(architecture: Json) -> Node:
-    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory."""
+def prepare(architecture: Json, policy: str | None) -> Node:
+    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory.
+
+    `policy` is the dtype policy of its layers; None leaves them as they are.
+    """
     node = architectures.rewrite(architecture)
+    if policy is not None:
+        node = precision.with_policy(node, policy)
     parameters = _count(node)
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
