@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy import report, resources, settings
 from cerebro_plpy.catalog import Catalog
@@ -121,21 +121,27 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
     seed = secrets.randbits(31) if again.seed is None else again.seed
-    evaluated = metrics_iterations(epochs, frequency)
     spec = {
-        **vars(given), "model_arch_table": table.given, "object_table": summary.objects, "seed": seed,
-        "schedule": schedule, "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency,
-        "dtype_policy": again.dtype_policy, "evaluate_epochs": evaluated, "segments": source.segments,
-        "source": source.described(),
-        **report.ranking(configs, validation is not None),
+        **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
+        "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
-        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
+        epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
     )  # fmt: skip
+
+
+def specification(given: FitArguments, source: PackedTable, checked: tuple[int, int, str]) -> dict[str, Any]:
+    """The arguments of the call as they were understood, for the log."""
+    epochs, frequency, schedule = checked
+    return {
+        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start),
+        "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(epochs, frequency),
+        "segments": source.segments, "source": source.described(),
+    }  # fmt: skip
 
 
 def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:
