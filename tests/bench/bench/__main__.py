@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bench import document, must, place, tables
-from bench.contenders import OURS, PEERS
+from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
 from bench.turns import Measured, measured
@@ -33,11 +33,13 @@ def main() -> None:
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
     """A workload with all contenders; and, where small batches have a target, with those and the best peer."""
     workload = WORKLOADS[key]
-    done = {key: measured(at, workload, asked.scale, (*OURS, *PEERS), asked.repeats, say)}
+    # One configuration cannot be shared among processes or trials.
+    everyone = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
+    done = {key: measured(at, workload, asked.scale, everyone, asked.repeats, say)}
     tell(asked.scale, key, document.workload(done[key], asked.repeats))
     part = workload.with_batches_up_to(SMALL_BATCH)
     if part.key in must.FASTER:
-        chosen = [c for c in (*OURS, *PEERS) if c.ours or c.name == tables.best_peer(done[key])]
+        chosen = [c for c in everyone if c.ours or c.name == tables.best_peer(done[key])]
         done[part.key] = measured(at, part, asked.scale, chosen, asked.repeats, say)
         tell(asked.scale, part.key, document.workload(done[part.key], asked.repeats))
     return done

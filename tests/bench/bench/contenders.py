@@ -53,6 +53,7 @@ KERAS = tuple(
 RAY = tuple(Contender(name=f"Ray Tune, {f}", module="bench.ray_tune", framework=f, processes=2) for f in FRAMEWORKS)
 MADLIB = Contender(name="MADlib's hop, made again", module="bench.madlib_hop", framework="tensorflow", processes=2)
 PEERS = (*KERAS, *RAY, MADLIB)
+ALONE = (*(peer for peer in KERAS if peer.processes == 1), MADLIB)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,7 @@ def workload(done: Measured, repeats: int) -> str:
         f" {repeats} repetitions in turns."
     )
     parts = [what, tables.contenders(done), "Where our time went:", tables.breakdown(done)]
+    parts.append(f"Visits by the form of their loop: {tables.forms(done)}.")
     return "\n\n".join([*parts, f"Settings of the peers: {tables.settings(done)}."])
 
 

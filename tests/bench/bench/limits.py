@@ -23,7 +23,6 @@ from bench.turns import ready
 from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
 
 OURS = CONTENDERS[0]
-MODELS = {"small": (perceptron(4, (250, 250), 3),), "large": (perceptron(4, (4080, 4080), 3),)}
 
 
 def wide(rng: np.random.Generator, rows: int) -> Examples:
@@ -33,16 +32,12 @@ def wide(rng: np.random.Generator, rows: int) -> Examples:
 
 HOPS = Workload(
     key="H", title="hops of states below 1 MB", draw=flowers, rows=64, validation=16, classes=3, small_rows=64,
-    architectures=MODELS["small"], configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 32, 64]), epochs=20,
+    architectures=(perceptron(4, (250, 250), 3),), configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 32, 64]), epochs=20,
     small_epochs=6,
 )  # fmt: skip
 DISK = replace(
     HOPS, key="K", title="16 configurations, 20 epochs", configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 24, 32] * 2),
     small_epochs=20,
-)  # fmt: skip
-LARGE = Workload(
-    key="E", title="a state of 200 MB", draw=flowers, rows=64, validation=16, classes=3, small_rows=64,
-    architectures=MODELS["large"], configs=grid(1, ["Adam"], [1e-4], [32]), epochs=6, small_epochs=4,
 )  # fmt: skip
 READ = Workload(
     key="R", title="from table to tensor", draw=wide, rows=65_536, validation=16, classes=3, small_rows=16_384,
@@ -96,7 +91,7 @@ def small_hops(bench: Bench) -> Iterator[float]:
 def large_hops(bench: Bench) -> Iterator[tuple[float, float]]:
     """Of a state of 200 MB: the speed of a hop as a part of that of a logged INSERT … SELECT of the same bytes;
     and the memory of a trainer beyond that of one with a small model, in units of the state."""
-    small, large = bench.ready(HOPS), bench.ready(LARGE)
+    small, large = bench.ready(HOPS), bench.ready(replace(WORKLOADS["E"], key="L"))
     framework = bench.trained(small)[0].usage.trainer
     for _ in range(bench.repeats):
         tried, found = bench.trained(large)

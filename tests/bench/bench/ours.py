@@ -25,7 +25,9 @@ def main() -> None:
         scores = {key: (float(loss), float(metric)) for key, loss, metric in cursor.fetchall()}
     told = _logged(session, run_id)
     moved = told["state_bytes"] * 2 + told["packed_bytes"]
-    write_result(Result(scores=scores, moved=moved, more={"run_id": run_id, **told}), place)
+    write_result(
+        Result(scores=scores, moved=moved, more={"run_id": run_id, "forms": _forms(session, run_id), **told}), place
+    )
     session.close()
 
 
@@ -66,6 +68,15 @@ def _logged(session: Connection, run_id: int) -> dict[str, int]:
         )
         (packed,) = cursor.fetchone()  # type: ignore[misc]
     return {"state_bytes": int(states), "visits": int(visits), "packed_bytes": int(packed or 0)}
+
+
+def _forms(session: Connection, run_id: int) -> dict[str, int]:
+    """How many visits were trained in which form."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT form, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1 ORDER BY 2 DESC", (run_id,)
+        )
+        return {str(form): int(count) for form, count in cursor.fetchall()}
 
 
 if __name__ == "__main__":

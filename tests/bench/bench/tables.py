@@ -100,6 +100,16 @@ def breakdown(done: Measured) -> str:
     return table(["seconds", *PHASES], rows) if rows else "No attempt of ours succeeded."
 
 
+def forms(done: Measured) -> str:
+    """In which forms our visits were trained, in the first attempt of each of ours."""
+    parts = []
+    for name, attempts in done.attempts.items():
+        tried = next((a.result for a in attempts.values() if a.result is not None and "forms" in a.result.more), None)
+        if tried is not None:
+            parts.append(f"{name}: " + ", ".join(f"{form} {count}" for form, count in tried.more["forms"].items()))
+    return "; ".join(parts) or "none"
+
+
 def settings(done: Measured) -> str:
     """What the peers were tuned to."""
     parts = []
