@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 
 from bench import document, must, place, tables
 from bench.contenders import ALONE, OURS, PEERS
@@ -18,6 +19,8 @@ MUST = "must"
 def main() -> None:
     """Measure what was asked for."""
     asked = _arguments()
+    # As Ctrl-C does, so that the server is stopped and removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     done: dict[str, Measured] = {}
     with place.started(say) as at:
         tell(asked.scale, "machine", document.machine(str(at.value("SHOW server_version"))))

@@ -33,11 +33,6 @@ class Contender:
         """Whether this is cerebro_db."""
         return self.module == "bench.ours"
 
-    @property
-    def tuned_by(self) -> tuple[str, int]:
-        """Contenders with the same framework and threads share their settings."""
-        return self.framework, self.processes
-
 
 OURS = tuple(Contender(name=f"cerebro_db, {f}", module="bench.ours", framework=f) for f in FRAMEWORKS)
 KERAS = tuple(
@@ -67,8 +62,10 @@ class Attempt:
     phases: Mapping[str, float] | None = None
 
 
-def attempt(at: Place, job: Job, contender: Contender, settings: Mapping[str, Any]) -> Attempt:
-    """Let a contender do a job, and measure it."""
+def attempt(
+    at: Place, job: Job, contender: Contender, settings: Mapping[str, Any], limit: float | None = None
+) -> Attempt:
+    """Let a contender do a job within so many seconds, and measure it."""
     own = replace(
         job,
         framework=contender.framework,
@@ -77,24 +74,27 @@ def attempt(at: Place, job: Job, contender: Contender, settings: Mapping[str, An
         folder=str(at.folder),
     )
     stored, logged, began = database_bytes(at), at.logged(), time.time()
-    usage, result, reason = process(at, contender.module, own)
+    usage, result, reason = process(at, contender.module, own, limit)
     ended = time.time()
     phases = broken_down(steps(at.log_since(logged)), began, ended) if contender.ours else None
     return Attempt(usage=usage, result=result, reason=reason, stored=database_bytes(at) - stored, phases=phases)
 
 
-def process(at: Place, module: str, job: Job) -> tuple[Usage, Result | None, str]:
+def process(at: Place, module: str, job: Job, limit: float | None = None) -> tuple[Usage, Result | None, str]:
     """Run a module on a job; what it took together with the server, its result, or why there is none."""
-    told, answer = at.folder / "job.json", at.folder / "result.json"
+    numbered = f"{module}-{job.framework}"
+    told, answer = at.folder / f"{numbered}.job", at.folder / f"{numbered}.result"
     answer.unlink(missing_ok=True)
     write_job(job, told)
     command = [sys.executable, "-m", module, str(told), str(answer)]
-    usage, status, output = measure.run(command, place.environment(), [at.pid])
-    if status == 0 and answer.exists():
-        return usage, read_result(answer), ""
-    lines = [line for line in output.splitlines() if line.strip()]
+    ended = measure.run(command, place.environment(), [at.pid], limit)
+    if ended.status is None:
+        return ended.usage, None, f"stopped after {limit:.0f} s"
+    if ended.status == 0 and answer.exists():
+        return ended.usage, read_result(answer), ""
+    lines = [line for line in ended.output.splitlines() if line.strip()]
     print("\n".join(lines[-LAST_LINES:]), file=sys.stderr)
-    return usage, None, blamed(lines) or f"exit status {status}"
+    return ended.usage, None, blamed(lines) or f"exit status {ended.status}"
 
 
 def blamed(lines: Sequence[str]) -> str:

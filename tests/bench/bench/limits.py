@@ -71,13 +71,17 @@ class Bench:
             raise RuntimeError(f"the run failed: {tried.reason}")
         return tried, steps(self.place.log_since(logged))
 
+    def bare(self, job: Job) -> dict[str, float]:
+        """What the bare loops of a job take: seconds on all cores, and those of one visit on one."""
+        _, result, reason = process(self.place, "bench.bare", job)
+        if result is None:
+            raise RuntimeError(f"the bare loops failed: {reason}")
+        return result.more
+
 
 def hop_seconds(bench: Bench, job: Job, found: list[Step]) -> float:
     """Time of a visit beyond its training, which the bare loop gives."""
-    _, bare, reason = process(bench.place, "bench.bare", job)
-    if bare is None:
-        raise RuntimeError(f"the bare loop failed: {reason}")
-    return visit_seconds(found, alone=len(job.configs) == 1) - float(bare.more["seconds_of_visit"])
+    return visit_seconds(found, alone=len(job.configs) == 1) - bench.bare(job)["seconds_of_visit"]
 
 
 def small_hops(bench: Bench) -> Iterator[float]:
@@ -135,6 +139,19 @@ def setting(at: Place, name: str, value: str) -> Iterator[None]:
     at.value("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value, superuser=True)
     yield
     at.value("DELETE FROM cerebro.setting WHERE name = %s", name, superuser=True)
+
+
+def bare(key: str, times: int) -> Callable[[Bench], Iterator[float]]:
+    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores."""
+
+    def measure(bench: Bench) -> Iterator[float]:
+        job = bench.ready(WORKLOADS[key].longer(times))
+        bench.trained(job)
+        for _ in range(bench.repeats):
+            wall = bench.trained(job)[0].usage.wall
+            yield wall / bench.bare(job)["seconds"]
+
+    return measure
 
 
 def reading(bench: Bench) -> Iterator[float]:

@@ -8,10 +8,12 @@ between two samples is missed.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,8 +93,17 @@ class Watch:
         return descendants(everything(), self._roots)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], servers: Iterable[int]) -> tuple[Usage, int, str]:
-    """What a command took together with the servers that work for it; its exit status and what it wrote."""
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a command ended: its exit status, None where it was stopped because its time was over."""
+
+    usage: Usage
+    status: int | None
+    output: str
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], servers: Iterable[int], limit: float | None) -> Ended:
+    """Run a command for at most `limit` seconds, counting the servers that work for it."""
     with (
         Watch(servers) as watch,
         subprocess.Popen(
@@ -100,8 +111,15 @@ def run(command: Sequence[str], environment: Mapping[str, str], servers: Iterabl
         ) as process,
     ):
         watch.add(process.pid)
-        told, _ = process.communicate()
-    return watch.usage(), process.returncode, told
+        try:
+            output, _ = process.communicate(timeout=limit)
+            status: int | None = process.returncode
+        except subprocess.TimeoutExpired:
+            status, output = None, ""
+            for seen in descendants(everything(), [process.pid]):
+                with suppress(ProcessLookupError):
+                    os.kill(seen.pid, signal.SIGKILL)
+    return Ended(usage=watch.usage(), status=status, output=output)
 
 
 def everything() -> list[Seen]:

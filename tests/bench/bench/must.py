@@ -44,6 +44,14 @@ HOP = Target(what="hop beyond training, state below 1 MB", bound=10, unit=" ms",
 LARGE_HOP = Target(what="hop of 200 MB, speed against a logged INSERT … SELECT", bound=0.5, unit="x")
 MEMORY = Target(what="memory of a trainer beyond framework and rows, in states", bound=4, unit="", least=False)
 PARTS: tuple[tuple[Target, Callable[[Bench], Iterable[float]]], ...] = (
+    (
+        Target(what="A with 8 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
+        limits.bare("A", 8),
+    ),
+    (
+        Target(what="B with 20 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
+        limits.bare("B", 20),
+    ),
     (HOP, limits.small_hops),
     (Target(what="streaming against cached (B)", bound=1.2, unit="x", least=False), limits.streaming),
     (Target(what="table to decoded tensor, from shared buffers", bound=1, unit=" GB/s"), limits.reading),

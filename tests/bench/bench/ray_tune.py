@@ -3,7 +3,11 @@ a core of its own, in processes that are used again for later trials (`reuse_act
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -14,16 +18,27 @@ from bench.keras_config import one_hot, prepare, read
 from bench.keras_fit import fitted
 
 CORES = {"cpu": 1.0}
+PAUSE_SECONDS = 0.05
 
 
-class Trial(tune.Trainable):
+class Trial(tune.Trainable):  # type: ignore[misc]
     """Trains one configuration in one step."""
 
-    def setup(self, config: dict[str, Any], job: Job, shared: Any) -> None:  # type: ignore[override]
+    def setup(self, config: dict[str, Any], job: Job, shared: Any) -> None:
         """In a new process: load the framework, and map the rows."""
         self.job, self.shared = job, shared
-        self.keras = prepare(job.framework)
+        self.keras = prepare(job.framework, [self._take_core(Path(job.folder))])
         self.number = config["number"]
+
+    def _take_core(self, folder: Path) -> int:
+        """A core that no other process of this run has, as long as this process lives: Ray counts cores only."""
+        while True:
+            for core in sorted(os.sched_getaffinity(0)):
+                self.lock = (folder / f"core-{core}").open("w")
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return core
+            time.sleep(PAUSE_SECONDS)
 
     def step(self) -> dict[str, Any]:
         """The whole training, and its loss and accuracy."""
@@ -41,7 +56,6 @@ def main() -> None:
     job, place = arguments()
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
-    # Ray hides GPUs and, for one core, asks libraries for one thread.
     ray.init(num_cpus=job.processes, include_dashboard=False, log_to_driver=False, configure_logging=False)
     shared = (architectures, train, valid)
     trainable = tune.with_resources(tune.with_parameters(Trial, job=job, shared=shared), CORES)

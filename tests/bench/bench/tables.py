@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bench.breakdown import PHASES
 from bench.contenders import Attempt
 from bench.ratios import Span, best, ratios
-from bench.turns import Measured, phases
+from bench.turns import PRODUCT, Measured, phases
 
 MB = 1 << 20
 
@@ -82,12 +82,12 @@ def _plain(text: str) -> str:
 
 def best_of_ours(done: Measured) -> str | None:
     """Our contender with the smallest median."""
-    return best({name: done.walls(name) for name in done.attempts if name.startswith("cerebro_db")})
+    return best({name: done.walls(name) for name in done.attempts if name.startswith(PRODUCT)})
 
 
 def best_peer(done: Measured, named: str = "") -> str | None:
     """The peer with the smallest median, of those with this in their names."""
-    peers = [name for name in done.attempts if not name.startswith("cerebro_db") and named in name]
+    peers = [name for name in done.attempts if not name.startswith(PRODUCT) and named in name]
     return best({name: done.walls(name) for name in peers})
 
 
@@ -113,7 +113,7 @@ def forms(done: Measured) -> str:
 def settings(done: Measured) -> str:
     """What the peers were tuned to."""
     parts = []
-    for (framework, processes), found in done.settings.items():
+    for framework, found in done.settings.items():
         text = ", ".join(f"{name}={value}" for name, value in found.items()) or "defaults"
-        parts.append(f"{framework} with {'one process' if processes == 1 else 'two processes'}: {text}")
+        parts.append(f"{framework}: {text}")
     return "; ".join(parts)

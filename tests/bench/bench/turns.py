@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import place
@@ -15,7 +16,13 @@ from bench.weights import drawn
 from bench.workloads import Workload
 
 Say = Callable[[str], None]
-Settings = dict[tuple[str, int], dict[str, Any]]
+Settings = dict[str, dict[str, Any]]
+PRODUCT = "cerebro_db"
+CLEARLY = 1.5
+"""A peer that took so many times as long as the best is out of the race."""
+HOPELESS = 4.0
+LEAST_LIMIT = 30.0
+"""A peer is stopped after so many times the best one's time, and after so many seconds at the earliest."""
 
 
 @dataclass(kw_only=True)
@@ -44,24 +51,28 @@ def ready(at: Place, workload: Workload, scale: str) -> Job:
 
 
 def tuned(at: Place, job: Job, contenders: Sequence[Contender], say: Say) -> Settings:
-    """The best settings for each framework and number of threads among the peers."""
+    """The best settings of each framework among the peers, found side by side on a core each."""
+    frameworks = sorted({c.framework for c in contenders if not c.ours})
     found: Settings = {}
-    for framework, processes in sorted({c.tuned_by for c in contenders if not c.ours}):
-        asked = Job(**{**vars(job), "framework": framework, "processes": processes})
-        _, result, reason = process(at, "bench.tuning", asked)
-        found[framework, processes] = result.more["settings"] if result else {}
-        say(f"  tuned {framework}, {processes} process(es): {found[framework, processes] or reason}")
+    with ThreadPoolExecutor(2) as pool:
+        asked = {f: pool.submit(process, at, "bench.tuning", replace(job, framework=f)) for f in frameworks}
+        for framework, answer in asked.items():
+            _, result, reason = answer.result()
+            found[framework] = result.more["settings"] if result else {}
+            say(f"  tuned {framework}: {found[framework] or reason}")
     return found
 
 
 def measured(
     at: Place, workload: Workload, scale: str, contenders: Sequence[Contender], repeats: int, say: Say
 ) -> Measured:
-    """Let the contenders take turns, so that a change of the machine's mood meets all of them."""
+    """Let the contenders take turns, so that a change of the machine's mood meets all of them.
+
+    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no other.
+    """
     say(f"{workload.key}: {workload.title}")
     job = ready(at, workload, scale)
-    settings = tuned(at, job, contenders, say)
-    done = Measured(workload=workload, job=job, scale=scale, settings=settings)
+    done = Measured(workload=workload, job=job, scale=scale, settings=tuned(at, job, contenders, say))
     for contender in (c for c in contenders if c.ours):
         # As the peers are tuned beforehand, so ours may find out beforehand which form of a program is fastest.
         first = attempt(at, job, contender, {})
@@ -70,12 +81,24 @@ def measured(
         done.packing[number] = _packing(at, job)
         say(f"  packing: {done.packing[number].wall:.2f} s")
         for contender in contenders:
-            # Ours needs no settings: it finds them by itself.
-            tried = attempt(at, job, contender, {} if contender.ours else settings[contender.tuned_by])
-            done.attempts.setdefault(contender.name, {})[number] = tried
-            say(f"  {contender.name}: {_told(tried)}")
+            _take_turn(at, done, contender, number, say)
         _bare(at, job, done, number, say)
     return done
+
+
+def _take_turn(at: Place, done: Measured, contender: Contender, number: int, say: Say) -> None:
+    peers = [name for name, attempts in done.attempts.items() if attempts and not name.startswith(PRODUCT)]
+    fastest = min((wall for name in peers for wall in done.walls(name).values()), default=None)
+    if number and not contender.ours and fastest is not None:
+        first = done.attempts[contender.name][0]
+        if first.result is None or first.usage.wall > CLEARLY * fastest:
+            return
+    limit = None if contender.ours or fastest is None else max(LEAST_LIMIT, HOPELESS * fastest)
+    # Ours needs no settings: it finds them by itself.
+    settings = {} if contender.ours else done.settings[contender.framework]
+    tried = attempt(at, done.job, contender, settings, limit)
+    done.attempts.setdefault(contender.name, {})[number] = tried
+    say(f"  {contender.name}: {_told(tried)}")
 
 
 def _packing(at: Place, job: Job) -> Usage:

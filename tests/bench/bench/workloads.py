@@ -61,6 +61,12 @@ class Workload:
         title = f"{self.title}, batches of at most {size}"
         return replace(self, key=f"{self.key}{size}", title=title, configs=chosen)
 
+    def longer(self, times: int) -> Workload:
+        """The same for so many times the epochs."""
+        title = f"{self.title}, {times} times the epochs"
+        epochs, small = times * self.epochs, times * self.small_epochs
+        return replace(self, key=f"{self.key}L", title=title, epochs=epochs, small_epochs=small)
+
     def rows_at(self, scale: str) -> int:
         """Training rows."""
         return self.rows if scale == REPORT else self.small_rows
@@ -126,7 +132,7 @@ WORKLOADS = {
             key="A",
             title="tabular MLP of 1000 and 500 units on 1,024 sparse zeros and ones",
             draw=sparse,
-            rows=8_192,
+            rows=6_144,
             validation=2_048,
             classes=2,
             architectures=tuple(perceptron(1024, (1000, 500), 2, l2) for l2 in (1e-4, 1e-6)),
@@ -138,19 +144,19 @@ WORKLOADS = {
             key="B",
             title="small MLP of 64 and 32 units on 20 numbers",
             draw=numeric,
-            rows=40_000,
-            validation=10_000,
+            rows=20_000,
+            validation=5_000,
             classes=3,
             architectures=(perceptron(20, (64, 32), 3),),
             configs=grid(1, ["Adam", "RMSprop"], [1e-2, 3e-3, 1e-3, 3e-4], [16, 32, 64, 128]),
-            epochs=3,
+            epochs=2,
             small_rows=4_000,
         ),
         Workload(
             key="C",
             title="convolutional network on pictures of 32 x 32 x 3",
             draw=images,
-            rows=3_072,
+            rows=2_048,
             validation=1_024,
             classes=10,
             architectures=(convolutional(32),),
@@ -162,8 +168,8 @@ WORKLOADS = {
             key="D",
             title="convolution and LSTM on windows of 64 steps of a three-axis sensor",
             draw=series,
-            rows=6_144,
-            validation=2_048,
+            rows=4_096,
+            validation=1_024,
             classes=6,
             architectures=(recurrent(32),),
             configs=grid(1, ["Adam"], [1e-2, 3e-3, 1e-3, 3e-4], [32, 64]),
