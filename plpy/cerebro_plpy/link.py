@@ -142,7 +142,7 @@ class Link:
         """Send the next part of the payload of the frame that was begun."""
         if len(part) > self._owed:
             raise errors.DatatypeMismatch(
-                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array of it is NULL or was changed",
+                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
         self._write(part)
