@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy.params import CompileParams, FitParams
+from cerebro_plpy.fit_params import FitParams
+from cerebro_plpy.params import CompileParams
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cerebro_plpy import report, resources
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.compatibility import check_configs, check_validation
+from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
@@ -113,7 +113,7 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in c.compile.notices}):
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
         catalog.db.notice(text)
     again = (
         recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH

@@ -19,7 +19,8 @@ from workbench import Row, Workbench, compile_text
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql

@@ -153,10 +153,13 @@ class Peer:
         batch_size: int = 8,
         epochs: int = 1,
         shuffle: bool = True,
+        class_weight: list[float] | None = None,
+        steps_per_epoch: int | None = None,
         **more: Any,
     ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
-        self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key), **more)
+        how = fit(batch_size, epochs, shuffle, class_weight=class_weight, steps_per_epoch=steps_per_epoch)
+        self.begin("train", program, state, fit=how, order=place(epoch, mst_key), **more)
         return self.ask({"do": "finish"}), self.state()
 
     def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:
@@ -218,9 +221,9 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True) -> dict[str, Any]:
+def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True, **more: Any) -> dict[str, Any]:
     """Fit parameters of a visit."""
-    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle}
+    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle, **more}
 
 
 def place(epoch: int = 0, mst_key: int = 1) -> dict[str, Any]:

@@ -81,7 +81,8 @@ FIT = [
     fit("'packed', 'o', 'fit_mst', 1", WRONG, "batch is not currently accepted as a parameter."),
     fit("'packed', 'o', 'size_mst', 1", WRONG, "invalid input value for parameter batch_size=-1"),
     fit("'packed', 'o', 'callbacks_mst', 1", WRONG, "invalid input value for parameter callbacks=[TensorBoard()]"),
-    fit("'packed', 'o', 'weight_mst', 1", "0A000", "class_weight is not supported"),
+    fit("'packed', 'o', 'weight_mst', 1", WRONG,
+        "class_weight of mst_key 1 names class 3, but column label of table packed has 3 classes."),
     fit("'packed', 'o', 'text_key_mst', 1", "22P02", "invalid input syntax for type integer"),
     fit("'packed', 'o', 'wide_mst', 1", "42804",
         "model_keras error: Input shape [5] in the model architecture does not match the input shape [4] of column x in"
@@ -163,6 +164,7 @@ SCORING = [
     predict("'model', 'holes', 'id', 'x', 'o', mst_key => 1", NULL, "values are not NULL"),
     predict("'model', 'null_elements', 'id', 'x', 'o', mst_key => 1", NULL, "has a NULL element"),
     predict("'model', 'ragged', 'id', 'x', 'o', mst_key => 1", WRONG, "has shape 2, but row 1 has shape 4"),
+    predict("'model', 'typed', 'id', 'scrawl', 'o', mst_key => 1", WRONG, "cannot be read as PNG or JPEG"),
     predict("'model', 'hollow', 'id', 'x', 'o', mst_key => 1", WRONG, "an empty array"),
     predict("'lonely', 'points', 'id', 'x', 'o', mst_key => 1", "42809",
             "Missing summary and/or info tables for lonely"),

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
 from cerebro_plpy.run_log import RunLog
