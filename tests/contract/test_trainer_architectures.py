@@ -249,7 +249,7 @@ def test_one_trace_serves_all_sizes_and_rates() -> None:
         made.set_numbers(ProgramSpec.from_header({"program": program(learning_rate=rate)}))
         made.train(Buffer(0, rows, (x,), (y,), 0), np.arange(rows, dtype=np.int32), batch_size, "graph_loop")
         made.evaluate(Buffer(0, rows, (x,), (y,), 0))
-    assert made._train.experimental_get_tracing_count() == 1
+    assert made._train[1].experimental_get_tracing_count() == 1
     assert made._evaluate.experimental_get_tracing_count() == 1
 
 
