@@ -113,11 +113,8 @@ class FitOptions(TypedDict, total=False):
     schedule: str
     workers: int
     replay_run: int
-<<<<<<< HEAD
     training_metrics: bool
-=======
     dtype_policy: str
->>>>>>> main
 
 
 class PredictOptions(TypedDict, total=False):

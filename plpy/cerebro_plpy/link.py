@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import socket
 import struct
 import subprocess
@@ -18,22 +19,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Union
 
-from cerebro_plpy import errors, folders, memory
-from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
+from cerebro_plpy import errors, resources
+from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
-<<<<<<< HEAD
-COLLECTED_BYTES = 1 << 20
-=======
 SEND_BYTES = 4 << 20
 PREFIX = "cerebro_trainer-"
->>>>>>> main
 Header = dict[str, Any]
+Buffer = Union[bytes, memoryview]
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class TrainerSpec:
     gpu: str = resources.NO_GPU
     idle_seconds: int = 60
     memory_bytes: int = 0
+    compilation_cache: str | None = None
 
 
 class Link:
@@ -55,15 +55,10 @@ class Link:
         self.spec = spec
         self._check = check
         self._broken = False
-<<<<<<< HEAD
-        self._collected: list[bytes] = []
-        self._collecting: Header = {}
-=======
         self._owed = 0
->>>>>>> main
         self.hello: Header = {}
-        self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
-        self._home = folders.make()
+        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
+        self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
@@ -71,7 +66,7 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            folders.remove(self._home)
+            shutil.rmtree(self._home, ignore_errors=True)
             raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
@@ -97,11 +92,19 @@ class Link:
         return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        sweep()
         spec, fd, home = self.spec, theirs.fileno(), self._home
-        command = [
-            spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid()),
-            "--framework", spec.framework, "--threads", str(spec.threads), "--idle-seconds", str(spec.idle_seconds),
-        ]  # fmt: skip
+        command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
+        command += [
+            "--framework",
+            spec.framework,
+            "--threads",
+            str(spec.threads),
+            "--idle-seconds",
+            str(spec.idle_seconds),
+        ]
+        if spec.compilation_cache:
+            command += ["--compilation-cache", spec.compilation_cache]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -126,16 +129,7 @@ class Link:
 
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
-<<<<<<< HEAD
-        self._send_collected()
-        self._send(header, *payload)
-
-    def _send(self, header: Header, *payload: bytes) -> None:
-        head = json.dumps(header, separators=(",", ":")).encode()
-        self._write(FRAME.pack(MAGIC, len(head), sum(map(len, payload))) + head)
-=======
         self.send_head(header, sum(map(len, payload)))
->>>>>>> main
         for part in payload:
             self.send_part(part)
 
@@ -158,23 +152,6 @@ class Link:
         self._write(part)
         self._owed -= len(part)
 
-    def collect(self, header: Header, part: bytes) -> None:
-        """Send a small part of a payload together with those that follow it under the same header."""
-        self._collecting = header
-        self._collected.append(part)
-        if len(self._collected) * len(part) >= COLLECTED_BYTES:
-            self._send_collected()
-
-    def _send_collected(self) -> None:
-        parts, self._collected = self._collected, []
-        if parts:
-            self._send(self._collecting, b"".join(parts))
-
-    def reset(self) -> None:
-        """Make the trainer forget data and state, for another call begins."""
-        self._collected = []
-        self.send({"do": "reset"})
-
     def ask(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return what its answer holds under `ok`."""
         self.send(header, *payload)
@@ -185,7 +162,7 @@ class Link:
         header, _ = self.receive()
         return self.accepted(header)
 
-    def chunks(self, header: Header) -> Iterator[bytes]:
+    def chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request whose answer is a series of chunks, and give them one by one."""
         self.send(header)
         while True:
@@ -195,12 +172,12 @@ class Link:
                 return
             yield payload
 
-    def receive(self) -> tuple[Header, bytes]:
+    def receive(self) -> tuple[Header, memoryview]:
         """The next frame."""
         magic, head, body = FRAME.unpack(self._read(FRAME.size))
         if magic != MAGIC:
             raise self._failure(f"the trainer sent {magic!r} where a frame was expected")
-        return json.loads(self._read(head)), self._read(body)
+        return json.loads(bytes(self._read(head))), self._read(body)
 
     def close(self) -> None:
         """End the trainer at once and remove what it had on disk."""
@@ -209,7 +186,7 @@ class Link:
         self._process.kill()
         self._process.wait()
         self._stderr.close()
-        folders.remove(self._home)
+        shutil.rmtree(self._home, ignore_errors=True)
 
     def accepted(self, header: Header) -> Header:
         """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
@@ -224,28 +201,29 @@ class Link:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
+            self._wait(select.POLLOUT)
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
-                self._wait(select.POLLOUT)
+                continue
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int) -> memoryview:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
+            self._wait(select.POLLIN)
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
-                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 count = 0
             if count == 0:
                 raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
             done += count
-        return bytes(data)
+        return view
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
@@ -264,7 +242,15 @@ class Link:
         if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
             return
         self._memory_checked = now
-        memory.check(self.pid, self.spec.memory_bytes, starting=not self.hello)
+        used = resources.resident_bytes(self.pid)
+        if used <= self.spec.memory_bytes:
+            return
+        limit = self.spec.memory_bytes >> 20
+        message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit} MB"
+        raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
+        if not self.hello:  # no model is the reason
+            raise errors.ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
+        raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
@@ -278,5 +264,14 @@ class Link:
         return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
-            hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+            hint="trainer_python in cerebro.setting names the interpreter, which needs"
+            f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
         )
+
+
+def sweep() -> None:
+    """Remove the folders left by trainers whose backend, named in the folder, was killed while they started."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        owner = folder.name[len(PREFIX) :].partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # those of other users cannot be removed, and stay

@@ -136,12 +136,8 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
         source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
         spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
         spec["description"], run["started_at"], run["ended_at"], spec["version"], classes,
-<<<<<<< HEAD
         source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
-=======
-        source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"], run["run_id"],
         spec["dtype_policy"],
->>>>>>> main
     )  # fmt: skip
 
 

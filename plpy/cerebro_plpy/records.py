@@ -98,13 +98,8 @@ class FitRequest:
     """A call of fit whose arguments have been checked.
 
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
-<<<<<<< HEAD
     those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
-    whether the training set is evaluated too.
-=======
-    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
-    `gpus` are the numbers of the devices that trainers share.
->>>>>>> main
+    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share.
     """
 
     source: PackedTable

@@ -43,11 +43,8 @@ class FitArguments:
     schedule: str | None
     workers: int | None
     replay_run: int | None
-<<<<<<< HEAD
     training_metrics: bool | None
-=======
     dtype_policy: str | None
->>>>>>> main
 
 
 class Again(NamedTuple):
@@ -126,36 +123,25 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     check_configs(catalog, configs, architectures, source, table)
     for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
         catalog.db.notice(text)
-<<<<<<< HEAD
-    again = (
-        recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
-    )
-    seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
-    training_metrics = given.training_metrics is not False
-    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
-    if not evaluated:
-        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
-=======
     again = Again(given.seed, {}, {}, None, given.dtype_policy)
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
     seed = secrets.randbits(31) if again.seed is None else again.seed
->>>>>>> main
+    training_metrics = given.training_metrics is not False
+    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
+    if not evaluated:
+        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     spec = {
         **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
         "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
-        epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
+        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
-<<<<<<< HEAD
-        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, forms=again.forms,
-        threads=again.threads, name=given.name, spec=spec, training_metrics=training_metrics,
-=======
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
->>>>>>> main
+        training_metrics=training_metrics,
     )  # fmt: skip
 
 

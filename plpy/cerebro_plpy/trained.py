@@ -41,11 +41,8 @@ class TrainedModel:
     class_values: tuple[str | None, ...] | None
     normalizing_const: float
     float_target: bool
-<<<<<<< HEAD
-    states: Relation | None = None
-=======
     dtype_policy: str | None
->>>>>>> main
+    states: Relation | None = None
 
     def targets(self, classes: int) -> list[dict[str, Any]]:
         """The target as the trainer wants it described."""
@@ -95,11 +92,8 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         compile=parse_compile_params(compile_text), dependent=dependent,
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
-<<<<<<< HEAD
-        float_target=not classes and row.get("num_classes") is None, states=states,
-=======
         float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
->>>>>>> main
+        states=states,
     )  # fmt: skip
 
 

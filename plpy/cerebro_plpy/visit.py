@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-<<<<<<< HEAD
-from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
-=======
 from cerebro_plpy import resources
-from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
->>>>>>> main
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Link, TrainerSpec
 
 KEY = "cerebro_trainer"
-PART = "cerebro_state_part"
+PART = "cerebro_state_part"  # the number of the chunk of a state that came last
+CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
+COLLECTED_BYTES = 1 << 20
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
@@ -32,7 +30,7 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     """
     link: Link | None = session.get(KEY)
     if link is not None and link.spec == spec and link.alive():
-        link.reset()
+        link.send({"do": "reset"})
         return link
     if link is not None:
         link.close()
@@ -56,12 +54,15 @@ def stop_trainer(session: Globals) -> None:
 
 
 def trainer(session: Globals) -> Link:
-    """The trainer that an earlier statement of this session started."""
+    """The trainer that an earlier statement of this session started, told all that there was to tell it."""
     link: Link | None = session.get(KEY)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
+    chunks = session.pop(CHUNKS, None)
+    if chunks:
+        link.send({"do": "state"}, b"".join(chunks))
     return link
 
 
@@ -102,7 +103,7 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
 
 
 def add_state(session: Globals, part: int, chunk: bytes) -> None:
-    """Pass one chunk of a state on; parts count from 1."""
+    """Pass one chunk of a state on, several at a time because they are small; parts count from 1."""
     expected = session.get(PART, 0) + 1
     if part not in (1, expected):
         raise DataCorrupted(
@@ -110,7 +111,10 @@ def add_state(session: Globals, part: int, chunk: bytes) -> None:
             hint="The table that holds the state was changed; train again.",
         )
     session[PART] = part
-    trainer(session).collect({"do": "state"}, chunk)
+    chunks = session.setdefault(CHUNKS, [])
+    chunks.append(chunk)
+    if len(chunks) * len(chunk) >= COLLECTED_BYTES:
+        trainer(session)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[bytes]:

@@ -53,15 +53,10 @@ def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitReq
     for config in request.configs:
         if config.mst_key not in before:
             continue
-<<<<<<< HEAD
         text = sql("warm.state", state=tables["_state"].quoted)
-        if same_optimizer(before[config.mst_key], config):
-=======
         architecture = request.architectures[config.model_id].json
         scaled = scales_loss(policy, architecture) == scales_loss(request.dtype_policy, architecture)
         if scaled and same_optimizer(before[config.mst_key], config):
-            text = sql("warm.state", state=tables["_state"].quoted)
->>>>>>> main
             states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
         else:
             states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))

@@ -160,19 +160,18 @@ class KerasProgram(Program):
         )
 
 
-<<<<<<< HEAD
 def _compact(values: Array) -> Array:
     """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
     first = values.reshape(-1)[:1]
     if values.size > 1 and (values == first).all():
         return np.broadcast_to(np.array(first), values.shape)
     return np.array(values)
-=======
+
+
 def _float32(target: Any) -> Any:
     if isinstance(target, np.ndarray):
         return target.astype(np.float32, copy=False)
     return keras.ops.cast(target, "float32")
->>>>>>> main
 
 
 def _number(value: float) -> Any:
