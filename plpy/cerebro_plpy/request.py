@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace, check_positive
@@ -115,8 +116,7 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
-        catalog.db.notice(text)
+    notify(catalog, configs, source)
     again = Again(given.seed, {}, {}, None, given.dtype_policy)
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
@@ -136,6 +136,12 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
     )  # fmt: skip
+
+
+def notify(catalog: Catalog, configs: Sequence[Config], source: PackedTable) -> None:
+    """Tell the caller what is to know of the configurations."""
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
+        catalog.db.notice(text)
 
 
 def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:
