@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy import report, resources, settings
 from cerebro_plpy.catalog import Catalog
@@ -15,7 +14,7 @@ from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace, check_positive
@@ -116,32 +115,33 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
-    notify(catalog, configs, source)
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
+        catalog.db.notice(text)
     again = Again(given.seed, {}, {}, None, given.dtype_policy)
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
     seed = secrets.randbits(31) if again.seed is None else again.seed
-    evaluated = metrics_iterations(epochs, frequency)
     spec = {
-        **vars(given), "model_arch_table": table.given, "object_table": summary.objects, "seed": seed,
-        "schedule": schedule, "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency,
-        "dtype_policy": again.dtype_policy, "evaluate_epochs": evaluated, "segments": source.segments,
-        "source": source.described(),
-        **report.ranking(configs, validation is not None),
+        **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
+        "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
-        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
+        epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
     )  # fmt: skip
 
 
-def notify(catalog: Catalog, configs: Sequence[Config], source: PackedTable) -> None:
-    """Tell the caller what is to know of the configurations."""
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
-        catalog.db.notice(text)
+def specification(given: FitArguments, source: PackedTable, checked: tuple[int, int, str]) -> dict[str, Any]:
+    """The arguments of the call as they were understood, for the log."""
+    epochs, frequency, schedule = checked
+    return {
+        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start),
+        "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(epochs, frequency),
+        "segments": source.segments, "source": source.described(),
+    }  # fmt: skip
 
 
 def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:
