@@ -54,6 +54,7 @@ def program(request: FitRequest, config: Config) -> dict[str, Any]:
         "architecture": json.loads(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
+        "dtype_policy": request.dtype_policy,
     }
 
 

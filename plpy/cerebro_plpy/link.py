@@ -42,7 +42,7 @@ class TrainerSpec:
     python: str
     framework: str = "tensorflow"
     threads: int = 1
-    gpu: str = "-1"
+    gpu: str = resources.NO_GPU
     idle_seconds: int = 60
     memory_bytes: int = 0
 

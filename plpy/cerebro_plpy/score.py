@@ -15,7 +15,7 @@ from cerebro_plpy.columns import IMAGE, Column, as_input
 from cerebro_plpy.compatibility import check_input, check_output
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.dispatch import Session, Statement, drive
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedColumn
 from cerebro_plpy.names import quote_identifier, split_columns
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.platform import Dataset, Worker
@@ -58,8 +58,7 @@ def _begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, R
     """Check what needs no other session; the tables that will be read, the model table first."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
-    if given.use_gpus and not resources.gpus():
-        raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to work on the processor.")
+    settings.devices(settings.read(db), given.use_gpus)
     output = catalog.output(given.output_table)
     relations = [catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")]
     companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary")]
@@ -88,7 +87,8 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
     cache = settings.cache_bytes(place.settings, 1, partitions)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(
-        trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None
+        trainers=1 if place.local else resources.parallel_trainers(),
+        gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
     )
     return worker, PostgresPlatform((request,), cache)
 

@@ -12,6 +12,7 @@ from itertools import accumulate
 from math import prod
 from typing import Any
 
+from cerebro_plpy import resources
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Buffer, Link, TrainerSpec
 
@@ -33,7 +34,15 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
         return link
     if link is not None:
         link.close()
-    link = session[KEY] = Link(spec, check)
+    link = Link(spec, check)
+    if spec.gpu != resources.NO_GPU and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
+        link.close()
+        raise ObjectNotReady(
+            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(link.hello.get('devices', ()))}",
+            hint="Install the framework with CUDA for the interpreter that trainer_python in cerebro.setting names, or"
+            " leave use_gpus out.",
+        )
+    session[KEY] = link
     return link
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer import models
-from cerebro_trainer.compiling import compiled
+from cerebro_trainer.compiling import Compiled, compiled
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
@@ -39,16 +39,7 @@ class KerasProgram(Program):
         )
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
         self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
-        models.guarded(
-            lambda: self.model.compile(
-                optimizer=_scaled(parts.optimizer) if scales_loss(self._node) else parts.optimizer,
-                loss=parts.losses,
-                metrics=parts.metrics,
-                loss_weights=parts.loss_weights,
-                weighted_metrics=parts.weighted_metrics,
-                jit_compile=False,
-            )
-        )
+        self._compile(parts)
         if not self.model.trainable_variables:
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
@@ -59,6 +50,21 @@ class KerasProgram(Program):
         self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
+
+    def _compile(self, parts: Compiled) -> None:
+        optimizer = parts.optimizer
+        if scales_loss(self._node):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        models.guarded(
+            lambda: self.model.compile(
+                optimizer=optimizer,
+                loss=parts.losses,
+                metrics=parts.metrics,
+                loss_weights=parts.loss_weights,
+                weighted_metrics=parts.weighted_metrics,
+                jit_compile=False,
+            )
+        )
 
     @property
     def variables(self) -> list[Any]:
@@ -152,10 +158,6 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
-
-
-def _scaled(optimizer: Any) -> Any:
-    return keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
 
 
 def _float32(target: Any) -> Any:

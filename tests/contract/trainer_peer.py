@@ -36,13 +36,15 @@ class TrainerFailed(Exception):
 class Peer:
     """Starts a trainer and speaks to it."""
 
-    def __init__(self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None) -> None:
+    def __init__(
+        self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None, threads: int = 2
+    ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid()),
+            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads),
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
             stderr=self.stderr,
@@ -187,7 +189,7 @@ class Peer:
         return bytes(parts)
 
 
-def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
+def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2) -> list[str]:
     """A trainer's command line."""
     return [
         sys.executable,
@@ -201,7 +203,7 @@ def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
         "--framework",
         framework,
         "--threads",
-        "2",
+        str(threads),
         "--idle-seconds",
         str(idle),
     ]

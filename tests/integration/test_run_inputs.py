@@ -174,7 +174,7 @@ def test_numbers_of_classes_as_floats(bench: Workbench) -> None:
 def test_class_weights_lean_a_model_towards_a_class(bench: Workbench) -> None:
     """By number in the order of the class values; all of one are as none."""
     bench.pack("weighted_packed", 2)
-    found = []
+    found: list[tuple[float, dict[str, int]]] = []
     for name, given in {
         "none": "",
         "ones": ",class_weight={0: 1, 1: 1.0}",

@@ -150,7 +150,7 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         source=source, validation=None, configs=tuple(Config(key, 1, "", "", *parsed) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
-        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
+        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
 
 
