@@ -135,6 +135,3 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.config', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
-
-CREATE TYPE cerebro.packed AS (shapes json, data bytea[]);
-COMMENT ON TYPE cerebro.packed IS 'Internal: arrays packed into one buffer, inputs first, then targets';

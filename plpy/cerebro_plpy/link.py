@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from cerebro_plpy import errors, resources
 from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
@@ -32,6 +32,7 @@ POLL_MS = 100
 SEND_BYTES = 4 << 20
 PREFIX = "cerebro_trainer-"
 Header = dict[str, Any]
+Buffer = Union[bytes, memoryview]
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Link:
         header, _ = self.receive()
         return self.accepted(header)
 
-    def chunks(self, header: Header) -> Iterator[bytes]:
+    def chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request whose answer is a series of chunks, and give them one by one."""
         self.send(header)
         while True:
@@ -168,12 +169,12 @@ class Link:
                 return
             yield payload
 
-    def receive(self) -> tuple[Header, bytes]:
+    def receive(self) -> tuple[Header, memoryview]:
         """The next frame."""
         magic, head, body = FRAME.unpack(self._read(FRAME.size))
         if magic != MAGIC:
             raise self._failure(f"the trainer sent {magic!r} where a frame was expected")
-        return json.loads(self._read(head)), self._read(body)
+        return json.loads(bytes(self._read(head))), self._read(body)
 
     def close(self) -> None:
         """End the trainer at once and remove what it had on disk."""
@@ -205,7 +206,7 @@ class Link:
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int) -> memoryview:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
@@ -219,7 +220,7 @@ class Link:
             if count == 0:
                 raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
             done += count
-        return bytes(data)
+        return view
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
