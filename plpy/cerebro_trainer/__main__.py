@@ -24,8 +24,11 @@ from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 
 PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
-FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow"}
-NOT_NEEDED = ("sklearn", "scipy", "pandas", "matplotlib")
+FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
+NOT_NEEDED = {
+    "tensorflow": ("sklearn", "scipy", "pandas", "matplotlib"),
+    "jax": ("sklearn", "tensorflow", "pandas", "matplotlib"),
+}
 """Keras imports these where it finds them, for wrappers and plots: a second and 95 MB of no use here."""
 WORKING_DIRECTORY = "cerebro_trainer-"
 
@@ -80,7 +83,7 @@ def _framework(name: str, threads: int) -> Framework | None:
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    for module in NOT_NEEDED:
+    for module in NOT_NEEDED[name]:
         sys.modules[module] = None  # type: ignore[assignment]
     started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
     return started

@@ -1,4 +1,4 @@
-"""One trainer for many tests: starting one takes seconds."""
+"""One trainer of each framework for many tests: starting one takes seconds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from collections.abc import Iterator
 import pytest
 from trainer_peer import Peer
 
+FRAMEWORKS = ("tensorflow", "jax")
+
+
+@pytest.fixture(scope="session", params=FRAMEWORKS)
+def framework(request: pytest.FixtureRequest) -> str:
+    """Each framework in turn; the laws are the same."""
+    return str(request.param)
+
 
 @pytest.fixture(scope="session")
-def trainer() -> Iterator[Peer]:
-    """A trainer with TensorFlow; no test may rely on what another left in it."""
-    with Peer() as peer:
+def trainer(framework: str) -> Iterator[Peer]:
+    """A trainer with a framework; no test may rely on what another left in it."""
+    with Peer(framework) as peer:
         yield peer
 
 
 @pytest.fixture(scope="session")
-def second_trainer() -> Iterator[Peer]:
+def second_trainer(framework: str) -> Iterator[Peer]:
     """Another process, for states that move."""
-    with Peer() as peer:
+    with Peer(framework) as peer:
         yield peer
 
 

@@ -46,7 +46,7 @@ class Peer:
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
             stderr=self.stderr,
-            env=environment(self.directory),
+            env=environment(self.directory, framework),
         )
         theirs.close()
 
@@ -203,7 +203,7 @@ def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
     ]
 
 
-def environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path, framework: str) -> dict[str, str]:
     """The bare environment that a backend gives its trainer."""
     return {
         "PATH": os.environ["PATH"],
@@ -211,7 +211,7 @@ def environment(directory: Path) -> dict[str, str]:
         "TMPDIR": str(directory),
         "KERAS_HOME": str(directory),
         "LANG": "C.UTF-8",
-        "KERAS_BACKEND": "tensorflow",
+        "KERAS_BACKEND": framework,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "-1",
     }
