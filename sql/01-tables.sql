@@ -96,6 +96,23 @@ CREATE TABLE cerebro.metric (
 );
 COMMENT ON TABLE cerebro.metric IS 'Metrics over a whole data set after an epoch, one value a row; the loss is the metric named loss';
 
+CREATE TABLE cerebro.form_timing (
+    owner           name NOT NULL DEFAULT current_user,
+    machine         text NOT NULL,
+    program         text NOT NULL,
+    batch_size      integer NOT NULL,
+    threads         integer NOT NULL,
+    form            text NOT NULL,
+    seconds_per_row double precision,
+    compile_seconds double precision NOT NULL,
+    measured_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (owner, machine, program, batch_size, threads, form)
+);
+COMMENT ON TABLE cerebro.form_timing IS 'How fast the forms of a training loop were, so that later runs need not try them again; rows may be deleted at any time';
+COMMENT ON COLUMN cerebro.form_timing.machine IS 'processor, devices and framework, as the trainer reports them';
+COMMENT ON COLUMN cerebro.form_timing.program IS 'a hash of architecture and compile parameters without learning rates and the like';
+COMMENT ON COLUMN cerebro.form_timing.seconds_per_row IS 'NULL where the form does not work for the program';
+
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
@@ -103,7 +120,9 @@ ALTER TABLE cerebro.config ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_runs ON cerebro.config USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));

@@ -97,7 +97,9 @@ def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], Postgres
 
 def surroundings(db: Database, place: Workplace, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
-    return Surroundings(place.check, partial(announce, db, request), partial(announce_failure, db), place.reopen)
+    return Surroundings(
+        place.check, partial(announce, db, request), partial(announce_failure, db), db.info, place.reopen
+    )
 
 
 def announce(

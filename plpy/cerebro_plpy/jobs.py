@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cerebro_plpy.names import quote_identifier
@@ -13,6 +15,17 @@ from cerebro_plpy.records import Config, FitRequest
 from cerebro_plpy.schedule import Visit
 
 STATE_SCHEMA = "cerebro_state"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
+    about forms: the rows that its program has still to train, and the timings known."""
+
+    visit_no: int
+    number: int
+    remaining_rows: int
+    known: Mapping[str, Any]
 
 
 def state_tables(run_id: int, mst_key: int) -> tuple[str, str]:
@@ -68,33 +81,27 @@ def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
 
 
 def train_visit(
-    request: FitRequest, config: Config, run_id: int, visit: Visit, place: tuple[int, int], state: StateSource
+    request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
 ) -> TrainVisit:
-    """A training visit; `place` is its number within the configuration, and the attempt."""
-    visit_no, attempt = place
+    """A training visit."""
+    key = config.mst_key
     job = {
         "job": "train",
         "program": program(request, config),
-        "result_key": state_key(run_id, config.mst_key, visit_no),
+        "result_key": state_key(run_id, key, attempt.visit_no),
         "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
-        "order": {
-            "seed": request.seed,
-            "mst_key": config.mst_key,
-            "epoch": visit.epoch,
-            "segment_id": visit.segment_id,
+        "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
+        "forms": {
+            "use": request.forms.get((key, visit.epoch, visit.segment_id)),
+            "remaining_rows": attempt.remaining_rows,
+            "known": attempt.known,
         },
     }
+    table = state_tables(run_id, key)[attempt.visit_no % 2]
     return TrainVisit(
-        run_id=run_id,
-        epoch=visit.epoch,
-        mst_key=config.mst_key,
-        visit_no=visit_no,
-        attempt=attempt,
-        dataset=Dataset(request.source, visit.segment_id),
-        state=state,
-        job=job,
-        state_table=state_tables(run_id, config.mst_key)[visit_no % 2],
-    )
+        run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
+        dataset=Dataset(request.source, visit.segment_id), state=state, job=job, state_table=table,
+    )  # fmt: skip
 
 
 def evaluate_visit(

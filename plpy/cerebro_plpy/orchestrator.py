@@ -20,6 +20,7 @@ from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
 from cerebro_plpy.standing import Standing, added
+from cerebro_plpy.timings import Situation, digest
 
 MAX_ATTEMPTS = 3
 # Errors after which the same visit may succeed with a new trainer or session.
@@ -32,12 +33,14 @@ class Surroundings:
 
     `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
     (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
-    configuration that fails; `reopen` gives a worker a new session after it lost its own.
+    configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
+    it lost its own.
     """
 
     check: Callable[[], None]
     epoch: Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
     failed: Callable[[int, str], None]
+    note: Callable[[str], None]
     reopen: Callable[[Worker], None]
 
 
@@ -69,7 +72,11 @@ class Orchestrator:
             {segment: index % len(workers) for index, segment in enumerate(segments)},
             frozenset(request.evaluate_epochs),
         )
-        self._standing = {c.mst_key: Standing(c, jobs.initial_state(request, c, log.run_id)) for c in request.configs}
+        self._standing = {
+            c.mst_key: Standing(c, digest(jobs.program(request, c)), jobs.initial_state(request, c, log.run_id))
+            for c in request.configs
+        }
+        self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))
         self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
         self._tasks: dict[int, Task] = {}
         self._began = self._epoch_began = time.monotonic()
@@ -117,10 +124,20 @@ class Orchestrator:
         if visit.kind == "evaluate":
             evaluate = jobs.evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
             return self._platform.evaluate(worker, evaluate)
-        place = (standing.visits + 1, attempt)
+        known = self._timings.of(situation(worker, standing))
+        place = jobs.Attempt(standing.visits + 1, attempt, self._rows_ahead(standing), known)
         return self._platform.train(
             worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.state)
         )
+
+    def _rows_ahead(self, standing: Standing) -> int:
+        """The rows that a worker is still to train with this configuration's program and batch size."""
+        visits = sum(
+            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.epochs
+            for key, other in self._standing.items()
+            if key in self._progress and other.shares_forms(standing)
+        )
+        return visits * self._request.source.rows // len(self._plan.segments) // len(self._workers)
 
     def _policy(self) -> schedule.Policy:
         if self._request.schedule == "rotation":
@@ -139,7 +156,7 @@ class Orchestrator:
             return
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind == "train":
-            self._trained(standing, task, value)
+            self._trained(worker, standing, task, value)
             return
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
@@ -151,7 +168,12 @@ class Orchestrator:
         self._tasks[worker.number] = task
         dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
 
-    def _trained(self, standing: Standing, visit: Visit, result: VisitResult) -> None:
+    def _trained(self, worker: Worker, standing: Standing, visit: Visit, result: VisitResult) -> None:
+        if result.timings:
+            self._timings.add(situation(worker, standing), result.timings)
+            self._log.add_timings(situation(worker, standing), result.timings)
+        if result.fallback and not standing.fallback:
+            self._around.note(f"mst_key={visit.mst_key} trains by Keras' own loop, more slowly: {result.fallback}")
         standing.trained(self._log.run_id, visit, result)
         if standing.visits % len(self._plan.segments) == 0:
             self._log.config_epoch(visit.mst_key, visit.epoch, visit.epoch == self._request.epochs)
@@ -219,3 +241,8 @@ class Orchestrator:
             alive = [e for e in self.evaluations if e.mst_key in self._progress]
             self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch
+
+
+def situation(worker: Worker, standing: Standing) -> Situation:
+    """What a timing of this configuration's visits on this worker is valid for."""
+    return Situation(worker.machine, standing.program, standing.config.fit.batch_size, worker.threads)

@@ -18,6 +18,8 @@ class Worker:
     started: bool = False
     datasets: dict[str, bool] = field(default_factory=dict)
     state: str = ""
+    machine: str = ""
+    threads: int = 0
 
     def forget(self) -> None:
         """The trainer is gone: nothing it held can be relied on."""

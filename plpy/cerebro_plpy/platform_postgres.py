@@ -36,8 +36,9 @@ class PostgresPlatform:
     def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
         """Start the trainer of a worker that has none."""
         if not worker.started:
-            yield Statement(sql("visit.trainer_start"), (json.dumps(vars(self._trainers[worker.number])),))
-            worker.started = True
+            request = json.dumps(vars(self._trainers[worker.number]))
+            hello = job_result((yield Statement(sql("visit.trainer_start"), (request,))))
+            worker.machine, worker.threads, worker.started = hello["machine"], hello["threads"], True
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
@@ -54,7 +55,10 @@ class PostgresPlatform:
             worker.state = ""
             yield Statement(sql("visit.visit_failed"), (error.message, *run))
             raise
-        return VisitResult(rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=table)
+        return VisitResult(
+            rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=table,
+            timings=done["timings"], fallback=done["fallback"],
+        )  # fmt: skip
 
     def _store(
         self, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]

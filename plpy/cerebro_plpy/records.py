@@ -96,8 +96,8 @@ class WarmState:
 class FitRequest:
     """A call of fit whose arguments have been checked.
 
-    `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `threads`
-    are those of its trainers.
+    `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
+    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
     """
 
     source: PackedTable
@@ -113,6 +113,7 @@ class FitRequest:
     gpus: int
     warm_states: Mapping[int, WarmState]
     orders: Mapping[tuple[int, int], tuple[int, ...]]
+    forms: Mapping[tuple[int, int, int], str]
     threads: int | None
     name: str | None
     spec: dict[str, Any]
@@ -132,9 +133,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class VisitResult:
-    """What a training visit came to."""
+    """What a training visit came to.
+
+    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked.
+    """
 
     rows: int
     loss: float
     seconds: float
     state_table: str
+    timings: Mapping[str, Any]
+    fallback: str | None = None

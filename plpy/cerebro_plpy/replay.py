@@ -1,4 +1,4 @@
-"""Replay: the seed, the visit orders and the thread count of an earlier run, for the same bits again."""
+"""Replay: the seed, the visit orders, forms and thread count of an earlier run, for the same bits again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObjec
 from cerebro_plpy.queries import sql
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
+Forms = dict[tuple[int, int, int], str]
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Recorded:
     epochs: int
     segments: tuple[int, ...]
     orders: Orders
+    forms: Forms
     threads: int | None
 
 
@@ -47,7 +49,8 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
             hint="Its configurations can be trained again by a run of their own.",
         )
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
-    return Recorded(run_id, seed, epochs, tuple(segments), orders, next(iter(threads), None))
+    forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
+    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, next(iter(threads), None))
 
 
 def check_recorded(

@@ -15,7 +15,7 @@ from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
-from cerebro_plpy.replay import Orders, check_recorded, read_recorded
+from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace, check_positive
 
@@ -49,10 +49,11 @@ class Again(NamedTuple):
 
     seed: int | None
     orders: Orders
+    forms: Forms
     threads: int | None
 
 
-FRESH = Again(None, {}, None)
+FRESH = Again(None, {}, {}, None)
 
 
 def check_arguments(given: FitArguments) -> tuple[int, int, str]:
@@ -129,8 +130,8 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
         epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
-        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, threads=again.threads,
-        name=given.name, spec=spec,
+        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, forms=again.forms,
+        threads=again.threads, name=given.name, spec=spec,
     )  # fmt: skip
 
 
@@ -155,7 +156,7 @@ def recorded_order(
             hint="Leave seed out: a replay takes that of the run it repeats.",
         )
     orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
-    return Again(recorded.seed, orders, recorded.threads)
+    return Again(recorded.seed, orders, recorded.forms, recorded.threads)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

@@ -6,8 +6,9 @@ Every call is a transaction of its own, so that other sessions see it at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Session
@@ -15,6 +16,7 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest
 from cerebro_plpy.schedule import Visit
+from cerebro_plpy.timings import Situation, Timings
 
 
 class RunLog:
@@ -63,6 +65,16 @@ class RunLog:
         ]
         first = evaluations[0]
         self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
+
+    def known_timings(self, programs: Sequence[str]) -> Timings:
+        """What earlier runs of this user measured of these programs."""
+        return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
+
+    def add_timings(self, situation: Situation, found: Mapping[str, Any]) -> None:
+        """Keep what a trainer measured, for later runs."""
+        for form, timing in found.items():
+            values = (form, timing["seconds_per_row"], timing["compile_seconds"])
+            self._control.run(sql("run.add_timing"), (*situation, *values))
 
     def drop_states(self, keep: Sequence[str]) -> None:
         """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them."""

@@ -19,13 +19,19 @@ class Standing:
     """One configuration while it trains."""
 
     config: Config
+    program: str
     state: StateSource
     visits: int = 0
     attempts: dict[Visit, int] = field(default_factory=dict)
     table: str = ""
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
+    fallback: bool = False
     parts: dict[int, list[Part]] = field(default_factory=dict)
+
+    def shares_forms(self, other: Standing) -> bool:
+        """Whether the two train the same program in batches of the same size."""
+        return (self.program, self.config.fit.batch_size) == (other.program, other.config.fit.batch_size)
 
     def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
         """A training visit was made; the next one starts from what it left."""
@@ -33,6 +39,7 @@ class Standing:
         self.table = result.state_table
         self.state = jobs.later_state(run_id, visit.mst_key, self.visits, result.state_table)
         self.seconds += result.seconds
+        self.fallback = bool(result.fallback)
         self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
 
     def mean_loss(self, epoch: int) -> float:

@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import signal
 import socket
@@ -100,7 +101,18 @@ def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
         "python_version": platform.python_version(),
         "devices": framework.devices if framework else (),
         "threads": threads,
+        "machine": _machine(framework),
     }
+
+
+def _machine(framework: Framework | None) -> str:
+    """All that speed depends on beside the program, so that timings are remembered for what they were taken on."""
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    hardware = f"{len(os.sched_getaffinity(0))} x {models[0].strip() if models else platform.machine()}"
+    if framework is None:
+        return hardware
+    software = f"{framework.name} {framework.version}, Keras {framework.keras_version}"
+    return f"{hardware}, {', '.join(framework.devices)}, {software}"
 
 
 def _version() -> str | None:

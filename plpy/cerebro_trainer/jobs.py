@@ -16,7 +16,8 @@ from cerebro_trainer import order
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.fields import integer, record, typed
-from cerebro_trainer.programs import Program, Sums
+from cerebro_trainer.forms import Forms, Wanted
+from cerebro_trainer.programs import FALLBACK, Program, Sums
 
 
 class Job(ABC):
@@ -46,46 +47,48 @@ class Fit:
     batch_size: int
     epochs: int
     shuffle: bool
+    place: order.Place
+    wanted: Wanted
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> Fit:
-        """Read the `fit` object of a request."""
-        fit = record(header, "fit")
+        """Read the objects `fit`, `order` and `forms` of a request."""
+        fit, place = record(header, "fit"), record(header, "order")
         return cls(
             batch_size=integer(fit, "batch_size", minimum=1),
             epochs=integer(fit, "epochs", minimum=1),
             shuffle=typed(fit, "shuffle", bool),
+            place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
+            wanted=Wanted.from_header(header),
         )
-
-
-def place_from_header(header: Mapping[str, Any]) -> order.Place:
-    """Read the `order` object of a request."""
-    fields = record(header, "order")
-    return order.Place(**{name: integer(fields, name) for name in ("seed", "mst_key", "epoch", "segment_id")})
 
 
 class TrainJob(Job):
     """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
 
-    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, place: order.Place, threads: int) -> None:
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int) -> None:
         super().__init__(program, datasets)
         if len(datasets) != 1:
             raise RequestError(f"a train job has one dataset, received {len(datasets)}")
         self.passes = fit.epochs
         self._fit = fit
-        self._place = place
+        self._forms = forms
+        self._form: str | None = None
         self._threads = threads
         self._rows = self._batches = 0
         self._loss = self._seconds = 0.0
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         rows = (
-            order.permutation(self._place, buffer.buffer_id, pass_no, buffer.rows)
+            order.permutation(self._fit.place, buffer.buffer_id, pass_no, buffer.rows)
             if self._fit.shuffle
             else order.natural(buffer.rows)
         )
+        if self._form is None and buffer.rows:
+            self._form = self._forms.choose(self.program, self._fit.wanted, buffer, rows, self._fit.batch_size)
         began = time.perf_counter()
-        self._loss += self.program.train(buffer, rows, self._fit.batch_size)
+        if self._form is not None:
+            self._loss += self.program.train(buffer, rows, self._fit.batch_size, self._form)
         self._seconds += time.perf_counter() - began
         self._rows += buffer.rows
         self._batches += math.ceil(buffer.rows / self._fit.batch_size)
@@ -101,7 +104,9 @@ class TrainJob(Job):
             "rows": self._rows,
             "batches": self._batches,
             "loss": self._loss / self._rows if self._rows else None,
-            "form": self.program.form,
+            "form": self._form or self.program.forms[0],
+            "timings": {form: timing.as_header() for form, timing in self._forms.measured().items()},
+            "fallback": self._forms.reason if self._form == FALLBACK else None,
             "threads": self._threads,
             "seconds": self._seconds,
         }

@@ -1,13 +1,18 @@
 """Programs on TensorFlow; the only module that imports it.
 
-Training has the form `graph_loop`: one traced function loops over all batches of a buffer inside the graph.
-Its signature leaves the number of rows open, and order, batch size and learning rate are values, not
-constants, so one trace serves all buffers and all configs of a program.
+Training has three forms. In `graph_loop` one traced function loops over all batches of a buffer inside the
+graph. Its signature leaves the number of rows open, and order, batch size and learning rate are values, not
+constants, so one trace serves all buffers and all configs of a program. `xla_step` is such a loop over a step
+that XLA compiled, `xla_loop` is a loop compiled as a whole: XLA wants the batch size as a constant, and the
+latter also the number of rows, so buffers are padded up to a common one. The last, smaller batch of a buffer
+is always left to `graph_loop`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -18,8 +23,10 @@ import tensorflow as tf
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
-from cerebro_trainer.programs import Array, Framework, Sums
+from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
+
+ROWS_STEP = 64
 
 
 def start(threads: int) -> Framework:
@@ -45,7 +52,7 @@ def start(threads: int) -> Framework:
 class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
-    form = "graph_loop"
+    forms = ("graph_loop", "xla_step", "xla_loop")
 
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "tensorflow")
@@ -60,12 +67,47 @@ class TensorflowProgram(KerasProgram):
             autograph=False,
             input_signature=[inputs, targets, tf.TensorSpec((None,), tf.int32), number],
         )
+        self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
+        self._full_batches: dict[tuple[str, int], Any] = {}
+        self._capacities: list[int] = []
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int) -> float:
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         inputs, targets = self.interface.fit(buffer)
-        return float(self._train(inputs, targets, order, np.int32(batch_size)))
+        if form == FALLBACK:
+            return self.fit(inputs, targets, order, batch_size)
+        batches = 0 if form == "graph_loop" else len(order) // batch_size
+        total = self._train_full(inputs, targets, order, (form, batch_size, batches)) if batches else 0.0
+        rest = order[batches * batch_size :]
+        if len(rest) and math.isfinite(total):
+            total += float(self._train(inputs, targets, rest, np.int32(batch_size)))
+        return total
+
+    def _train_full(
+        self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], how: tuple[str, int, int]
+    ) -> float:
+        """Train the full batches of a buffer in a form that XLA compiles; `how`: form, batch size, batches."""
+        form, batch_size, batches = how
+        if (form, batch_size) not in self._full_batches:
+            step = self._compiled_step if form == "xla_step" else self._step
+            self._full_batches[form, batch_size] = tf.function(
+                partial(self._full_loop, step, batch_size), autograph=False, jit_compile=form == "xla_loop",
+                reduce_retracing=form == "xla_step",
+            )  # fmt: skip
+        if form == "xla_loop":
+            rows = self._capacity(len(inputs[0]))
+            inputs, targets = ([padded(array, rows) for array in arrays] for arrays in (inputs, targets))
+            order = padded(order, rows)
+        return float(self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches)))
+
+    def _capacity(self, rows: int) -> int:
+        """How many rows a compiled loop's arrays have: one compiled for a slightly larger buffer will do."""
+        for capacity in self._capacities:
+            if rows <= capacity <= 2 * rows + ROWS_STEP:
+                return capacity
+        self._capacities.append((rows // ROWS_STEP + 2) * ROWS_STEP)
+        return self._capacities[-1]
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.interface.fit(buffer)
@@ -100,6 +142,19 @@ class TensorflowProgram(KerasProgram):
         # One iteration at a time: several would race for the variables.
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
 
+    def _full_loop(
+        self, step: Any, batch_size: int, inputs: list[Any], targets: list[Any], order: Any, batches: Any
+    ) -> Any:
+        def unfinished(done: Any, total: Any) -> Any:
+            return (done < batches) & tf.math.is_finite(total)
+
+        def body(done: Any, total: Any) -> tuple[Any, Any]:
+            chosen = tf.slice(order, [done * batch_size], [batch_size])
+            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            return done + 1, total + tf.cast(step(*parts), tf.float64) * batch_size
+
+        return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
+
     def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
         x, y = self._arguments(inputs, targets)
         with tf.GradientTape() as tape:
@@ -130,3 +185,10 @@ class TensorflowProgram(KerasProgram):
 
     def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
         return packed(inputs), packed([tf.cast(target, tf.float32) for target in targets])
+
+
+def padded(array: Array, rows: int) -> Array:
+    """The array with zeros after it, so that it has so many rows."""
+    result = np.zeros((rows, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array
+    return result

@@ -23,6 +23,8 @@ from cerebro_trainer.state import Layout
 Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]
 
+FALLBACK = "keras_fit"
+"""The form for what no other can do: Keras' own training loop."""
 KEPT_PROGRAMS = 64
 KEPT_BYTES = 2 << 30
 """Of variables, in all programs that are kept for later."""
@@ -35,14 +37,18 @@ class Program(ABC):
 
     1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits.
     2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
-    3. `train` depends on the variables, the buffer, the order, the batch size and the learning rate alone:
-       what other configs did with the program before does not matter.
+    3. `train` depends on the variables, the buffer, the order, the batch size, the learning rate and the
+       form alone: what other configs did with the program before does not matter.
     4. `evaluate` and `predict` leave `read()` as it is.
     5. `evaluate` gives sums: those of two buffers add up to those of both together.
+    6. All forms take the same steps: they differ in the rounding of sums, not in what is computed.
     """
 
-    form: str
-    """The name of the way it trains, for the log: bits depend on it."""
+    forms: tuple[str, ...]
+    """The ways it can train, in the order in which they are tried; bits depend on the form.
+
+    The first compiles cheaply and serves every model that can be traced. FALLBACK is understood beside them.
+    """
     layout: Layout
 
     @property
@@ -67,8 +73,8 @@ class Program(ABC):
         """Set the learning rate where it is a plain number; schedules are part of the program."""
 
     @abstractmethod
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int) -> float:
-        """One pass over a buffer in this order, the last batch as small as it is.
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        """One pass over rows of a buffer in this order, the last batch as small as it is.
 
         Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
         """

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 from cerebro_trainer import packing, state
 from cerebro_trainer.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.fields import integer, record, text, typed
-from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob, place_from_header
+from cerebro_trainer.forms import Forms
+from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
@@ -35,6 +37,7 @@ class Work:
         self._datasets = datasets
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
+        self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
         self._chunks: list[Bytes] = []
         self._held: Held | None = None
         self._job: Job | None = None
@@ -159,8 +162,13 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind == "train":
-            return TrainJob(program, keys, Fit.from_header(header), place_from_header(header), self._framework.threads)
+            fit = Fit.from_header(header)
+            forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
+            return TrainJob(program, keys, fit, forms, self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
+
+    def _new_forms(self) -> Forms:
+        return Forms(self._failures, self._framework.memory_errors)
 
     @contextmanager
     def _boundary(self) -> Iterator[None]:

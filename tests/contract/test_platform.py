@@ -81,7 +81,7 @@ class Run:
         first = jobs.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, segment, "train")
         state = self.later(number - 1) if number > 1 else first
-        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, (number, attempt), state)
+        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, jobs.Attempt(number, attempt, 0, {}), state)
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
@@ -116,7 +116,7 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     request = FitRequest(
         source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
-        gpus=0, warm_states={}, orders={}, threads=None, name=None, spec={},
+        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())

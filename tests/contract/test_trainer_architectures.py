@@ -247,7 +247,7 @@ def test_one_trace_serves_all_sizes_and_rates() -> None:
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
         x, y = (array for _, array in buffers(rows)[0])
         made.set_learning_rate(rate)
-        made.train(Buffer(0, rows, (x,), (y,), 0), np.arange(rows, dtype=np.int32), batch_size)
+        made.train(Buffer(0, rows, (x,), (y,), 0), np.arange(rows, dtype=np.int32), batch_size, "graph_loop")
         made.evaluate(Buffer(0, rows, (x,), (y,), 0))
     assert made._train.experimental_get_tracing_count() == 1
     assert made._evaluate.experimental_get_tracing_count() == 1

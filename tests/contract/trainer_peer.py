@@ -153,9 +153,10 @@ class Peer:
         batch_size: int = 8,
         epochs: int = 1,
         shuffle: bool = True,
+        **more: Any,
     ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
-        self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key))
+        self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key), **more)
         return self.ask({"do": "finish"}), self.state()
 
     def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:

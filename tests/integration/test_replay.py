@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import psycopg2
 import pytest
 from models import NOISY
 from workbench import Workbench, compile_text
+
+from cerebro_plpy.params import parse_compile_params
+from cerebro_plpy.timings import digest
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
 FITS = ("batch_size=8,shuffle=True", "batch_size=8,shuffle=False")
@@ -65,3 +69,36 @@ def test_what_cannot_be_repeated_is_refused(bench: Workbench, original: int) -> 
     refusal(bench, "22023", schedule="replay", replay_run=original, seed=12345)
     assert bench.newest_run() == before
     assert not bench.exists("refused")
+
+
+def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
+    """How each configuration trained, visit by visit."""
+    return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
+
+
+def remember(bench: Workbench, optimizer: str, fastest: str) -> None:
+    """Make believe that an earlier run found this form to be the fastest."""
+    (machine, threads), *_ = bench.rows(
+        "SELECT DISTINCT r ->> 'machine', v.threads FROM cerebro.trainer_report() r, cerebro.visit v"
+    )
+    program = {
+        "architecture": json.loads(NOISY),
+        "compile": parse_compile_params(compile_text(optimizer)).to_json(),
+        "targets": [{"kind": "onehot", "classes": 3}],
+    }
+    for form in ("graph_loop", "xla_step", "xla_loop"):
+        values = (machine, digest(program), 8, threads, form, 1e-9 if form == fastest else 1.0, 0.0)
+        bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
+
+
+def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, original: int) -> None:
+    """Timings that are remembered decide the forms of a run; a replay takes them from its log."""
+    for optimizer, fastest in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):
+        remember(bench, optimizer, fastest)
+    run = bench.fit("spread", "formed", "noisy", 2, seed=1)
+    assert {form for _, _, form in forms(bench, run)} == {"graph_loop", "xla_step", "xla_loop"}
+    bench.rows("DELETE FROM cerebro.form_timing")
+    again = bench.fit("spread", "formed_again", "noisy", 2, schedule="replay", replay_run=run)
+    assert forms(bench, again) == forms(bench, run)
+    assert weights(bench, "formed_again") == weights(bench, "formed")
+    assert bench.value("SELECT count(*) FROM cerebro.form_timing") == 0

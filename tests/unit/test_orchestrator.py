@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
+TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 PASSING = (TrainerFailure, ConnectionFailure, OutOfMemory)
 Fault: TypeAlias = type[CerebroError] | None
 
@@ -68,19 +70,29 @@ class Unreliable:
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
     attempts: Counter[tuple[object, ...]] = field(default_factory=Counter)
     visits: Counter[int] = field(default_factory=Counter)
+    ahead: float = math.inf
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
+        self._check_forms(visit.job["forms"])
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
         with self._alone("configs", key), self._alone("workers", worker.number):
             yield from self._work(("train", key, visit.epoch, visit.dataset.segment_id), visit.attempt)
         self.visits[key] += 1
         self.trained.append((key, visit.epoch, visit.dataset.segment_id))
-        return VisitResult(rows=2, loss=float(visit.epoch), seconds=1.0, state_table=visit.state_table)
+        return VisitResult(
+            rows=2, loss=float(visit.epoch), seconds=1.0, state_table=visit.state_table, timings={"f": {**TIMING}}
+        )
+
+    def _check_forms(self, forms: Mapping[str, Any]) -> None:
+        """What one visit measured, later ones are told; the work ahead, this visit included, never grows."""
+        assert forms["use"] is None and 0 <= forms["remaining_rows"] <= self.ahead
+        self.ahead = forms["remaining_rows"]
+        assert forms["known"] == ({"f": TIMING} if self.trained else {})
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
         segment = visit.datasets[0].segment_id
@@ -137,7 +149,7 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         source=source, validation=None, configs=tuple(Config(key, 1, "", "", *parsed) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
-        gpus=0, warm_states={}, orders={}, threads=None, name=None, spec={},
+        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
 
 
@@ -169,7 +181,7 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
     def reopen(worker: Worker) -> None:
         worker.session = Session(looks)
 
-    around = Surroundings(lambda: None, announce, failed.__setitem__, reopen)
+    around = Surroundings(lambda: None, announce, failed.__setitem__, lambda text: None, reopen)
     orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around)
     trial = Trial(request, platform, orchestrator, told)
     try:

@@ -5,7 +5,8 @@ SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
 SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: recorded_visits
-SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads)
+SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),
+       pg_catalog.array_agg(v.form ORDER BY v.visit_no)
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' GROUP BY v.mst_key, v.epoch
 
 -- name: begin
@@ -64,6 +65,16 @@ WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::int
 -- name: evaluation_lost
 UPDATE cerebro.evaluation e SET status = 'failed', ended_at = coalesce(e.ended_at, pg_catalog.clock_timestamp()), error = %s::text
 WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
+
+-- name: known_timings
+SELECT t.machine, t.program, t.batch_size, t.threads, t.form, t.seconds_per_row, t.compile_seconds
+FROM cerebro.form_timing t WHERE t.owner = current_user AND t.program = ANY (%s::text[])
+
+-- name: add_timing
+INSERT INTO cerebro.form_timing (machine, program, batch_size, threads, form, seconds_per_row, compile_seconds)
+VALUES (%s::text, %s::text, %s::integer, %s::integer, %s::text, %s::double precision, %s::double precision)
+ON CONFLICT (owner, machine, program, batch_size, threads, form) DO UPDATE
+SET seconds_per_row = excluded.seconds_per_row, compile_seconds = excluded.compile_seconds, measured_at = excluded.measured_at
 
 -- name: stop_configs
 UPDATE cerebro.config c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')

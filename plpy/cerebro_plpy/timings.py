@@ -1,0 +1,66 @@
+"""What is known about the speed of a program's forms, on the machines of this run and from earlier runs.
+
+A trainer decides which form it uses; it measures what nobody has measured yet. What one found, the others and
+later runs are told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+REGULARIZERS = ("L1", "L2", "L1L2")
+
+
+class Situation(NamedTuple):
+    """What a timing is valid for: a machine, a program, a batch size, a number of threads."""
+
+    machine: str
+    program: str
+    batch_size: int
+    threads: int
+
+
+Known = dict[str, dict[str, Any]]  # form to seconds_per_row and compile_seconds
+
+
+class Timings:
+    """Timings by situation and form."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
+        """`rows`: machine, program, batch size, threads, form, seconds per row (None: it fails), of compilation."""
+        self._known: dict[Situation, Known] = {}
+        for machine, program, batch_size, threads, form, per_row, compiling in rows:
+            found = {"seconds_per_row": per_row, "compile_seconds": compiling}
+            self.add(Situation(machine, program, batch_size, threads), {form: found})
+
+    def of(self, situation: Situation) -> Known:
+        """What is known, by form."""
+        return self._known.get(situation, {})
+
+    def add(self, situation: Situation, found: Mapping[str, Any]) -> None:
+        """Remember what a trainer measured."""
+        self._known.setdefault(situation, {}).update(found)
+
+
+def digest(program: Mapping[str, Any]) -> str:
+    """A name for a program that configs share when they differ in learning rate or regularization only.
+
+    >>> def adam(rate): return {"optimizer": {"class_name": "Adam", "config": {"learning_rate": rate}}}
+    >>> digest(adam(0.1)) == digest(adam(0.2)), digest(adam(0.1)) == digest({})
+    (True, False)
+    """
+    text = json.dumps(_without_numbers(program), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_numbers(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_numbers(part) for part in node]
+    if not isinstance(node, Mapping):
+        return node
+    if node.get("class_name") in REGULARIZERS:
+        return {"class_name": node["class_name"]}
+    return {key: None if key == "learning_rate" else _without_numbers(part) for key, part in node.items()}

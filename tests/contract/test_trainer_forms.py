@@ -1,0 +1,94 @@
+"""The forms of a program take the same steps, and choosing one leaves no trace in the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_trainer_training import NEW
+from trainer_peer import Peer, TrainerFailed
+from trainer_programs import MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+
+FORMS = ("graph_loop", "xla_step", "xla_loop")
+SIZES = (21, 13, 8, 3)
+"""Rows of buffers: with batches of 8 there are full ones, smaller last ones, and a buffer of no full batch."""
+
+
+def use(form: str) -> Json:
+    """Ask for a form."""
+    return {"use": form, "remaining_rows": 0, "known": {}}
+
+
+def ahead(rows: int, **known: Any) -> Json:
+    """Say how much work is ahead, and what is known."""
+    return {"use": None, "remaining_rows": rows, "known": known}
+
+
+@pytest.mark.parametrize("architecture", [MLP, REGULARISED])
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
+def test_all_forms_take_the_same_steps(trainer: Peer, architecture: Json, optimizer: str) -> None:
+    trainer.load("d", buffers(*SIZES))
+    results = [
+        trainer.train(program(architecture, optimizer), NEW, epochs=2, forms=use(form))
+        for form in (*FORMS, "keras_fit")
+    ]
+    (expected, first), *others = results
+    for result, state in others:
+        # The sums of a batch are rounded in another order, and ten steps of Adam carry that on.
+        assert result["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+        assert (result["rows"], result["batches"]) == (expected["rows"], expected["batches"])
+        for left, right in zip(weights(first), weights(state), strict=True):
+            np.testing.assert_allclose(left, right, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_gives_the_same_bits_again(trainer: Peer, form: str) -> None:
+    """Also after the same program trained in other forms, and on buffers of other sizes."""
+    trainer.load("d", buffers(*SIZES))
+    result, first = trainer.train(program(NOISY), NEW, epochs=2, forms=use(form))
+    assert result["form"] == form
+    for other in FORMS:
+        trainer.train(program(NOISY), NEW, batch_size=5, forms=use(other))
+    trainer.load("d", buffers(90))
+    trainer.train(program(NOISY), NEW, forms=use(form))
+    trainer.load("d", buffers(*SIZES))
+    assert content(trainer.train(program(NOISY), NEW, epochs=2, forms=use(form))[1]) == content(first)
+
+
+def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer) -> None:
+    trainer.load("d", buffers(64, 65))
+    chosen = program(NOISY, "RMSprop")
+    result, state = trainer.train(chosen, NEW, forms=ahead(10**9))
+    assert set(result["timings"]) == set(FORMS)
+    assert all(timing["seconds_per_row"] > 0 for timing in result["timings"].values())
+    assert content(trainer.train(chosen, NEW, forms=use(result["form"]))[1]) == content(state)
+    again, state_again = trainer.train(chosen, NEW, forms=ahead(10**9))
+    assert (again["timings"], again["form"]) == ({}, result["form"])
+    assert content(state_again) == content(state)
+
+
+def test_little_work_does_not_pay_for_a_second_form(trainer: Peer) -> None:
+    trainer.load("d", buffers(64))
+    result, _ = trainer.train(program(NOISY, "Adagrad"), NEW, forms=ahead(100))
+    assert (result["form"], result["timings"]) == ("graph_loop", {})
+
+
+def test_a_remembered_timing_is_believed(trainer: Peer) -> None:
+    trainer.load("d", buffers(64))
+    known = {
+        "graph_loop": {"seconds_per_row": 1e-3, "compile_seconds": 0.1},
+        "xla_step": {"seconds_per_row": 1e-9, "compile_seconds": 1.0},
+        "xla_loop": {"seconds_per_row": None, "compile_seconds": 0.0},
+    }
+    result, _ = trainer.train(program(NOISY, "Adamax"), NEW, forms=ahead(10**6, **known))
+    assert result["form"] == "xla_step"
+    # What is remembered as faster still costs its compilation, which a few rows do not pay for.
+    result, _ = trainer.train(program(NOISY, "Adamax"), NEW, batch_size=9, forms=ahead(5, **known))
+    assert result["form"] == "graph_loop"
+
+
+def test_an_unknown_form_is_refused(trainer: Peer) -> None:
+    trainer.load("d", buffers(8))
+    with pytest.raises(TrainerFailed, match=r"form 'warp' is unknown; .*graph_loop"):
+        trainer.train(program(), NEW, forms=use("warp"))

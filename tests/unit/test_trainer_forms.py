@@ -1,0 +1,157 @@
+"""The choice of a form, over programs that only pretend to train: on a clock of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_trainer import forms
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.forms import Forms, Timing, Wanted
+
+NAMES = ("plain", "step", "loop")
+BATCH = 10
+
+
+class Clock:
+    """Time passes only where a program says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+class Pretender:
+    """Takes `compiling` seconds at the first call of a form and `per_row` for each row; None means it fails."""
+
+    forms = NAMES
+
+    def __init__(self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]) -> None:
+        self.clock, self.per_row, self.compiling = clock, per_row, compiling
+        self.value = 0
+        self.used: list[str] = []
+
+    def read(self) -> list[Any]:
+        return [self.value]
+
+    def write(self, values: list[Any]) -> None:
+        (self.value,) = values
+
+    def train(self, buffer: Any, order: np.ndarray, batch_size: int, form: str) -> float:
+        seconds = self.per_row[form]
+        if seconds is None:
+            raise ValueError(f"{form} cannot be traced")
+        if form not in self.used:
+            self.clock.now += self.compiling[form]
+            self.used.append(form)
+        self.clock.now += seconds * len(order)
+        self.value += 1
+        return 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(forms, "time", made)
+    return made
+
+
+def choose(chooser: Forms, program: Pretender, rows: int = 100, **wanted: Any) -> str:
+    found: Any = program
+    order = np.arange(rows, dtype=np.int32)
+    return chooser.choose(found, Wanted(**wanted), SimpleNamespace(rows=rows), order, BATCH)  # type: ignore[arg-type]
+
+
+def new() -> Forms:
+    return Forms((ValueError,), (MemoryError,))
+
+
+def test_the_fastest_form_is_kept_and_the_state_is_as_it_was(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1))
+    chooser = new()
+    assert choose(chooser, program, remaining_rows=10**6) == "loop"
+    assert program.value == 0
+    assert set(chooser.measured()) == set(NAMES)
+    assert chooser.measured() == {}
+
+
+@given(
+    per_row=st.lists(st.floats(1e-6, 1e-2), min_size=3, max_size=3),
+    compiling=st.lists(st.floats(0.01, 5), min_size=3, max_size=3),
+    remaining=st.integers(1, 10**8),
+)
+def test_a_trial_costs_little_against_the_work_ahead(
+    per_row: list[float], compiling: list[float], remaining: int
+) -> None:
+    """As long as other forms compile no slower than expected, trying them costs at most a fifth of what the
+    first form alone would take, beside a fixed number of samples."""
+    clock = Clock()
+    factor = forms.COMPILATION
+    costs = {name: min(cost, factor * compiling[0]) for name, cost in zip(NAMES, compiling, strict=True)}
+    program = Pretender(clock, dict(zip(NAMES, per_row, strict=True)), costs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms, "time", clock)
+        form = choose(new(), program, remaining_rows=remaining)
+    alone = costs["plain"] + per_row[0] * remaining
+    samples = 3 * (2 * forms.SAMPLE_SECONDS + 4 * BATCH * max(per_row))
+    assert clock.now <= 1.2 * alone + samples
+    assert per_row[NAMES.index(form)] <= per_row[0]
+
+
+def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": 1e-4, "step": 1e-2, "loop": 2e-4}, dict.fromkeys(NAMES, 0.0))
+    assert choose(new(), program, rows=1000, remaining_rows=10**7) == "plain"
+    plain, loop = 2 * forms.SAMPLE_SECONDS + 3e-3, 2 * forms.SAMPLE_SECONDS + 6e-3
+    assert clock.now <= plain + loop + 2 * BATCH * 1e-2
+
+
+def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": 1e-3, "step": None, "loop": 1e-4}, dict.fromkeys(NAMES, 0.0))
+    chooser = new()
+    assert choose(chooser, program, remaining_rows=10**6) == "loop"
+    assert chooser.measured()["step"].as_header()["seconds_per_row"] is None
+
+
+def test_where_no_form_works_keras_fit_does(clock: Clock) -> None:
+    chooser = new()
+    program = Pretender(clock, dict.fromkeys(NAMES), dict.fromkeys(NAMES, 0.0))
+    assert choose(chooser, program, remaining_rows=10**6) == "keras_fit"
+    assert chooser.reason == "ValueError: plain cannot be traced"
+
+
+def test_memory_that_runs_out_is_no_reason_for_another_form(clock: Clock) -> None:
+    class Hungry(Pretender):
+        def train(self, *arguments: Any) -> float:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        choose(new(), Hungry(clock, {}, {}), remaining_rows=10**6)
+
+
+def test_an_order_is_followed(clock: Clock) -> None:
+    program = Pretender(clock, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 9.0))
+    assert choose(new(), program, use="loop") == "loop"
+    assert clock.now == 0
+    with pytest.raises(RequestError, match="unknown; this trainer has plain, step, loop"):
+        choose(new(), program, use="other")
+
+
+def test_a_buffer_below_one_batch_tells_nothing_about_speed(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": 3e-3, "step": 2e-3, "loop": 1e-3}, dict.fromkeys(NAMES, 0.1))
+    chooser = new()
+    assert choose(chooser, program, rows=BATCH - 1, remaining_rows=10**9) == "plain"
+    assert chooser.measured() == {}
+    assert choose(chooser, program, rows=BATCH, remaining_rows=10**9) == "loop"
+
+
+def test_infinity_travels_as_null() -> None:
+    header = {"forms": {"use": None, "remaining_rows": 1, "known": {"step": Timing(float("inf"), 1.0).as_header()}}}
+    assert Wanted.from_header(header).known["step"].seconds_per_row == float("inf")
