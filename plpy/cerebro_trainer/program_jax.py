@@ -22,7 +22,7 @@ import numpy.typing as npt
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
-from cerebro_trainer.programs import Array, Framework, Sums
+from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
 
 BLOCK_STEPS = 16
@@ -31,7 +31,9 @@ PART_ROWS = 16
 """Evaluation cuts a last batch into parts of so many rows, and what then is left into single rows: three compiled
 shapes serve buffers of any length, and sums do not depend on where they are cut."""
 CAPACITIES = 8
-"""So many lengths of buffers between a power of two and the next; at most an eighth of a buffer is filled up."""
+LEAST_CAPACITY = 64
+"""Loops are compiled for buffers of so many rows, or for one of a few lengths up to each power of two: at most a
+quarter of a longer buffer is filled up."""
 
 Values: TypeAlias = list[Any]
 """Arrays on the device, one per variable."""
@@ -44,7 +46,7 @@ def start(threads: int) -> Framework:
     # Read when the first device is asked for. XLA_FLAGS of earlier releases no longer limit the CPU's threads.
     os.environ["PJRT_NPROC"] = str(threads)
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    os.environ["XLA_FLAGS"] = os.environ.get("XF","--xla_gpu_deterministic_ops=true")
+    os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
         jax.config.update("jax_platforms", "cpu")
     return Framework(
@@ -66,7 +68,6 @@ class JaxProgram(KerasProgram):
     (donates) the memory of the values that it replaces.
     """
 
-    form = "jit_step"
     forms = ("jit_step", "scan_block", "scan")
 
     def __init__(self, spec: ProgramSpec) -> None:
@@ -81,8 +82,10 @@ class JaxProgram(KerasProgram):
         self._evaluate = jax.jit(self._evaluate_batch)
         self._forward = jax.jit(self._outputs)
 
-    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str = "jit_step") -> float:
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         columns = self.interface.fit(buffer)
+        if form == FALLBACK:
+            return self.fit(*columns, order, batch_size)
         begins = np.arange(0, len(order), batch_size)
         values = [variable.value for variable in self.variables]
         with _out_of_memory():
@@ -246,10 +249,10 @@ def _filled(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, An
 def capacity(rows: int) -> int:
     """The length for which a loop over so many rows is compiled; buffers of a table are about equally long.
 
-    >>> capacity(1), capacity(100), capacity(1000), capacity(1001), capacity(1025)
-    (8, 112, 1024, 1024, 1280)
+    >>> capacity(1), capacity(1000), capacity(1001), capacity(1025)
+    (64, 1024, 1024, 1280)
     """
-    unit = max(CAPACITIES, 1 << (rows - 1).bit_length()) // CAPACITIES
+    unit = max(LEAST_CAPACITY, (1 << (rows - 1).bit_length()) // CAPACITIES)
     return -(-rows // unit) * unit
 
 

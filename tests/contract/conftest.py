@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 
+import plain_keras
 import pytest
 from trainer_peer import Peer
 
@@ -35,3 +38,11 @@ def packer() -> Iterator[Peer]:
     """A trainer without a framework."""
     with Peer("none") as peer:
         yield peer
+
+
+@pytest.fixture(scope="session")
+def keras(framework: str) -> Iterator[ProcessPoolExecutor]:
+    """A process with Keras on the trainer's backend."""
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned, plain_keras.choose, (framework,)) as process:
+        yield process
