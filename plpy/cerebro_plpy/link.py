@@ -238,7 +238,9 @@ class Link:
         return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
-            hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+            hint=f"{self.spec.python} needs cerebro_db[{self.spec.framework}]; cerebro-db check tells more."
+            if self.spec.framework != "none"
+            else "cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
         )
 
 

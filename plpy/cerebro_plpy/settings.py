@@ -11,7 +11,7 @@ from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.queries import sql
 
-FRAMEWORKS = ("tensorflow", "none")
+FRAMEWORKS = ("tensorflow", "jax", "none")
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
 FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
 NOT_NEEDED = {
-    "tensorflow": ("sklearn", "scipy", "pandas", "matplotlib"),
-    "jax": ("sklearn", "tensorflow", "pandas", "matplotlib"),
+    "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
+    "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
 }
-"""Keras imports these where it finds them, for wrappers and plots: a second and 95 MB of no use here."""
+"""Keras and TensorFlow import these where they find them, for wrappers, plots and conversions: a second and 95 MB of
+no use here."""
 WORKING_DIRECTORY = "cerebro_trainer-"
 
 
@@ -86,7 +87,10 @@ def _framework(name: str, threads: int) -> Framework | None:
     os.environ["KERAS_BACKEND"] = name
     for module in NOT_NEEDED[name]:
         sys.modules[module] = None  # type: ignore[assignment]
-    started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
+    try:
+        started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
+    except ModuleNotFoundError as error:
+        sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
     return started
 
 

@@ -119,3 +119,10 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def padded(array: Array, rows: int) -> Array:
+    """The array with zeros after it, so that it has so many rows."""
+    result = np.zeros((rows, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array
+    return result

@@ -9,7 +9,7 @@ last batch once more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.keras_program import KerasProgram
+from cerebro_trainer.keras_program import KerasProgram, padded
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
@@ -48,7 +48,7 @@ def start(threads: int) -> Framework:
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
-        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
     return Framework(
         name="jax",
         version=jax.__version__,
@@ -105,7 +105,7 @@ class JaxProgram(KerasProgram):
             for begin, end in self._parts(columns[0]):
                 loss, states = self._evaluate(values, states, _cut(columns, begin, end))
                 losses.append((loss, end - begin))
-            total = sum(float(loss) * rows for loss, rows in losses)
+            total = sum((float(loss) * rows for loss, rows in losses), 0.0)
         for variable, state in zip(self.metrics.variables, states, strict=True):
             variable.assign(state)
         return [[total, float(buffer.rows)], *self.metrics.sums()]
@@ -129,7 +129,7 @@ class JaxProgram(KerasProgram):
             done = len(order) - len(order) % batch_size
             steps = np.int32(done // batch_size)
             values, found = self._train[form](values, *_filled(columns, order), steps, batch_size)
-            losses.append(found[:steps])
+            losses.append(np.asarray(found)[:steps])
         while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
             chosen = order[done : done + BLOCK_STEPS * batch_size]
             values, found = self._train[form](values, _block(_taken(columns, chosen), batch_size))
@@ -217,7 +217,7 @@ def _out_of_memory() -> Iterator[None]:
         raise
 
 
-def _map(columns: Columns, change: Any) -> Columns:
+def _map(columns: Columns, change: Callable[[Any], Any]) -> Columns:
     inputs, targets = columns
     return [change(array) for array in inputs], [change(array) for array in targets]
 
@@ -234,16 +234,10 @@ def _block(columns: Columns, batch: int) -> Columns:
     return _map(columns, lambda array: array.reshape(-1, batch, *array.shape[1:]))
 
 
-def _filled(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, Any]:
-    """Arrays, and an order of theirs, lengthened to one capacity by rows that are never looked at."""
-    length = capacity(len(columns[0][0]))
-
-    def filled(array: Array) -> Array:
-        result = np.zeros((length, *array.shape[1:]), array.dtype)
-        result[: len(array)] = array
-        return result
-
-    return _map(columns, filled), filled(order)
+def _filled(columns: Columns, order: npt.NDArray[np.int32]) -> tuple[Columns, Array]:
+    """Arrays, and an order of theirs, lengthened to one capacity."""
+    rows = capacity(len(columns[0][0]))
+    return _map(columns, lambda array: padded(array, rows)), padded(order, rows)
 
 
 def capacity(rows: int) -> int:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.keras_program import KerasProgram
+from cerebro_trainer.keras_program import KerasProgram, padded
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
@@ -185,10 +185,3 @@ class TensorflowProgram(KerasProgram):
 
     def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
         return packed(inputs), packed([tf.cast(target, tf.float32) for target in targets])
-
-
-def padded(array: Array, rows: int) -> Array:
-    """The array with zeros after it, so that it has so many rows."""
-    result = np.zeros((rows, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array
-    return result

@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import traces
 from trainer_peer import Peer, TrainerFailed

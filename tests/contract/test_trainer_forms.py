@@ -42,9 +42,7 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architectu
 
 
 @pytest.mark.parametrize("position", range(3))
-def test_a_form_gives_the_same_bits_again(
-    trainer: Peer, second_trainer: Peer, framework: str, position: int
-) -> None:
+def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, position: int) -> None:
     """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
     form = FORMS[framework][position]
     for peer in (trainer, second_trainer):

@@ -52,9 +52,7 @@ RECURRENT = sequential(
         ),
     ],
 )
-def test_training_equals_fit(
-    trainer: Peer, keras: ProcessPoolExecutor, optimizer: str, config: dict[str, Any]
-) -> None:
+def test_training_equals_fit(trainer: Peer, keras: ProcessPoolExecutor, optimizer: str, config: dict[str, Any]) -> None:
     agrees_with_fit(trainer, keras, program(REGULARISED, optimizer, **config), buffers(21, 13))
 
 
@@ -65,9 +63,7 @@ def test_every_form_equals_fit(
 ) -> None:
     x = np.random.default_rng(0).normal(size=(20, *shape)).astype(np.float32)
     y = np.eye(3, dtype=np.int16)[np.arange(20) % 3]
-    agrees_with_fit(
-        trainer, keras, program(architecture, "SGD"), [[("x", x), ("y", y)]], FORMS[framework][position]
-    )
+    agrees_with_fit(trainer, keras, program(architecture, "SGD"), [[("x", x), ("y", y)]], FORMS[framework][position])
 
 
 def agrees_with_fit(

@@ -24,7 +24,7 @@ def jax() -> tuple[int, int, int]:
     """Compilations of the step (for full and last batches), of the loop and of evaluation (three parts)."""
     from cerebro_trainer.program_jax import JaxProgram
 
-    made = JaxProgram(_spec())
+    made: Any = JaxProgram(_spec())
     for rows, batch_size, rate in ((301, 4, 0.1), (305, 4, 0.2), (317, 4, 0.3)):
         for form in ("scan", "jit_step"):
             _use(made, rows, batch_size, rate, form)
