@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from cerebro_trainer.compiling import compiled
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
+from cerebro_trainer.numbers import attach
 from cerebro_trainer.programs import Array, Program, Sums
 from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
@@ -28,7 +29,7 @@ class KerasProgram(Program):
 
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
-        self._node = models.prepare(spec.architecture)
+        self._node = models.prepare(spec.split.architecture)
         self.model = models.build(self._node)
         parts = compiled(spec, models.output_names(self.model))
         outputs = tuple(
@@ -50,6 +51,9 @@ class KerasProgram(Program):
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
         self.optimizer.build(self.model.trainable_variables)
+        self._regularizers = [_number(value) for value in spec.split.regularizers]
+        attach(self._regularizers, self.model.variables)
+        self._hyperparameters = self._lifted(spec.split.hyperparameters)
         self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
@@ -78,9 +82,19 @@ class KerasProgram(Program):
         model = models.build_seeded(self._node, seed)
         return [*(np.asarray(variable) for variable in model.variables), *self._fresh_optimizer]
 
-    def set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate where it is a plain number; schedules are part of the program."""
-        self.optimizer.learning_rate = rate
+    def set_numbers(self, spec: ProgramSpec) -> None:
+        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
+        for variable, value in zip(self._regularizers, spec.split.regularizers, strict=True):
+            variable.assign(value)
+        for name, variable in self._hyperparameters.items():
+            variable.assign(spec.split.hyperparameters[name])
+        if "learning_rate" in spec.split.hyperparameters:
+            self.optimizer.learning_rate = spec.split.hyperparameters["learning_rate"]
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
+        return [*self._regularizers, *self._hyperparameters.values()]
 
     def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
         """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
@@ -108,6 +122,15 @@ class KerasProgram(Program):
         row_bytes = sum(4 * int(np.prod(array.shape[1:], dtype=np.int64)) for array in inputs)
         return max(1, min(EVALUATION_ROWS, EVALUATION_BYTES // max(1, row_bytes)))
 
+    def _lifted(self, hyperparameters: Mapping[str, float]) -> dict[str, Any]:
+        """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by itself."""
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
+        for name, variable in made.items():
+            # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
+            object.__setattr__(optimizer, name, variable)
+        return made
+
     def _layout(self, framework: str) -> Layout:
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
         return Layout(
@@ -121,8 +144,5 @@ class KerasProgram(Program):
         )
 
 
-def padded(array: Array, rows: int) -> Array:
-    """The array with zeros after it, so that it has so many rows."""
-    result = np.zeros((rows, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array
-    return result
+def _number(value: float) -> Any:
+    return keras.Variable(value, dtype="float32", trainable=False)

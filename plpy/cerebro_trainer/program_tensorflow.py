@@ -21,7 +21,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.keras_program import KerasProgram, padded
+from cerebro_trainer.columns import padded
+from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec

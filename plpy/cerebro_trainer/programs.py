@@ -37,8 +37,8 @@ class Program(ABC):
 
     1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits.
     2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
-    3. `train` depends on the variables, the buffer, the order, the batch size, the learning rate and the
-       form alone: what other configs did with the program before does not matter.
+    3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the form
+       alone: what other configs did with the program before does not matter.
     4. `evaluate` and `predict` leave `read()` as it is.
     5. `evaluate` gives sums: those of two buffers add up to those of both together.
     6. All forms take the same steps: they differ in the rounding of sums, not in what is computed.
@@ -69,8 +69,8 @@ class Program(ABC):
         """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
 
     @abstractmethod
-    def set_learning_rate(self, rate: float) -> None:
-        """Set the learning rate where it is a plain number; schedules are part of the program."""
+    def set_numbers(self, spec: ProgramSpec) -> None:
+        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
 
     @abstractmethod
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cerebro_trainer.fields import integer, items, record, text
+from cerebro_trainer.numbers import Split, split
 
 
 @dataclass(frozen=True)
@@ -40,30 +41,21 @@ class ProgramSpec:
             tuple(_target(entry) for entry in items(program, "targets")),
         )
 
-    @property
-    def learning_rate(self) -> float | None:
-        """The plain number that is set at every visit; None where Keras' default or a schedule rules."""
-        value = self._optimizer_config().get("learning_rate")
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    @cached_property
+    def split(self) -> Split:
+        """The program without the numbers that are variables, and these numbers."""
+        return split(self.architecture, self.compile.get("optimizer"))
 
     @cached_property
     def architecture_hash(self) -> str:
-        """sha256 of the architecture in canonical JSON."""
-        return _digest(self.architecture)
+        """sha256 of the architecture without such numbers, in canonical JSON."""
+        return _digest(self.split.architecture)
 
     @cached_property
     def key(self) -> str:
-        """Equal for all specs that differ in nothing but a plain learning rate."""
-        arguments = dict(self.compile)
-        if self.learning_rate is not None:
-            config = self._optimizer_config() | {"learning_rate": "a number"}
-            arguments["optimizer"] = arguments["optimizer"] | {"config": config}
-        return _digest([self.architecture, arguments, [target.classes for target in self.targets]])
-
-    def _optimizer_config(self) -> dict[str, Any]:
-        optimizer: Any = self.compile.get("optimizer")
-        config = optimizer.get("config") if isinstance(optimizer, dict) else None
-        return config if isinstance(config, dict) else {}
+        """Equal for all specs that differ in nothing but such numbers."""
+        arguments = self.compile | self.split.optimizer
+        return _digest([self.split.architecture, arguments, [target.classes for target in self.targets]])
 
 
 def _target(entry: Mapping[str, Any]) -> Target:

@@ -57,8 +57,7 @@ class Work:
         with self._boundary():
             program = self._programs.get(spec)
             self._load(program, source, record(header, "state"))
-            if spec.learning_rate is not None:
-                program.set_learning_rate(spec.learning_rate)
+            program.set_numbers(spec)
             self._job = self._make_job(program, header)
         self._chunks = []
         # A state in training has no name until it is done.

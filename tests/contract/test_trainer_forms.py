@@ -8,10 +8,22 @@ import numpy as np
 import pytest
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import FORMS, MLP, NOISY, REGULARISED, Json, buffers, content, program, weights
+from trainer_programs import (
+    FORMS,
+    MLP,
+    NOISY,
+    REGULARISED,
+    Json,
+    buffers,
+    content,
+    dense,
+    program,
+    sequential,
+    weights,
+)
 
-SIZES = (21, 13, 8, 3)
-"""Rows of buffers: with batches of 8 there are full ones, smaller last ones, and a buffer of no full batch."""
+SIZES = (150, 13, 8, 3)
+"""Rows of buffers: batches of 8 fill a block of JAX, there are smaller last ones, and a buffer of no full batch."""
 
 
 def use(form: str) -> Json:
@@ -95,3 +107,39 @@ def test_an_unknown_form_is_refused(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(8))
     with pytest.raises(TrainerFailed, match=rf"form 'warp' is unknown; .*{FORMS[framework][0]}"):
         trainer.train(program(), NEW, forms=use("warp"))
+
+
+def regularised(l1: float, l2: float) -> Json:
+    """An architecture with three regularizers, one of which sees outputs and not weights."""
+
+    def regularizer(name: str, value: float) -> Json:
+        return {"module": "keras.regularizers", "class_name": name.upper(), "config": {name: value}}
+
+    hidden = dense(
+        8, "hidden", kernel_regularizer=regularizer("l2", l2), bias_regularizer=regularizer("l1", l1),
+        activity_regularizer=regularizer("l2", 0.01),
+    )  # fmt: skip
+    return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, framework: str, position: int) -> None:
+    """And each trains with its own: in a program that others used, and in one that nobody used before."""
+    form = FORMS[framework][position]
+    trainer.load("d", buffers(*SIZES))
+
+    def train(l1: float, l2: float, alone: float) -> tuple[Any, list[np.ndarray]]:
+        # A number of the activity regularizer is no variable, so `alone` makes a program of its own.
+        architecture = regularised(l1, l2)
+        layers = architecture["config"]["layers"]
+        hidden = next(entry for entry in layers if entry["config"]["name"] == "hidden")
+        hidden["config"]["activity_regularizer"]["config"]["l2"] = alone
+        result, state = trainer.train(program(architecture), NEW, epochs=3, forms=use(form))
+        return result["loss"], weights(state)
+
+    train(0.5, 0.5, 0.01)
+    second, third = train(0.01, 0.02, 0.01), train(0.0, 0.0, 0.01)
+    assert second[0] != pytest.approx(third[0], rel=1e-3)
+    assert second[0] == pytest.approx(train(0.01, 0.02, 0.0100001)[0], rel=1e-5)
+    for left, right in zip(second[1], train(0.01, 0.02, 0.0100002)[1], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-4)

@@ -14,7 +14,7 @@ def tensorflow() -> tuple[int, int]:
     """Traces of the training loop and of evaluation."""
     from cerebro_trainer.program_tensorflow import TensorflowProgram
 
-    made = TensorflowProgram(_spec())
+    made = TensorflowProgram(_spec(0.01))
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
         _use(made, rows, batch_size, rate, "graph_loop")
     return made._train.experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
@@ -24,17 +24,17 @@ def jax() -> tuple[int, int, int]:
     """Compilations of the step (for full and last batches), of the loop and of evaluation (three parts)."""
     from cerebro_trainer.program_jax import JaxProgram
 
-    made: Any = JaxProgram(_spec())
+    made: Any = JaxProgram(_spec(0.01))
     for rows, batch_size, rate in ((301, 4, 0.1), (305, 4, 0.2), (317, 4, 0.3)):
         for form in ("scan", "jit_step"):
             _use(made, rows, batch_size, rate, form)
     return made._train["jit_step"]._cache_size(), made._train["scan"]._cache_size(), made._evaluate._cache_size()
 
 
-def _spec() -> Any:
+def _spec(rate: float) -> Any:
     from cerebro_trainer.specs import ProgramSpec
 
-    return ProgramSpec.from_header({"program": program()})
+    return ProgramSpec.from_header({"program": program(learning_rate=rate)})
 
 
 def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
@@ -42,6 +42,6 @@ def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
 
     x, y = (array for _, array in buffers(rows)[0])
     buffer = Buffer(0, rows, (x,), (y,), 0)
-    made.set_learning_rate(rate)
+    made.set_numbers(_spec(rate))
     made.train(buffer, np.arange(rows, dtype=np.int32), batch_size, form)
     made.evaluate(buffer)
