@@ -43,6 +43,7 @@ class TrainerSpec:
     gpu: str = "-1"
     idle_seconds: int = 60
     memory_bytes: int = 0
+    compilation_cache: str | None = None
 
 
 class Link:
@@ -97,6 +98,8 @@ class Link:
             "--idle-seconds",
             str(spec.idle_seconds),
         ]
+        if spec.compilation_cache:
+            command += ["--compilation-cache", spec.compilation_cache]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -238,9 +241,8 @@ class Link:
         return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
-            hint=f"{self.spec.python} needs cerebro_db[{self.spec.framework}]; cerebro-db check tells more."
-            if self.spec.framework != "none"
-            else "cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+            hint="trainer_python in cerebro.setting names the interpreter, which needs"
+            f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
         )
 
 

@@ -43,7 +43,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(socket.socket(fileno=arguments.fd), arguments.idle_seconds)
     try:
-        framework = _framework(arguments.framework, arguments.threads)
+        framework = _framework(arguments)
         connection.send(Message({"ok": _hello(framework, arguments.threads)}))
         Trainer(connection, framework).serve()
     except PeerGone:
@@ -69,6 +69,7 @@ def _arguments() -> argparse.Namespace:
         required=True,
         help="end when no request came for so long; 0: wait for ever",
     )
+    parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
     return parser.parse_args()
 
 
@@ -81,16 +82,18 @@ def _follow_parent(parent: int) -> None:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 
 
-def _framework(name: str, threads: int) -> Framework | None:
+def _framework(arguments: argparse.Namespace) -> Framework | None:
+    name = arguments.framework
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    for module in NOT_NEEDED[name]:
-        sys.modules[module] = None  # type: ignore[assignment]
+    for not_needed in NOT_NEEDED[name]:
+        sys.modules[not_needed] = None  # type: ignore[assignment]
     try:
-        started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
+        module = importlib.import_module(FRAMEWORKS[name])
     except ModuleNotFoundError as error:
         sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
+    started: Framework = module.start(arguments.threads, arguments.compilation_cache)
     return started
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
@@ -20,6 +21,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from cerebro_trainer import compiled_code
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.columns import Columns, blocked, cut, filled, mapped, taken
 from cerebro_trainer.keras_program import KerasProgram
@@ -37,14 +39,20 @@ Values: TypeAlias = list[Any]
 """Arrays on the device, one per variable."""
 
 
-def start(threads: int) -> Framework:
-    """Set JAX up for this process: this many threads, and the same bits for the same work."""
+def start(threads: int, cache: Path | None) -> Framework:
+    """Set JAX up for this process: this many threads, the same bits for the same work, and where code is kept."""
     # Read when the first device is asked for. XLA_FLAGS of earlier releases no longer limit the CPU's threads.
     os.environ["PJRT_NPROC"] = str(threads)
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
+    options: dict[str, Any] = {}
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
-        jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
+        options["jax_platforms"] = "cpu"
+    if cache is not None:
+        options["jax_compilation_cache_dir"] = str(compiled_code.folder(cache, "jax", jax.__version__, threads))
+        options["jax_persistent_cache_min_compile_time_secs"] = 0.0  # building a model compiles many small functions
+    for name, value in options.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
     return Framework(
         name="jax",
         version=jax.__version__,

@@ -36,13 +36,16 @@ class TrainerFailed(Exception):
 class Peer:
     """Starts a trainer and speaks to it."""
 
-    def __init__(self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None) -> None:
+    def __init__(
+        self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None, cache: Path | None = None
+    ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid()),
+            command(theirs.fileno(), framework, idle, parent or os.getpid())
+            + (["--compilation-cache", str(cache)] if cache else []),
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
             stderr=self.stderr,
