@@ -26,7 +26,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test objects lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test bench objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -84,6 +84,11 @@ test: bootstrap ## run every test, on a PostgreSQL that the tests start themselv
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -rfEs
 
+# What BENCH may say: .venv/bin/python -m bench --help
+bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
+	@$(READY) .venv/bench .venv/package
+	PYTHONPATH=tests/bench:tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
+
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
@@ -117,6 +122,12 @@ $(MADE):
 	@echo "Installing JAX, pytest, ruff and mypy; the first time this downloads some 90 MB"
 	@rm -rf build/lib
 	@$(PIP) install --no-build-isolation ".[tensorflow,jax,demo,dev]"
+	@touch $@
+
+.venv/bench: .venv/runtime | $(BUILT)
+	@echo "Installing JAX and Ray Tune"
+	@rm -rf build/lib
+	@$(PIP) install --no-build-isolation ".[tensorflow,bench]"
 	@touch $@
 
 # Not an editable install: a trainer runs with `python -I`, and the user `postgres` may be unable to read the clone.

@@ -113,6 +113,7 @@ class FitOptions(TypedDict, total=False):
     schedule: str
     workers: int
     replay_run: int
+    dtype_policy: str
 
 
 class PredictOptions(TypedDict, total=False):

@@ -15,12 +15,12 @@ return segment_api.dataset_open(plpy, GD, dataset, cache_bytes)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_open(text, bigint) IS 'Internal: tell the trainer of this session that the buffers of a data set follow';
 
-CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, data bytea[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, part bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, data)
+return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, part)
 $$;
-COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea[]) IS 'Internal: pass one packed row to the trainer of this session; returns its number of examples';
+COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea) IS 'Internal: pass a part of a packed row to the trainer of this session, with the first one the shapes; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_close(dataset text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

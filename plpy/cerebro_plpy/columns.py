@@ -12,7 +12,10 @@ from cerebro_plpy.names import MAX_BYTES
 from cerebro_plpy.records import Relation
 
 NUMBERS = "N"
-SEND_TYPE = {"float32": "real[]", "int16": "smallint[]"}
+SEND_TYPE = {"float32": "real[]", "int16": "smallint[]", "int32": "integer[]", "int64": "bigint[]", "image": "bytea[]"}
+# Integers that float32 may not hold are sent as they are, for the packer to look at.
+WHOLE = {"integer": "int32", "bigint": "int64", "integer[]": "int32", "bigint[]": "int64"}
+IMAGE = "image"
 OWN_COLUMNS = ("__dist_key__", "buffer_id")
 SHAPE, CLASSES = "_shape", "_class_values"
 # One row of a one-hot target then has 128 KB. More classes are a key that was taken for a target.
@@ -21,7 +24,11 @@ MAX_CLASSES = 1 << 16
 
 @dataclass(frozen=True)
 class Column:
-    """How one column is packed. `kind` is float32, int16 (encoded by the user) or onehot."""
+    """How one column is packed.
+
+    `kind` says how it is sent: float32, int32 or int64 and image for an input, all stored as float32; float32,
+    int16 (encoded by the user) or onehot for a target.
+    """
 
     name: str
     type: str
@@ -49,16 +56,25 @@ def text_array(values: Sequence[str | None]) -> str:
 
 
 def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
-    """An input: an array of numbers, or a number."""
-    found = catalog.column(source, name)
-    scalar = found["category"] == NUMBERS
-    if not scalar and not numeric_array(found):
+    """An input: an array of numbers, a number, or an image."""
+    column = as_input(catalog.column(source, name))
+    if column is None:
         raise DatatypeMismatch(
-            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type {found['type']};"
-            " expected an array of numbers, or a number.",
+            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type"
+            f" {catalog.column(source, name)['type']}; expected an array of numbers, a number, or an image (bytea).",
             hint="Build one with ARRAY[column, …]::real[].",
         )
-    return Column(name, found["type"], "float32", scalar)
+    return column
+
+
+def as_input(found: Row) -> Column | None:
+    """How a column of the catalog is sent as an input; None where its type cannot be one."""
+    if found["base"] == "bytea":
+        return Column(found["name"], found["type"], IMAGE, True)
+    scalar = found["category"] == NUMBERS
+    if not scalar and not numeric_array(found):
+        return None
+    return Column(found["name"], found["type"], WHOLE.get(found["type"], "float32"), scalar)
 
 
 def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_type: str | None) -> Column:

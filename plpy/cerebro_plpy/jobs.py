@@ -54,6 +54,7 @@ def program(request: FitRequest, config: Config) -> dict[str, Any]:
         "architecture": json.loads(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
+        "dtype_policy": request.dtype_policy,
     }
 
 
@@ -89,7 +90,7 @@ def train_visit(
         "job": "train",
         "program": program(request, config),
         "result_key": state_key(run_id, key, attempt.visit_no),
-        "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
+        "fit": config.fit.to_json(),
         "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
         "forms": {
             "use": request.forms.get((key, visit.epoch, visit.segment_id)),

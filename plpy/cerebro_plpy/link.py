@@ -29,6 +29,7 @@ FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
+SEND_BYTES = 4 << 20
 PREFIX = "cerebro_trainer-"
 Header = dict[str, Any]
 
@@ -40,7 +41,7 @@ class TrainerSpec:
     python: str
     framework: str = "tensorflow"
     threads: int = 1
-    gpu: str = "-1"
+    gpu: str = resources.NO_GPU
     idle_seconds: int = 60
     memory_bytes: int = 0
     compilation_cache: str | None = None
@@ -53,11 +54,14 @@ class Link:
         self.spec = spec
         self._check = check
         self._broken = False
+        self._owed = 0
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
         self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
+        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
@@ -116,7 +120,7 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._process.poll() is not None:
+        if self._broken or self._owed or self._process.poll() is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
@@ -124,10 +128,28 @@ class Link:
 
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
-        head = json.dumps(header, separators=(",", ":")).encode()
-        self._write(FRAME.pack(MAGIC, len(head), sum(map(len, payload))) + head)
+        self.send_head(header, sum(map(len, payload)))
         for part in payload:
-            self._write(part)
+            self.send_part(part)
+
+    def send_head(self, header: Header, size: int) -> None:
+        """Begin a frame whose payload of `size` bytes follows in parts."""
+        if self._owed:
+            # A statement that was passing on a large payload has failed; the rest of it will never come.
+            raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
+        head = json.dumps(header, separators=(",", ":")).encode()
+        self._write(FRAME.pack(MAGIC, len(head), size) + head)
+        self._owed = size
+
+    def send_part(self, part: bytes) -> None:
+        """Send the next part of the payload of the frame that was begun."""
+        if len(part) > self._owed:
+            raise errors.DatatypeMismatch(
+                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
+                hint="Pack the table again with training_preprocessor_dl().",
+            )
+        self._write(part)
+        self._owed -= len(part)
 
     def ask(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return what its answer holds under `ok`."""

@@ -133,7 +133,7 @@ class Orchestrator:
     def _rows_ahead(self, standing: Standing) -> int:
         """The rows that a worker is still to train with this configuration's program and batch size."""
         visits = sum(
-            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.epochs
+            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.passes
             for key, other in self._standing.items()
             if key in self._progress and other.shares_forms(standing)
         )

@@ -126,6 +126,7 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
         spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
         spec["description"], run["started_at"], run["ended_at"], spec["version"], classes,
         source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"], run["run_id"],
+        spec["dtype_policy"],
     )  # fmt: skip
 
 

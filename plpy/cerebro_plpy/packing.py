@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.columns import CLASSES, MAX_CLASSES, SHAPE, Column, text_array
+from cerebro_plpy.columns import CLASSES, IMAGE, MAX_CLASSES, SHAPE, Column, text_array
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.names import quote_identifier, quote_qualified
@@ -72,9 +73,13 @@ def find_classes(db: Database, source: Relation, column: Column, category: str) 
 
 
 def row_elements(db: Database, source: Relation, column: Column) -> int:
-    """The room that a column takes in one row, in numbers of four bytes."""
+    """The room that a column takes in one row, in numbers of four bytes; the packer looks at the first image."""
     if column.classes is not None:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
+    if column.kind == IMAGE:
+        spec = json.dumps({"rows": 1, "arrays": [{"kind": IMAGE, "column": column.name}]})
+        image = column.expression(f"t.{quote_identifier(column.name)}")
+        return prod(json.loads(db.value(sql("pack.image", source=source.quoted, image=image), spec))[0])
     if column.scalar:
         return ELEMENTS_PER_ARRAY + 1
     text = sql("pack.elements", source=source.quoted, column=quote_identifier(column.name))
@@ -115,7 +120,22 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     create(db, packing, named, shapes)
     with db.configured(**SETTINGS):
         db.rows(insertion(packing, named, shapes, buffers), json.dumps([described(packing, c) for c in columns]))
+    check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
+
+
+def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
+    """Raises where buffers have different shapes; within a buffer the packer has compared them."""
+    for column, shape in zip((*packing.independent, *packing.dependent), shapes):
+        found = db.rows(sql("pack.shapes", output=packing.output.quoted, shape=shape))
+        if len(found) > 1:
+            listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
+            raise InvalidParameter(
+                f"column {column.name!r} of table '{packing.source.given}' has values of {len(found)} shapes;"
+                " expected one.",
+                detail=f"There are {listed}{', …' if len(found) > 10 else ''}.",
+                hint="All values of a column must have the same dimensions: leave the others out, or change them.",
+            )
 
 
 def insertion(packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int) -> str:
@@ -151,10 +171,10 @@ def insertion(packing: Packing, named: Sequence[str], shapes: Sequence[str], buf
 def described(packing: Packing, column: Column) -> dict[str, object]:
     """A column as the packer wants it described."""
     if column.classes is not None:
-        return {"kind": "onehot", "classes": len(column.classes)}
+        return {"kind": "onehot", "column": column.name, "classes": len(column.classes)}
     if column in packing.independent:
-        return {"kind": column.kind, "divide": packing.normalizing_const}
-    return {"kind": column.kind}
+        return {"kind": column.kind, "column": column.name, "divide": packing.normalizing_const}
+    return {"kind": column.kind, "column": column.name}
 
 
 def summarize(db: Database, packing: Packing, buffer_size: int) -> None:

@@ -19,6 +19,8 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
 from cerebro_plpy.settings import TrainerRequest
 
+PART_BYTES = 2 << 20  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
+
 
 def job_result(rows: Rows) -> dict[str, Any]:
     """The JSON that a statement's only row holds; the driver may have parsed it already."""
@@ -165,23 +167,28 @@ class PostgresPlatform:
 
 def load(dataset: Dataset, cache_bytes: int) -> Statement:
     """Bring a partition into the trainer."""
-    text = sql("visit.dataset_load", **columns(dataset))
+    text = sql("visit.dataset_load", **reading(dataset))
     return Statement(text, (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key))
 
 
 def stream(dataset: Dataset, number: int) -> Statement:
     """Pass a partition through an open job, for the pass of that number."""
-    return Statement(sql("visit.dataset_stream", **columns(dataset)), (dataset.key, number, dataset.segment_id))
+    return Statement(sql("visit.dataset_stream", **reading(dataset)), (dataset.key, number, dataset.segment_id))
 
 
-def columns(dataset: Dataset) -> dict[str, str]:
-    """The identifiers that reading a packed table takes."""
+def reading(dataset: Dataset) -> dict[str, str]:
+    """What reading the buffers of a packed table takes."""
     table = dataset.table
     names = table.independent + table.dependent
-    return {
-        "table": table.relation.quoted,
-        "key": table.key,
-        "inputs": str(len(table.independent)),
-        "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
-        "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
-    }
+    arrays = [f"t.{quote_identifier(name)}" for name in names]
+    parts = sql(
+        "visit.dataset_parts",
+        table=table.relation.quoted,
+        key=table.key,
+        inputs=str(len(table.independent)),
+        arrays=", ".join(f"({number}, {array})" for number, array in enumerate(arrays, 1)),
+        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
+        sizes=", ".join(f"pg_catalog.octet_length({array})" for array in arrays),
+        part=str(PART_BYTES),
+    )
+    return {"parts": parts, "part": str(PART_BYTES)}

@@ -229,13 +229,13 @@ def show(classes: set[str | None]) -> str:
 def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     """Pack with a trainer that has numpy only, which ends with the call."""
     db = catalog.db
-    elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
-    buffers, buffer_size = packing.layout(plan, elements)
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)
     try:
+        elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
+        buffers, buffer_size = packing.layout(plan, elements)
         packing.fill(db, plan, buffers)
     finally:
         visit.stop_trainer(session)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy.params import CompileParams, FitParams
+from cerebro_plpy.fit_params import FitParams
+from cerebro_plpy.params import CompileParams
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class FitRequest:
 
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
     those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
+    `gpus` are the numbers of the devices that trainers share.
     """
 
     source: PackedTable
@@ -110,7 +112,8 @@ class FitRequest:
     seed: int
     schedule: str
     workers: int
-    gpus: int
+    gpus: tuple[int, ...]
+    dtype_policy: str | None
     warm_states: Mapping[int, WarmState]
     orders: Mapping[tuple[int, int], tuple[int, ...]]
     forms: Mapping[tuple[int, int, int], str]

@@ -37,12 +37,10 @@ def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) ->
 
 
 def dataset_add(
-    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str, data: list[bytes]
+    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
 ) -> int:
-    """Pass one packed row on; its number of examples."""
-    return raise_to_sql(
-        plpy, lambda: visit.add_buffer(visit.trainer(session), dataset, pass_no, buffer_id, shapes, data)
-    )
+    """Pass a part of a packed row on; its length."""
+    return raise_to_sql(plpy, lambda: visit.add_part(visit.trainer(session), dataset, pass_no, buffer_id, shapes, part))
 
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:

@@ -26,6 +26,7 @@ class Settings:
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
+    gpus: tuple[int, ...] | None = None
 
 
 def read(db: Database) -> Settings:
@@ -40,7 +41,7 @@ def read(db: Database) -> Settings:
                 hint="An administrator can delete that row.",
             )
         least = known[name].metadata.get("least")
-        values[name] = value if least is None else _number(name, value, least)
+        values[name] = _gpus(value) if name == "gpus" else value if least is None else _number(name, value, least)
     return Settings(**values)  # type: ignore[arg-type]
 
 
@@ -48,6 +49,41 @@ def _number(name: str, text: str, least: int) -> int:
     if not text.strip().isdecimal() or int(text) < least:
         raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
     return int(text)
+
+
+def _gpus(text: str) -> tuple[int, ...]:
+    """Device numbers between commas.
+
+    >>> _gpus("0, 2"), _gpus("")
+    ((0, 2), ())
+    """
+    numbers = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
+        raise InvalidParameter(f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'")
+    return tuple(map(int, numbers))
+
+
+def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
+    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where there are none."""
+    if not wanted:
+        return ()
+    found = settings.gpus if settings.gpus is not None else tuple(range(resources.gpus()))
+    if not found:
+        raise ObjectNotReady(
+            "No GPUs configured on hosts.",
+            hint="Leave use_gpus out to work on the processor. An administrator can name devices in cerebro.setting:"
+            " INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+        )
+    return found
+
+
+def device_of(gpus: tuple[int, ...], number: int) -> int | None:
+    """The GPU of the trainer of that number: they go round.
+
+    >>> [device_of((4, 7), number) for number in range(3)], device_of((), 0)
+    ([4, 7, 4], None)
+    """
+    return gpus[number % len(gpus)] if gpus else None
 
 
 @dataclass(frozen=True)
@@ -85,7 +121,7 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         framework=request.framework,
         threads=request.threads
         or (1 if request.framework == "none" else max(1, resources.cores() // request.trainers)),
-        gpu="-1" if request.gpu is None else str(request.gpu),
+        gpu=resources.NO_GPU if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
         compilation_cache=_private_folder(settings.compilation_cache),

@@ -38,6 +38,7 @@ class TrainedModel:
     class_values: tuple[str | None, ...] | None
     normalizing_const: float
     float_target: bool
+    dtype_policy: str | None
 
     def targets(self, classes: int) -> list[dict[str, Any]]:
         """The target as the trainer wants it described."""
@@ -45,7 +46,10 @@ class TrainedModel:
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
-        return {"architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets}
+        return {
+            "architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets,
+            "dtype_policy": self.dtype_policy,
+        }  # fmt: skip
 
     def state(self) -> StateSource:
         """Where the weights are read from: the model table itself."""
@@ -77,7 +81,7 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         compile=parse_compile_params(compile_text), dependent=dependent,
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
-        float_target=not classes and row.get("num_classes") is None,
+        float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
     )  # fmt: skip
 
 

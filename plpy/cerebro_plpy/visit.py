@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
+from cerebro_plpy import resources
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Link, TrainerSpec
 
@@ -29,7 +31,15 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
         return link
     if link is not None:
         link.close()
-    link = session[KEY] = Link(spec, check)
+    link = Link(spec, check)
+    if spec.gpu != resources.NO_GPU and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
+        link.close()
+        raise ObjectNotReady(
+            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(link.hello.get('devices', ()))}",
+            hint="Install the framework with CUDA for the interpreter that trainer_python in cerebro.setting names, or"
+            " leave use_gpus out.",
+        )
+    session[KEY] = link
     return link
 
 
@@ -50,29 +60,34 @@ def trainer(session: Globals) -> Link:
     return link
 
 
-def add_buffer(link: Link, dataset: str, number: int, buffer_id: int, shapes: str, data: list[bytes]) -> int:
-    """Pass one row of a packed table on; its number of examples. Inputs come first, then targets."""
-    parsed = json.loads(shapes)
-    roles = ["x"] * parsed["inputs"] + ["y"] * (len(data) - parsed["inputs"])
-    arrays = [
-        {"role": role, "dtype": element_type(role, shape, len(part)), "shape": shape}
-        for role, shape, part in zip(roles, parsed["shapes"], data)
-    ]
-    link.send({"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}, *data)
-    return int(parsed["shapes"][0][0])
+def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes) -> int:
+    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets.
+
+    `shapes` comes with the first part of the row: JSON with the number of inputs, the shape of each array and
+    its size in bytes.
+    """
+    if shapes is not None:
+        parsed = json.loads(shapes)
+        roles = ["x"] * parsed["inputs"] + ["y"] * (len(parsed["sizes"]) - parsed["inputs"])
+        arrays = [
+            {"role": role, "dtype": element_type(role, shape, size), "shape": shape}
+            for role, shape, size in zip(roles, parsed["shapes"], parsed["sizes"])
+        ]
+        header = {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
+        link.send_head(header, sum(parsed["sizes"]))
+    link.send_part(part)
+    return len(part)
 
 
-def element_type(role: str, shape: list[int], size: int) -> str:
+def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     """The element type of a packed array, told by its size in bytes.
 
     >>> element_type("y", [3, 2], 12)
     'int16'
     """
-    count = 1
-    for length in shape:
-        count *= length
-    kind = ELEMENT_TYPES.get((role, size // count if count else 0))
-    if kind is None or size % count:
+    count = prod(shape or (0,))
+    kind = ELEMENT_TYPES.get((role, size // count)) if count and size else None
+    if kind is None or not size or size % count:
         raise DatatypeMismatch(
             f"a packed {'input' if role == 'x' else 'target'} of shape {shape} has {size} bytes;"
             " expected 4 for each element, or 2 for an encoded class",

@@ -19,6 +19,7 @@ import socket
 import sys
 from pathlib import Path
 
+from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.programs import Framework
 from cerebro_trainer.trainer import Trainer
 from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
@@ -41,11 +42,11 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection = Connection(socket.socket(fileno=arguments.fd), arguments.idle_seconds)
+    connection = Connection(socket.socket(fileno=arguments.fd))
     try:
         framework = _framework(arguments)
         connection.send(Message({"ok": _hello(framework, arguments.threads)}))
-        Trainer(connection, framework).serve()
+        Trainer(connection, Ahead(connection, arguments.idle_seconds), framework).serve()
     except PeerGone:
         status = 0
     except BrokenFrame as error:

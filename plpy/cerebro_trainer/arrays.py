@@ -20,6 +20,7 @@ from cerebro_trainer.wire import Bytes
 
 HEAD = struct.Struct(">iiI")
 DIMENSION = struct.Struct(">ii")
+LENGTH = struct.Struct(">i")
 MAX_DIMENSIONS = 6
 NULL_LENGTH = -1
 
@@ -35,6 +36,11 @@ class ElementType(NamedTuple):
 FLOAT4 = ElementType("real", 700, ">f4")
 INT2 = ElementType("smallint", 21, ">i2")
 INT4 = ElementType("integer", 23, ">i4")
+INT8 = ElementType("bigint", 20, ">i8")
+BYTEA = 17
+"""The type oid of an image."""
+EXACT = 1 << 24
+"""float32 holds every integer up to here."""
 
 
 def decode(payload: Bytes, rows: int, element: ElementType) -> npt.NDArray[Any]:
@@ -71,6 +77,53 @@ def floats(payload: Bytes, rows: int, divide: float | None = None) -> npt.NDArra
     if divide is not None and divide != 1.0:
         values /= np.float32(divide)
     return values
+
+
+def whole_numbers(
+    payload: Bytes, rows: int, element: ElementType, divide: float | None = None
+) -> npt.NDArray[np.float32]:
+    """int4[] or int8[] arrays as float32 of shape (rows, *dims), divided in float32.
+
+    Undivided integers may be tokens or keys, so RequestError 22003 where float32 would make another of one.
+    """
+    values = decode(payload, rows, element)
+    packed = values.astype(np.float32)
+    if divide is not None and divide != 1.0:
+        packed /= np.float32(divide)
+    elif packed.size and max(packed.max(), -packed.min()) >= EXACT:
+        with np.errstate(invalid="ignore"):  # beyond int64 by rounding, and so another number
+            wrong = packed.astype(np.int64) != values
+        if wrong.any():
+            number = int(values[wrong][0])
+            raise RequestError(
+                f"float32, in which inputs are stored, cannot hold the integer {number}: it would become "
+                f"{int(packed[wrong][0])}",
+                sqlstate="22003",
+                hint="Cast the column to real (or real[]) if it may be rounded, or give a normalizing_const. Tokens "
+                f"must be at most {EXACT}.",
+            )
+    return packed
+
+
+def variable_length(payload: Bytes, rows: int) -> list[memoryview]:
+    """The only element of each of `rows` concatenated bytea[] arrays of one element."""
+    head = HEAD.size + DIMENSION.size
+    data, offset, found = payload.data, 0, []
+    for row in range(1, rows + 1):
+        if len(data) < offset + head + LENGTH.size:
+            raise RequestError(f"more rows than values: only {row - 1} are not NULL", sqlstate="22004")
+        dimensions, _, oid = HEAD.unpack_from(data, offset)
+        (length,) = LENGTH.unpack_from(data, offset + head)
+        if dimensions != 1 or oid != BYTEA:
+            raise RequestError(f"row {row} has no value of type bytea", sqlstate="42804")
+        if length == NULL_LENGTH:
+            raise RequestError(f"row {row} is NULL", sqlstate="22004", hint="Leave rows with NULL values out.")
+        offset += head + LENGTH.size
+        found.append(data[offset : offset + length])
+        offset += length
+    if offset != len(data):
+        raise RequestError(f"expected {rows} values, received {len(data) - offset} bytes more")
+    return found
 
 
 def small_integers(payload: Bytes, rows: int) -> npt.NDArray[np.int16]:

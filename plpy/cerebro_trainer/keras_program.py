@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer import models
-from cerebro_trainer.compiling import compiled
+from cerebro_trainer.compiling import Compiled, compiled
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
 from cerebro_trainer.numbers import attach
+from cerebro_trainer.precision import scales_loss
 from cerebro_trainer.programs import Array, Program, Sums
 from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
@@ -29,24 +30,16 @@ class KerasProgram(Program):
 
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
-        self._node = models.prepare(spec.split.architecture)
+        self._node = models.prepare(spec.split.architecture, spec.dtype_policy)
         self.model = models.build(self._node)
         parts = compiled(spec, models.output_names(self.model))
         outputs = tuple(
             Output(tuple(output.shape[1:]), target.classes, indices)
             for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
         )
-        self.interface = Interface(tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs), outputs)
-        models.guarded(
-            lambda: self.model.compile(
-                optimizer=parts.optimizer,
-                loss=parts.losses,
-                metrics=parts.metrics,
-                loss_weights=parts.loss_weights,
-                weighted_metrics=parts.weighted_metrics,
-                jit_compile=False,
-            )
-        )
+        shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
+        self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
+        self._compile(parts)
         if not self.model.trainable_variables:
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
@@ -57,6 +50,21 @@ class KerasProgram(Program):
         self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
+
+    def _compile(self, parts: Compiled) -> None:
+        optimizer = parts.optimizer
+        if scales_loss(self._node):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        models.guarded(
+            lambda: self.model.compile(
+                optimizer=optimizer,
+                loss=parts.losses,
+                metrics=parts.metrics,
+                loss_weights=parts.loss_weights,
+                weighted_metrics=parts.weighted_metrics,
+                jit_compile=False,
+            )
+        )
 
     @property
     def variables(self) -> list[Any]:
@@ -96,11 +104,19 @@ class KerasProgram(Program):
         """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
         return [*self._regularizers, *self._hyperparameters.values()]
 
+    def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
+
+        Arrays of numpy or of the framework, also within a graph.
+        """
+        count = len(self.interface.outputs)
+        weights = targets[count] if len(targets) > count else None
+        return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
+
     def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
         """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
-        floats = [target.astype(np.float32, copy=False) for target in targets]
-        x, y = (packed([array[order] for array in arrays]) for arrays in (inputs, floats))
-        history = self.model.fit(x, y, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
+        x, y, weights = self.arguments([array[order] for array in inputs], [array[order] for array in targets])
+        history = self.model.fit(x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
         return float(history.history["loss"][0]) * len(order)
 
     def results(self, sums: Sums) -> dict[str, object]:
@@ -142,6 +158,12 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _float32(target: Any) -> Any:
+    if isinstance(target, np.ndarray):
+        return target.astype(np.float32, copy=False)
+    return keras.ops.cast(target, "float32")
 
 
 def _number(value: float) -> Any:

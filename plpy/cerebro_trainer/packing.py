@@ -18,6 +18,9 @@ from cerebro_trainer.wire import Bytes
 
 Array = npt.NDArray[Any]
 
+WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
+INPUTS = ("float32", *WHOLE, "image")
+
 
 def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     """All columns of a buffer, each of shape (rows, ...)."""
@@ -47,12 +50,18 @@ def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
 def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     """The independent columns of raw rows, for prediction: float32 of shape (rows, ...)."""
     for entry in items(header, "arrays"):
-        text(entry, "kind", choices=("float32",))
+        text(entry, "kind", choices=INPUTS)
     return pack(header, payload)
 
 
 def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
-    kind = text(entry, "kind", choices=("float32", "int16", "onehot"))
+    kind = text(entry, "kind", choices=(*INPUTS, "int16", "onehot"))
+    if kind in WHOLE:
+        return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
+    if kind == "image":
+        from cerebro_trainer import images  # its library is needed where there are images only
+
+        return images.decode(arrays.variable_length(payload, rows), _divisor(entry), str(entry.get("column")))
     if kind == "float32":
         return _finite(arrays.floats(payload, rows, _divisor(entry)))
     if kind == "int16":

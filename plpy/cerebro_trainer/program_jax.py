@@ -112,7 +112,7 @@ class JaxProgram(KerasProgram):
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
-        forward = partial(self._forward, _held(self.numbers), _held(self.variables))
+        forward = partial(self._forward, _held(self.variables))
         with _out_of_memory():
             parts = [forward(cut((fitted, []), *part)[0]) for part in self._parts(fitted)]
             return [
@@ -151,19 +151,21 @@ class JaxProgram(KerasProgram):
 
     def _step(self, numbers: Values, values: Values, columns: Columns) -> tuple[Values, Any]:
         """One optimizer step on one batch: the new values, and the loss before it."""
+        count = len(self.model.variables)
 
         def forward(weights: Values) -> tuple[Any, tuple[Any, Values]]:
-            with self._scope(numbers, _replaced(values, self._trainable, weights)) as scope:
-                x, y = _arguments(columns)
-                loss = self.model.compute_loss(x, y, self.model(x, training=True), training=True)
-                return self.optimizer.scale_loss(loss), (loss, self._found(scope))
+            x, y, row_weights = self.arguments(*columns)
+            with self._scope(_replaced(values, self._trainable, weights)) as scope:
+                loss = self.model.compute_loss(x, y, self.model(x, training=True), row_weights, training=True)
+                after = [scope.get_current_value(variable) for variable in self.model.variables]
+                return self.optimizer.scale_loss(loss), (loss, after)
 
         weights = [values[position] for position in self._trainable]
-        gradients, (loss, after) = jax.grad(forward, has_aux=True)(weights)
-        # What layers do to their own weights is not kept, as in Keras; the optimizer's step is.
-        with self._scope(numbers, _replaced(after, self._trainable, weights)) as scope:
-            self.optimizer.apply(gradients)
-            return self._found(scope), loss
+        with _lent(self.numbers, numbers):
+            gradients, (loss, after) = jax.grad(forward, has_aux=True)(weights)
+            # What layers do to their own weights is not kept, as in Keras; what the optimizer does is.
+            weights, optimizer = self.optimizer.stateless_apply(values[count:], gradients, weights)
+        return [*_replaced(after, self._trainable, weights), *optimizer], loss
 
     def _block(self, numbers: Values, values: Values, blocks: Columns) -> tuple[Values, Any]:
         """One step per batch of the blocks, arrays of shape (steps, batch, ...)."""
@@ -186,25 +188,33 @@ class JaxProgram(KerasProgram):
 
     def _evaluate_batch(self, numbers: Values, values: Values, states: Values, columns: Columns) -> tuple[Any, Values]:
         """The mean loss of one batch, and the metrics' variables with it added."""
-        x, y = _arguments(columns)
-        with self._scope(numbers, values, zip(self.metrics.variables, states, strict=True)) as scope:
+        x, y, _ = self.arguments(*columns)
+        metrics = zip(self.metrics.variables, states, strict=True)
+        with _lent(self.numbers, numbers), self._scope(values, metrics) as scope:
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
             self.metrics.update(y, predicted)
         return loss, [scope.get_current_value(variable) for variable in self.metrics.variables]
 
-    def _outputs(self, numbers: Values, values: Values, inputs: list[Any]) -> list[Any]:
-        with self._scope(numbers, values):
+    def _outputs(self, values: Values, inputs: list[Any]) -> list[Any]:
+        with self._scope(values):
             outputs = self.model(packed(inputs), training=False)
         return jax.tree.leaves(outputs)
 
-    def _scope(self, numbers: Values, values: Values, more: Iterable[tuple[Any, Any]] = ()) -> keras.StatelessScope:
+    def _scope(self, values: Values, more: Iterable[tuple[Any, Any]] = ()) -> keras.StatelessScope:
         """Where Keras' variables have these values, and what changes them changes nothing outside."""
-        mapping = [*zip(self.numbers, numbers, strict=True), *zip(self.variables, values, strict=True), *more]
-        return keras.StatelessScope(mapping, collect_losses=True)
+        return keras.StatelessScope([*zip(self.variables, values, strict=True), *more], collect_losses=True)
 
-    def _found(self, scope: keras.StatelessScope) -> Values:
-        return [scope.get_current_value(variable) for variable in self.variables]
+
+@contextmanager
+def _lent(variables: Sequence[Any], values: Values) -> Iterator[None]:
+    """Variables with other values, also in the scopes that an optimizer opens by itself."""
+    kept = _held(variables)
+    _assign(variables, values)
+    try:
+        yield
+    finally:
+        _assign(variables, kept)
 
 
 @contextmanager
@@ -230,8 +240,3 @@ def _assign(variables: Iterable[Any], values: Values) -> None:
 def _replaced(values: Values, positions: Sequence[int], new: Values) -> Values:
     found = dict(zip(positions, new, strict=True))
     return [found.get(position, value) for position, value in enumerate(values)]
-
-
-def _arguments(columns: Columns) -> tuple[Any, Any]:
-    inputs, targets = columns
-    return packed(inputs), packed([target.astype(jnp.float32) for target in targets])

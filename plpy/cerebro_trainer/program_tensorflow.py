@@ -69,12 +69,12 @@ class TensorflowProgram(KerasProgram):
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.interface.outputs
         ]
-        number = tf.TensorSpec((), tf.int32)
-        self._train = tf.function(
-            self._train_loop,
-            autograph=False,
-            input_signature=[inputs, targets, tf.TensorSpec((None,), tf.int32), number],
-        )
+        number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
+        weights = tf.TensorSpec((None,), tf.float32)
+        self._train = {
+            len(arrays): tf.function(self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number])
+            for arrays in (targets, [*targets, weights])
+        }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
         self._capacities: list[int] = []
@@ -89,7 +89,7 @@ class TensorflowProgram(KerasProgram):
         total = self._train_full(inputs, targets, order, (form, batch_size, batches)) if batches else 0.0
         rest = order[batches * batch_size :]
         if len(rest) and math.isfinite(total):
-            total += float(self._train(inputs, targets, rest, np.int32(batch_size)))
+            total += float(self._train[len(targets)](inputs, targets, rest, np.int32(batch_size)))
         return total
 
     def _train_full(
@@ -164,13 +164,13 @@ class TensorflowProgram(KerasProgram):
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
 
     def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
-        x, y = self._arguments(inputs, targets)
+        x, y, weights = self.arguments(inputs, targets)
         with tf.GradientTape() as tape:
-            loss = self.model.compute_loss(x, y, self.model(x, training=True), training=True)
+            loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
             scaled = self.optimizer.scale_loss(loss)
-        weights = self.model.trainable_variables
-        gradients = tape.gradient(scaled, weights)
-        self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        variables = self.model.trainable_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
     def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:
@@ -178,7 +178,7 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
-            x, y = self._arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
+            x, y, _ = self.arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
             self.metrics.update(y, predicted)
@@ -190,6 +190,3 @@ class TensorflowProgram(KerasProgram):
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]
-
-    def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
-        return packed(inputs), packed([tf.cast(target, tf.float32) for target in targets])

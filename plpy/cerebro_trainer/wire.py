@@ -57,22 +57,17 @@ Messages: TypeAlias = Iterable[Message]
 class Connection:
     """The trainer's end of the socket pair."""
 
-    def __init__(self, sock: socket.socket, idle_seconds: float = 0.0) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._idle_ms = int(idle_seconds * 1000) or None
-        self._readable = select.poll()
-        self._readable.register(sock, select.POLLIN)
         self._hangup = select.poll()
         self._hangup.register(sock, 0)
 
     def receive(self) -> Frame:
         """Wait for the next frame.
 
-        Raises PeerGone at end of file and when no frame began within the idle time; BrokenFrame when the
-        bytes are no frame; OutOfMemory, with the stream still in step, when the payload does not fit.
+        Raises PeerGone at end of file; BrokenFrame when the bytes are no frame; OutOfMemory, with the stream
+        still in step, when the payload does not fit.
         """
-        if not self._readable.poll(self._idle_ms):
-            raise PeerGone("idle")
         magic, header_bytes, payload_bytes = PREFIX.unpack(self._exactly(PREFIX.size))
         if magic != MAGIC or header_bytes > HEADER_LIMIT:
             raise BrokenFrame(f"expected a frame starting with {MAGIC!r}, received {magic!r}")
@@ -130,7 +125,7 @@ class Connection:
     def _fill(self, view: memoryview) -> None:
         while view:
             try:
-                received = self._socket.recv_into(view)
+                received = self._socket.recv_into(view, 0, socket.MSG_WAITALL)
             except ConnectionResetError as error:
                 raise PeerGone("closed") from error
             if not received:

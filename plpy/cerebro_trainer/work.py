@@ -161,7 +161,7 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind == "train":
-            fit = Fit.from_header(header)
+            fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
             forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
             return TrainJob(program, keys, fit, forms, self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)

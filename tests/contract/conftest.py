@@ -9,14 +9,19 @@ from concurrent.futures import ProcessPoolExecutor
 import plain_keras
 import pytest
 from trainer_peer import Peer
+from trainer_programs import FORMS
 
-FRAMEWORKS = ("tensorflow", "jax")
 
-
-@pytest.fixture(scope="session", params=FRAMEWORKS)
+@pytest.fixture(scope="session", params=FORMS)
 def framework(request: pytest.FixtureRequest) -> str:
     """Each framework in turn; the laws are the same."""
     return str(request.param)
+
+
+@pytest.fixture(params=range(3))
+def form(framework: str, request: pytest.FixtureRequest) -> str:
+    """Each form of the framework in turn."""
+    return FORMS[framework][int(request.param)]
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +46,8 @@ def packer() -> Iterator[Peer]:
 
 
 @pytest.fixture(scope="session")
-def keras(framework: str) -> Iterator[ProcessPoolExecutor]:
-    """A process with Keras on the trainer's backend."""
+def plain(framework: str) -> Iterator[ProcessPoolExecutor]:
+    """A process with Keras alone, on the trainer's backend."""
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawned, plain_keras.choose, (framework,)) as process:
         yield process

@@ -31,16 +31,6 @@ def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tupl
     return float(np.average(losses, weights=rows)), built.get_weights()
 
 
-def evaluate(model: Model, x: np.ndarray, y: np.ndarray) -> list[float]:
-    """Loss and metrics."""
-    return list(_compiled(model).evaluate(x, y.astype(np.float32), verbose=0))
-
-
-def predict(model: Model, x: np.ndarray) -> np.ndarray:
-    """The outputs."""
-    return np.asarray(_compiled(model).predict(x, verbose=0))
-
-
 def _compiled(model: Model) -> Any:
     import keras
 

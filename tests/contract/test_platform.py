@@ -19,7 +19,8 @@ from workbench import Row, Workbench, compile_text
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
@@ -116,7 +117,7 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     request = FitRequest(
         source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
-        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
+        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())

@@ -235,9 +235,9 @@ def test_nesting_has_an_end(trainer: Peer) -> None:
     assert "levels deep" in refusal(trainer, sequential([4], nested))["message"]
 
 
-def test_one_trace_serves_all_sizes_and_rates(keras: ProcessPoolExecutor, framework: str) -> None:
+def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framework: str) -> None:
     """A trace cannot be seen from outside, so the program is made where Keras runs."""
-    assert keras.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
+    assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
 
 
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:

@@ -53,10 +53,8 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architectu
             np.testing.assert_allclose(left, right, atol=1e-4)
 
 
-@pytest.mark.parametrize("position", range(3))
-def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, position: int) -> None:
+def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, form: str) -> None:
     """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
-    form = FORMS[framework][position]
     for peer in (trainer, second_trainer):
         peer.load("d", buffers(*SIZES))
     result, first = trainer.train(program(NOISY), NEW, epochs=2, forms=use(form))
@@ -122,10 +120,8 @@ def regularised(l1: float, l2: float) -> Json:
     return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
 
 
-@pytest.mark.parametrize("position", range(3))
-def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, framework: str, position: int) -> None:
+def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, form: str) -> None:
     """And each trains with its own: in a program that others used, and in one that nobody used before."""
-    form = FORMS[framework][position]
     trainer.load("d", buffers(*SIZES))
 
     def train(l1: float, l2: float, alone: float) -> tuple[Any, list[np.ndarray]]:

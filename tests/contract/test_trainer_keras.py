@@ -1,22 +1,20 @@
-"""Against Keras itself on the same backend: the same weights, the same batches, the same numbers."""
+"""Against Keras itself, run here in the test: the same weights, the same batches, the same numbers."""
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
+import copy
+import json
+import os
 from typing import Any
 
 import numpy as np
-import plain_keras
 import pytest
-from test_trainer_evaluation import predict
 from trainer_peer import Peer
-from trainer_programs import FORMS, MLP, REGULARISED, buffers, dense, examples, layer, program, sequential, weights
+from trainer_programs import MLP, REGULARISED, buffers, dense, examples, layer, program, sequential, weights
 
 NEW = {"source": "new", "seed": 3}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 """Float32 sums in another order, over some tens of steps."""
-LOSS_TOLERANCE = 1e-5
-"""The same; a mean over all batches gathers less of it than a weight."""
 
 CONVOLUTION = sequential(
     [6, 6, 1],
@@ -25,12 +23,23 @@ CONVOLUTION = sequential(
     layer("Flatten", "flat"),
     dense(3, "out", "softmax"),
 )
-RECURRENT = sequential(
-    [6, 2],
-    layer("Conv1D", "conv", filters=4, kernel_size=[3], activation="relu"),
-    layer("LSTM", "cells", units=4),
-    dense(3, "out", "softmax"),
-)
+
+
+@pytest.fixture(scope="module")
+def keras() -> Any:
+    """Keras in this process, on TensorFlow's CPU device."""
+    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
+    return pytest.importorskip("keras")
+
+
+def rebuilt(keras: Any, chosen: dict[str, Any], state: bytes) -> Any:
+    """The program as a plain Keras model, with the state's weights."""
+    model = keras.models.model_from_json(json.dumps(chosen["architecture"]))
+    model.set_weights(weights(state))
+    options = chosen["compile"]
+    optimizer = keras.optimizers.get(copy.deepcopy(options["optimizer"]))  # Keras takes configs apart
+    model.compile(optimizer, loss=options["loss"], metrics=options["metrics"])
+    return model
 
 
 def halved(config: dict[str, Any]) -> dict[str, Any]:
@@ -68,39 +77,37 @@ def halved(config: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_training_equals_fit(trainer: Peer, keras: ProcessPoolExecutor, optimizer: str, config: dict[str, Any]) -> None:
-    trainer.load("d", buffers(21, 13))
-    trainer.train(program(REGULARISED, optimizer, **halved(config)), NEW)
-    agrees_with_fit(trainer, keras, program(REGULARISED, optimizer, **config), buffers(21, 13))
-
-
-@pytest.mark.parametrize(("architecture", "shape"), [(CONVOLUTION, (6, 6, 1)), (RECURRENT, (6, 2))])
-@pytest.mark.parametrize("position", range(3))
-def test_every_form_equals_fit(
-    trainer: Peer, keras: ProcessPoolExecutor, framework: str, architecture: Any, shape: tuple[int, ...], position: int
-) -> None:
-    x = np.random.default_rng(0).normal(size=(140, *shape)).astype(np.float32)
-    y = np.eye(3, dtype=np.int16)[np.arange(140) % 3]
-    agrees_with_fit(trainer, keras, program(architecture, "SGD"), [[("x", x), ("y", y)]], FORMS[framework][position])
-
-
-def agrees_with_fit(
-    trainer: Peer, keras: ProcessPoolExecutor, chosen: Any, parts: Any, form: str | None = None
-) -> None:
-    """Whether a visit of two passes gives the loss and the weights that Keras gives."""
+def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]) -> None:
+    chosen = program(REGULARISED, optimizer, **config)
+    parts = buffers(21, 13)
     trainer.load("d", parts)
-    initial = weights(trainer.initial(chosen, 3))
-    result, state = trainer.train(
-        chosen, NEW, shuffle=False, epochs=2, forms={"use": form, "remaining_rows": 0, "known": {}}
-    )
-    loss, expected = keras.submit(plain_keras.fit, (chosen, initial), parts, 8, 2).result()
-    assert result["loss"] == pytest.approx(loss, rel=LOSS_TOLERANCE)
-    for left, right in zip(expected, weights(state), strict=True):
-        np.testing.assert_allclose(right, left, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
+    model = rebuilt(keras, chosen, trainer.initial(chosen, 3))
+    trainer.train(program(REGULARISED, optimizer, **halved(config)), NEW)
+    result, state = trainer.train(chosen, NEW, shuffle=False, epochs=2)
+    for _ in range(2):
+        for (_, x), (_, y) in parts:
+            for start in range(0, len(x), 8):
+                model.train_on_batch(x[start : start + 8], y[start : start + 8].astype(np.float32))
+    for expected, found in zip(model.get_weights(), weights(state), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
+    assert result["rows"] == 68
+
+
+def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(20, 6, 6, 1)).astype(np.float32)
+    y = np.eye(3, dtype=np.int16)[np.arange(20) % 3]
+    chosen = program(CONVOLUTION, "SGD")
+    trainer.load("d", [[("x", x), ("y", y)]])
+    model = rebuilt(keras, chosen, trainer.initial(chosen, 3))
+    _, state = trainer.train(chosen, NEW, shuffle=False)
+    for start in range(0, 20, 8):
+        model.train_on_batch(x[start : start + 8], y[start : start + 8].astype(np.float32))
+    for expected, found in zip(model.get_weights(), weights(state), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
 @pytest.mark.parametrize("metrics", [["accuracy", "AUC", "Recall"], ["acc", "mse", "R2Score", "cosine_similarity"]])
-def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: ProcessPoolExecutor, metrics: list[str]) -> None:
+def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: Any, metrics: list[str]) -> None:
     chosen = program(REGULARISED, metrics=metrics)
     parts = buffers(700, 50)
     trainer.load("d", parts)
@@ -108,11 +115,11 @@ def test_evaluation_equals_keras_evaluate(trainer: Peer, keras: ProcessPoolExecu
     sums = trainer.evaluate(chosen, state)["d"]
     found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums["sums"]}, "rows": {"d": 750}})["d"]
     x, y = (np.concatenate([part[i][1] for part in parts]) for i in (0, 1))
-    expected = keras.submit(plain_keras.evaluate, (chosen, weights(state)), x, y).result()
-    assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    expected = rebuilt(keras, chosen, state).evaluate(x, y.astype(np.float32), verbose=0)
+    assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
 
 
-def test_binary_accuracy_is_keras_choice_for_one_unit(trainer: Peer, keras: ProcessPoolExecutor) -> None:
+def test_binary_accuracy_is_keras_choice_for_one_unit(trainer: Peer, keras: Any) -> None:
     x, _ = examples(100)
     second = (x[:, 0] > 0.3).astype(np.int16)
     chosen = program(
@@ -123,16 +130,17 @@ def test_binary_accuracy_is_keras_choice_for_one_unit(trainer: Peer, keras: Proc
     trainer.load("d", [[("x", x), ("y", np.stack([1 - second, second], axis=1))]])
     sums = trainer.evaluate(chosen, NEW)["d"]["sums"]
     found = trainer.ask({"do": "results", "program": chosen, "sums": {"d": sums}, "rows": {"d": 100}})["d"]
-    model = (chosen, weights(trainer.state()))
-    expected = keras.submit(plain_keras.evaluate, model, x, second[:, np.newaxis]).result()
+    expected = rebuilt(keras, chosen, trainer.state()).evaluate(x, second[:, np.newaxis].astype(np.float32), verbose=0)
     assert [found["loss"], *found["metrics"]] == pytest.approx(expected, rel=1e-5)
 
 
-def test_prediction_equals_keras_predict(trainer: Peer, keras: ProcessPoolExecutor) -> None:
+def test_prediction_equals_keras_predict(trainer: Peer, keras: Any) -> None:
+    from test_trainer_evaluation import predict
+
     x, _ = examples(300)
     trainer.begin("predict", program(MLP), NEW, ())
     found = predict(trainer, x, {"kind": "prob"})
-    expected = keras.submit(plain_keras.predict, (program(MLP), weights(trainer.state())), x).result()
+    expected = rebuilt(keras, program(MLP), trainer.state()).predict(x, verbose=0)
     probabilities = np.zeros((300, 3))
     probabilities[np.array(found["row"]) - 1, np.array(found["class"], dtype=int)] = found["value"]
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5, atol=1e-6)

@@ -17,7 +17,7 @@ def tensorflow() -> tuple[int, int]:
     made = TensorflowProgram(_spec(0.01))
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
         _use(made, rows, batch_size, rate, "graph_loop")
-    return made._train.experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
+    return made._train[1].experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
 
 
 def jax() -> tuple[int, int, int]:

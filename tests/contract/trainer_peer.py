@@ -37,14 +37,19 @@ class Peer:
     """Starts a trainer and speaks to it."""
 
     def __init__(
-        self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None, cache: Path | None = None
+        self,
+        framework: str = "tensorflow",
+        idle: float = 0,
+        parent: int | None = None,
+        threads: int = 2,
+        cache: Path | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid())
+            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads)
             + (["--compilation-cache", str(cache)] if cache else []),
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
@@ -156,10 +161,13 @@ class Peer:
         batch_size: int = 8,
         epochs: int = 1,
         shuffle: bool = True,
+        class_weight: list[float] | None = None,
+        steps_per_epoch: int | None = None,
         **more: Any,
     ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
-        self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key), **more)
+        how = fit(batch_size, epochs, shuffle, class_weight=class_weight, steps_per_epoch=steps_per_epoch)
+        self.begin("train", program, state, fit=how, order=place(epoch, mst_key), **more)
         return self.ask({"do": "finish"}), self.state()
 
     def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:
@@ -187,7 +195,7 @@ class Peer:
         return bytes(parts)
 
 
-def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
+def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2) -> list[str]:
     """A trainer's command line."""
     return [
         sys.executable,
@@ -201,7 +209,7 @@ def command(fd: int, framework: str, idle: float, parent: int) -> list[str]:
         "--framework",
         framework,
         "--threads",
-        "2",
+        str(threads),
         "--idle-seconds",
         str(idle),
     ]
@@ -221,9 +229,9 @@ def environment(directory: Path, framework: str) -> dict[str, str]:
     }
 
 
-def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True) -> dict[str, Any]:
+def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True, **more: Any) -> dict[str, Any]:
     """Fit parameters of a visit."""
-    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle}
+    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle, **more}
 
 
 def place(epoch: int = 0, mst_key: int = 1) -> dict[str, Any]:

@@ -27,7 +27,7 @@ CREATE TABLE {output} (
     model_arch_table text, model_selection_table text, object_table text, num_iterations integer, metrics_compute_frequency integer,
     warm_start boolean, name text, description text, start_training_time timestamp, end_training_time timestamp, madlib_version text,
     num_classes integer[], {class_columns}, dependent_vartype text[], normalizing_const real, metrics_iters integer[],
-    run_id bigint)
+    run_id bigint, dtype_policy text)
 
 -- name: add_summary
 INSERT INTO {output} VALUES (
@@ -35,7 +35,7 @@ INSERT INTO {output} VALUES (
     %s::text, %s::text, %s::text, %s::integer, %s::integer,
     %s::boolean, %s::text, %s::text, %s::timestamptz::timestamp, %s::timestamptz::timestamp, %s::text,
     %s::integer[], {class_values}, %s::text[], %s::real, %s::integer[],
-    %s::bigint)
+    %s::bigint, %s::text)
 
 -- name: states
 CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, chunk bytea NOT NULL, PRIMARY KEY (mst_key, part))

@@ -9,6 +9,13 @@ FROM (SELECT DISTINCT t.{column} AS v FROM {source} t LIMIT {most}) d
 -- name: elements
 SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
 
+-- name: image
+-- The shape of the first image.
+SELECT (cerebro.pack_rows(%s::json, ARRAY[pg_catalog.array_send({image})])).shapes::text AS shapes FROM {source} t LIMIT 1
+
+-- name: shapes
+SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP BY 1 ORDER BY 2 DESC, 1
+
 -- name: table
 CREATE TABLE {output} (
     __dist_key__ integer NOT NULL, {columns}, {shapes}, buffer_id integer NOT NULL)

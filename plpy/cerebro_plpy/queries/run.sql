@@ -2,7 +2,7 @@
 SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
 
 -- name: recorded
-SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy' FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: recorded_visits
 SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),

@@ -4,18 +4,22 @@ SELECT cerebro.trainer_start(%s::json)
 -- name: dataset_load
 -- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
 SELECT cerebro.dataset_open(%s::text, %s::bigint);
-SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, d.data))
-FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
-             ARRAY[{arrays}] AS data
-      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d;
+SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
 SELECT cerebro.dataset_close(%s::text)
 
 -- name: dataset_stream
--- The same rows into an open job, for a trainer that cannot keep them.
-SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, d.data))
-FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
-             ARRAY[{arrays}] AS data
-      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d
+-- The same bytes into an open job, for a trainer that cannot keep them.
+SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d
+
+-- name: dataset_parts
+-- Where each part of a buffer begins, in order; what is sorted are references to the data. The first part brings the
+-- shapes of all arrays.
+SELECT t.buffer_id, a.data, s.start,
+       CASE WHEN a.number = 1 AND s.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs},
+           'shapes', pg_catalog.json_build_array({shapes}), 'sizes', pg_catalog.json_build_array({sizes})) END AS shapes
+FROM {table} t CROSS JOIN LATERAL (VALUES {arrays}) AS a (number, data)
+     CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS s (start)
+WHERE {key} = %s::integer ORDER BY t.buffer_id, a.number, s.start OFFSET 0
 
 -- name: visit_begin
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)

@@ -1,0 +1,1 @@
+"""Measures cerebro_db beside other ways to do the same work; see docs/benchmarks.md."""

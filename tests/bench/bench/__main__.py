@@ -1,0 +1,72 @@
+"""`make bench`: measure, print, and at the scale of the report write docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+
+from bench import document, must, place, tables
+from bench.contenders import ALONE, OURS, PEERS
+from bench.limits import Bench
+from bench.place import Place
+from bench.turns import Measured, measured
+from bench.workloads import REPORT, SMALL, WORKLOADS
+
+SMALL_BATCH = 64
+MUST = "must"
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    asked = _arguments()
+    # As Ctrl-C does, so that the server is stopped and removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    done: dict[str, Measured] = {}
+    with place.started(say) as at:
+        tell(asked.scale, "machine", document.machine(str(at.value("SHOW server_version"))))
+        for key in (key for key in asked.only if key != MUST):
+            done |= _workload(at, key, asked)
+        rows = must.workload_rows(done)
+        if MUST in asked.only:
+            say("must reach: single parts")
+            rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
+        tell(asked.scale, "must reach", must.table(rows))
+
+
+def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
+    """A workload with all contenders; and, where small batches have a target, with those and the best peer."""
+    workload = WORKLOADS[key]
+    # One configuration cannot be shared among processes or trials.
+    everyone = (*OURS, *(PEERS if len(workload.configs) > 1 else ALONE))
+    done = {key: measured(at, workload, asked.scale, everyone, asked.repeats, say)}
+    tell(asked.scale, key, document.workload(done[key], asked.repeats))
+    part = workload.with_batches_up_to(SMALL_BATCH)
+    if part.key in must.FASTER:
+        chosen = [c for c in everyone if c.ours or c.name == tables.best_peer(done[key])]
+        done[part.key] = measured(at, part, asked.scale, chosen, asked.repeats, say)
+        tell(asked.scale, part.key, document.workload(done[part.key], asked.repeats))
+    return done
+
+
+def tell(scale: str, name: str, content: str) -> None:
+    """Print a part of the report, and write it into the document where it is the report."""
+    print(f"\n{content}\n", flush=True)
+    if scale == REPORT:
+        document.write(name, content)
+
+
+def say(line: str) -> None:
+    """Tell how far it is."""
+    print(line, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("bench", description="Measures cerebro_db beside other ways to do the same work.")
+    parser.add_argument("--scale", choices=(SMALL, REPORT), default=SMALL, help="report also writes docs/benchmarks.md")
+    parser.add_argument("--only", nargs="+", choices=(*WORKLOADS, MUST), default=[*WORKLOADS, MUST], metavar="KEY")
+    parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The bare loops: trainers alone, without a server, over arrays that they hold in memory.
+
+As many trainers as a run of ours has, with the same threads, share the configurations; each trains its
+configurations on the packed buffers, driven over the wire protocol. Every program is used once before anything
+counts, so that only the loops over batches are left: the least that our training can take on these cores.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from trainer_peer import Peer
+
+from bench.job import Job, Result, arguments, write_result
+from bench.keras_config import Architectures, read_architectures
+from bench.workloads import Config
+
+BEST_FORM: dict[str, Any] = {"use": None, "remaining_rows": 1 << 40, "known": {}}
+"""With so much work ahead every form is worth trying, so the fastest is found."""
+
+Buffers = list[list[tuple[str, Any]]]
+
+
+def main() -> None:
+    """Time the loops of the job that the command line names; the sum over all trainers, divided by their number."""
+    job, place = arguments()
+    session = job.connect()
+    partitions = [buffers(session, job.packed, segment) for segment in range(job.segments)]
+    architectures = read_architectures(session, job.models)
+    session.close()
+    trainers = max(1, min(job.segments, len(os.sched_getaffinity(0))))
+    shares = [range(first, len(job.configs), trainers) for first in range(trainers)]
+    with ThreadPoolExecutor(trainers) as pool:
+        loops = [pool.submit(looped, job, partitions, architectures, share) for share in shares]
+        seconds = [loop.result() for loop in loops]
+    visits = len(job.configs) * job.epochs * job.segments
+    more = {"seconds": sum(seconds) / trainers, "seconds_of_visit": sum(seconds) / visits}
+    write_result(Result(scores={}, moved=0, more=more), place)
+
+
+def buffers(session: Any, packed: str, segment: int) -> Buffers:
+    """The arrays of a segment's buffers, in order."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            f"SELECT x, x_shape, y, y_shape FROM {packed} WHERE __dist_key__ = %s ORDER BY buffer_id", (segment,)
+        )
+        return [
+            [("x", np.frombuffer(x, "<f4").reshape(x_shape)), ("y", np.frombuffer(y, "<i2").reshape(y_shape))]
+            for x, x_shape, y, y_shape in cursor
+        ]
+
+
+def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> float:
+    """Seconds that a trainer's loops take for these configurations."""
+    with Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments)) as peer:
+        peer.socket.settimeout(None)
+        for segment, partition in enumerate(partitions):
+            peer.load(str(segment), partition, 1 << 40)
+        for number in share:
+            trained(peer, job, architectures, number, epochs=1)
+        return sum(trained(peer, job, architectures, number, epochs=job.epochs) for number in share)
+
+
+def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int) -> float:
+    """Train one configuration for some epochs; seconds within its loops."""
+    config, total = job.configs[number], 0.0
+    architecture, weights = architectures[config.model - 1]
+    peer.tell({"do": "state"}, weights)
+    state: dict[str, Any] = {"source": "weights", "seed": job.seed}
+    for epoch in range(1, epochs + 1):
+        for segment in range(job.segments):
+            place = {"seed": job.seed, "mst_key": number + 1, "epoch": epoch, "segment_id": segment}
+            fit = {"batch_size": config.batch_size, "epochs": 1, "shuffle": True}
+            program = described(json.loads(architecture), config, job.classes)
+            peer.begin("train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM)
+            total += peer.ask({"do": "finish"})["seconds"]
+            state = {"source": "kept", "key": "result"}
+    return total
+
+
+def described(architecture: dict[str, Any], config: Config, classes: int) -> dict[str, Any]:
+    """The program of a configuration as the wire protocol has it."""
+    optimizer = {"class_name": config.optimizer, "config": {"learning_rate": config.learning_rate}}
+    compiled = {"optimizer": optimizer, "loss": "categorical_crossentropy", "metrics": ["accuracy"]}
+    return {
+        "architecture": architecture,
+        "compile": {**compiled, "loss_weights": None, "weighted_metrics": None},
+        "targets": [{"kind": "onehot", "classes": classes}],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""docs/benchmarks.md: what is measured replaces what stood between two markers; all other text stays."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench import tables
+from bench.turns import Measured
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+
+
+def replaced(document: str, name: str, content: str) -> str:
+    """The document with this content between the markers of that name.
+
+    >>> replaced("a\\n<!-- bench F: begin -->\\nold\\n<!-- bench F: end -->\\nb", "F", "new")
+    'a\\n<!-- bench F: begin -->\\nnew\\n<!-- bench F: end -->\\nb'
+    """
+    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
+    if begin not in document or end not in document:
+        raise ValueError(f"the document has no markers {begin!r} and {end!r}")
+    before, _, rest = document.partition(begin)
+    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def write(name: str, content: str) -> None:
+    """Put it into the document."""
+    DOCUMENT.write_text(replaced(DOCUMENT.read_text(), name, content))
+
+
+def workload(done: Measured, repeats: int) -> str:
+    """All that is told about a workload."""
+    job, scale = done.job, done.scale
+    what = (
+        f"{len(job.configs)} configurations, {job.epochs} epochs, {done.workload.rows_at(scale):,} rows to train on,"
+        f" {done.workload.validation_at(scale):,} to validate on, {job.segments} segments;"
+        f" {repeats} repetitions in turns."
+    )
+    parts = [what, tables.contenders(done), "Where our time went:", tables.breakdown(done)]
+    parts.append(f"Visits by the form of their loop: {tables.forms(done)}.")
+    return "\n\n".join([*parts, f"Settings of the peers: {tables.settings(done)}."])
+
+
+def machine(postgresql: str) -> str:
+    """The machine and the versions."""
+    names = ("tensorflow_cpu", "tensorflow", "jax", "keras", "numpy", "ray", "safetensors")
+    versions = [f"{name.replace('_', '-')} {found}" for name in names if (found := _version(name))]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{len(os.sched_getaffinity(0))} cores ({_processor()}), {memory:.0f} GB of memory, Linux {platform.release()};"
+        f" PostgreSQL {postgresql}, Python {platform.python_version()}, {', '.join(versions)}; cerebro_db"
+        f" {_version('cerebro_db')}."
+    )
+
+
+def _processor() -> str:
+    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,63 @@
+"""Data for the workloads, drawn by seed: what they look like matters for speed, and that they can be learnt."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Labels: TypeAlias = npt.NDArray[np.int32]
+Examples: TypeAlias = tuple[Floats, Labels]
+
+
+def sparse(rng: np.random.Generator, rows: int) -> Examples:
+    """Rows of 1,024 zeros and ones, a twentieth of them ones, as one-hot encoded categories are; two classes."""
+    width = 1024
+    x = (rng.random((rows, width), dtype=np.float32) < 0.05).astype(np.float32)
+    weights = _fixed(1).normal(size=(width, 24)) / np.sqrt(width * 0.05)
+    score = np.tanh(x @ weights) @ _fixed(2).normal(size=24)
+    return x, (score + rng.normal(scale=0.3, size=rows) > 0).astype(np.int32)
+
+
+def numeric(rng: np.random.Generator, rows: int) -> Examples:
+    """Rows of 20 numbers; three classes with curved borders."""
+    x = rng.normal(size=(rows, 20)).astype(np.float32)
+    hidden = np.tanh(x @ _fixed(3).normal(size=(20, 12)) * 0.6)
+    score = hidden @ _fixed(4).normal(size=(12, 3)) + rng.normal(scale=0.3, size=(rows, 3))
+    return x, score.argmax(axis=1).astype(np.int32)
+
+
+def images(rng: np.random.Generator, rows: int) -> Examples:
+    """Pictures of 32 x 32 x 3 with values from 0 to 1: a pattern per class, moved and noisy; ten classes."""
+    y = rng.integers(0, 10, size=rows)
+    patterns = np.kron(_fixed(5).random((10, 8, 8, 3)), np.ones((1, 4, 4, 1)))
+    moved = np.roll(patterns, 3, axis=1)
+    chosen = np.where(rng.random((rows, 1, 1, 1)) < 0.5, patterns[y], moved[y])
+    x = 0.6 * chosen + 0.4 * rng.random((rows, 32, 32, 3))
+    return x.astype(np.float32), y.astype(np.int32)
+
+
+def series(rng: np.random.Generator, rows: int) -> Examples:
+    """Windows of 64 steps of a three-axis sensor; six kinds of movement that differ in frequency and axis."""
+    y = rng.integers(0, 6, size=rows)
+    steps = np.arange(64)[None, :, None]
+    rate = 0.15 + 0.1 * (y % 3)[:, None, None]
+    phase = rng.uniform(0, 2 * np.pi, size=(rows, 1, 3))
+    strength = np.where((y // 3)[:, None, None] == np.arange(3) % 2, 1.0, 0.4)
+    x = strength * np.sin(rate * steps + phase) + rng.normal(scale=0.3, size=(rows, 64, 3))
+    return x.astype(np.float32), y.astype(np.int32)
+
+
+def flowers(rng: np.random.Generator, rows: int) -> Examples:
+    """Rows of 4 measures; three classes."""
+    y = rng.integers(0, 3, size=rows)
+    centres = np.array([[5.0, 3.4, 1.5, 0.2], [5.9, 2.8, 4.3, 1.3], [6.6, 3.0, 5.6, 2.0]])
+    x = centres[y] + rng.normal(scale=0.35, size=(rows, 4))
+    return x.astype(np.float32), y.astype(np.int32)
+
+
+def _fixed(seed: int) -> Any:
+    """Draws that are the same for training and validation rows: what there is to learn."""
+    return np.random.default_rng(seed)

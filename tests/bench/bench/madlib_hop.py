@@ -1,0 +1,137 @@
+"""A peer: MADlib's way to hop, made again from its description, without its SQL.
+
+Two processes hold a segment each. An epoch has as many hops as there are configurations (or segments, where
+these are more); in a hop each segment trains another configuration: the model is rebuilt from its JSON and
+compiled, gets its weights, and is fitted buffer by buffer. Only weights go on, through a table, the optimizer
+begins anew; and all segments wait for the slowest before the next hop. At the end each model is rebuilt once
+more and evaluated.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.connection import Connection as Pipe
+from typing import Any
+
+import psycopg2
+
+from bench.bare import buffers
+from bench.copying import read_table
+from bench.job import Job, Result, arguments, write_result
+from bench.keras_config import Architectures, build, evaluate, flattened, one_hot, prepare, read_architectures
+
+Call = Callable[[Any], Any]
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    job, place = arguments()
+    session = job.connect()
+    architectures = read_architectures(session, job.models)
+    segments = [_Segment(job, architectures, number) for number in range(job.segments)]
+    moved = _train(session, job, architectures, segments)
+    scores = _evaluate(session, job, segments)
+    for segment in segments:
+        segment.end()
+    session.close()
+    write_result(Result(scores=scores, moved=moved), place)
+
+
+class _Segment:
+    """A process that holds one segment's rows."""
+
+    def __init__(self, job: Job, architectures: Architectures, number: int) -> None:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, job, architectures, number))
+        self._process.start()
+        theirs.close()
+
+    def ask(self, *request: object) -> None:
+        """Begin a piece of work."""
+        self._pipe.send(request)
+
+    def answer(self) -> Any:
+        """Wait for its end; what came of it."""
+        return self._pipe.recv()
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._pipe.send(None)
+        self._process.join()
+
+
+def _serve(pipe: Pipe, job: Job, architectures: Architectures, number: int) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    keras = prepare(job.framework, [cores[number % len(cores)]])
+    session = job.connect()
+    own = [(dict(buffer)["x"], dict(buffer)["y"].astype("<f4")) for buffer in buffers(session, job.packed, number)]
+    valid = one_hot(read_table(session, job.valid)[0], job.classes)
+    session.close()
+    while (request := pipe.recv()) is not None:
+        kind, config_number, weights = request
+        config = job.configs[config_number]
+        keras.backend.clear_session()
+        model = build(keras, (architectures[config.model - 1][0], weights), config, {})
+        if kind == "evaluate":
+            pipe.send(evaluate(model, valid))
+            continue
+        for x, y in own:
+            model.fit(x, y, batch_size=config.batch_size, epochs=1, verbose=0)
+        pipe.send(flattened(model.get_weights()))
+
+
+def hops(configs: int, segments: int) -> list[list[tuple[int, int]]]:
+    """The hops of an epoch: pairs of a configuration and the segment that it visits.
+
+    >>> hops(3, 2)
+    [[(0, 0), (1, 1)], [(1, 0), (2, 1)], [(2, 0), (0, 1)]]
+    """
+    places = max(configs, segments)
+    rings = [[((hop + segment) % places, segment) for segment in range(segments)] for hop in range(places)]
+    return [[(config, segment) for config, segment in ring if config < configs] for ring in rings]
+
+
+def _train(session: Any, job: Job, architectures: Architectures, segments: list[_Segment]) -> int:
+    """All epochs; bytes that moved through the table of weights."""
+    moved = 0
+    with session.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS madlib_weights; CREATE TABLE madlib_weights (config int, weights bytea)")
+        for number, config in enumerate(job.configs):
+            first = psycopg2.Binary(architectures[config.model - 1][1])
+            cursor.execute("INSERT INTO madlib_weights VALUES (%s, %s)", (number, first))
+        for hop in hops(len(job.configs), len(segments)) * job.epochs:
+            for config_number, segment in hop:
+                segments[segment].ask("train", config_number, _weights(cursor, config_number))
+            for config_number, segment in hop:
+                weights = segments[segment].answer()
+                moved += 2 * len(weights)
+                cursor.execute(
+                    "UPDATE madlib_weights SET weights = %s WHERE config = %s",
+                    (psycopg2.Binary(weights), config_number),
+                )
+    return moved
+
+
+def _weights(cursor: Any, number: int) -> bytes:
+    cursor.execute("SELECT weights FROM madlib_weights WHERE config = %s", (number,))
+    return bytes(cursor.fetchone()[0])
+
+
+def _evaluate(session: Any, job: Job, segments: list[_Segment]) -> dict[int, tuple[float, float]]:
+    scores: dict[int, tuple[float, float]] = {}
+    with session.cursor() as cursor:
+        for first in range(0, len(job.configs), len(segments)):
+            now = range(first, min(first + len(segments), len(job.configs)))
+            for number, segment in zip(now, segments, strict=False):
+                segment.ask("evaluate", number, _weights(cursor, number))
+            for number, segment in zip(now, segments, strict=False):
+                scores[number + 1] = segment.answer()
+        cursor.execute("DROP TABLE madlib_weights")
+    return scores
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""cerebro_db itself: one SQL call over the packed tables, and the reading of the metrics that it left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg2.extensions import connection as Connection
+
+from bench.job import Job, Result, arguments, write_result
+
+# What a later version of the function takes; left out where the function does not know it.
+METRICS = {"training_metrics": False}
+
+
+def main() -> None:
+    """Do the job that the command line names."""
+    job, place = arguments()
+    session = job.connect()
+    run_id = fit(session, job)
+    with session.cursor() as cursor:
+        cursor.execute(
+            f"SELECT mst_key, validation_loss_final, validation_metrics_final FROM {job.output}_info"
+            " WHERE validation_loss_final IS NOT NULL"
+        )
+        scores = {key: (float(loss), float(metric)) for key, loss, metric in cursor.fetchall()}
+    told = _logged(session, run_id)
+    moved = told["state_bytes"] * 2 + told["packed_bytes"]
+    write_result(
+        Result(scores=scores, moved=moved, more={"run_id": run_id, "forms": _forms(session, run_id), **told}), place
+    )
+    session.close()
+
+
+def fit(session: Connection, job: Job) -> int:
+    """Train; the id of the run."""
+    named: dict[str, Any] = {"seed": job.seed, **known(session, METRICS), **job.settings}
+    if job.framework != "tensorflow":
+        named["backend"] = job.framework
+    text = "".join(f", {name} => %s" for name in named)
+    with session.cursor() as cursor:
+        for suffix in ("", "_info", "_summary", "_state"):
+            cursor.execute(f"DROP TABLE IF EXISTS {job.output}{suffix}")
+        cursor.execute(
+            f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s, validation_table => %s{text})",
+            (job.packed, job.output, job.selection, job.epochs, job.packed_valid, *named.values()),
+        )
+        cursor.execute(f"SELECT run_id FROM {job.output}_summary")
+        return int(cursor.fetchone()[0])  # type: ignore[index]
+
+
+def known(session: Connection, named: dict[str, Any]) -> dict[str, Any]:
+    """Those of these arguments that the function has."""
+    with session.cursor() as cursor:
+        cursor.execute("SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'madlib_fit_multiple_model'")
+        names = {name for (name,) in cursor.fetchall()}
+    return {name: value for name, value in named.items() if name in names}
+
+
+def _logged(session: Connection, run_id: int) -> dict[str, int]:
+    """Bytes of the states that the visits wrote, and of the packed rows that the trainers were given once."""
+    with session.cursor() as cursor:
+        cursor.execute("SELECT coalesce(sum(state_bytes), 0), count(*) FROM cerebro.visit WHERE run_id = %s", (run_id,))
+        states, visits = cursor.fetchone()  # type: ignore[misc]
+        cursor.execute(
+            "SELECT sum(pg_table_size(t::regclass)) FROM cerebro.run r,"
+            " unnest(ARRAY[r.spec ->> 'source_table', r.spec ->> 'validation_table']) t WHERE run_id = %s",
+            (run_id,),
+        )
+        (packed,) = cursor.fetchone()  # type: ignore[misc]
+    return {"state_bytes": int(states), "visits": int(visits), "packed_bytes": int(packed or 0)}
+
+
+def _forms(session: Connection, run_id: int) -> dict[str, int]:
+    """How many visits were trained in which form."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT form, count(*) FROM cerebro.visit WHERE run_id = %s GROUP BY 1 ORDER BY 2 DESC", (run_id,)
+        )
+        return {str(form): int(count) for form, count in cursor.fetchall()}
+
+
+if __name__ == "__main__":
+    main()

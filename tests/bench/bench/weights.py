@@ -1,0 +1,38 @@
+"""Initial weights of architectures, drawn once by seed, so that every contender starts from the same numbers.
+
+A process of its own, because it needs Keras: `python -m bench.weights FOLDER` reads `architectures.json` there
+and writes `weights-0`, `weights-1`, …
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import place
+from bench.keras_config import flattened, prepare
+from bench.workloads import WEIGHT_SEED
+
+
+def drawn(architectures: Sequence[str], folder: Path) -> list[bytes]:
+    """Weights of each architecture, as flat float32."""
+    (folder / "architectures.json").write_text(json.dumps(architectures))
+    command = [sys.executable, "-m", "bench.weights", str(folder)]
+    subprocess.run(command, env=place.environment(), check=True, stderr=subprocess.DEVNULL)
+    return [(folder / f"weights-{number}").read_bytes() for number in range(len(architectures))]
+
+
+def main() -> None:
+    """Write one file for each architecture."""
+    folder = Path(sys.argv[1])
+    keras = prepare("tensorflow")
+    for number, architecture in enumerate(json.loads((folder / "architectures.json").read_text())):
+        keras.utils.set_random_seed(WEIGHT_SEED + number)
+        (folder / f"weights-{number}").write_bytes(flattened(keras.models.model_from_json(architecture).get_weights()))
+
+
+if __name__ == "__main__":
+    main()

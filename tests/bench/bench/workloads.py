@@ -1,0 +1,205 @@
+"""The workloads: what is trained, on how much data, in which configurations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from models import Json, dense, layer, sequential
+
+from bench.examples import Examples, flowers, images, numeric, series, sparse
+
+SMALL, REPORT = "small", "report"
+DATA_SEED = 20
+WEIGHT_SEED = 7
+RUN_SEED = 11
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One training configuration; `model` counts the workload's architectures from 1."""
+
+    model: int
+    optimizer: str
+    learning_rate: float
+    batch_size: int
+
+    @property
+    def compile_params(self) -> str:
+        """As MADlib writes it."""
+        optimizer = f"{self.optimizer}(lr={self.learning_rate})"
+        return f"optimizer='{optimizer}',loss='categorical_crossentropy',metrics=['accuracy']"
+
+    @property
+    def fit_params(self) -> str:
+        """As MADlib writes it."""
+        return f"batch_size={self.batch_size}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A model-selection job. `rows` and `validation` are those of the report; trying takes a part of them."""
+
+    key: str
+    title: str
+    draw: Callable[[np.random.Generator, int], Examples]
+    rows: int
+    validation: int
+    classes: int
+    architectures: tuple[str, ...]
+    configs: tuple[Config, ...]
+    epochs: int
+    segments: int = 2
+    small_rows: int
+    small_epochs: int = 1
+
+    def with_batches_up_to(self, size: int) -> Workload:
+        """The same with those configurations only whose batches are not larger."""
+        chosen = tuple(config for config in self.configs if config.batch_size <= size)
+        title = f"{self.title}, batches of at most {size}"
+        return replace(self, key=f"{self.key}{size}", title=title, configs=chosen)
+
+    def longer(self, times: int) -> Workload:
+        """The same for so many times the epochs."""
+        title = f"{self.title}, {times} times the epochs"
+        epochs, small = times * self.epochs, times * self.small_epochs
+        return replace(self, key=f"{self.key}L", title=title, epochs=epochs, small_epochs=small)
+
+    def rows_at(self, scale: str) -> int:
+        """Training rows."""
+        return self.rows if scale == REPORT else self.small_rows
+
+    def validation_at(self, scale: str) -> int:
+        """Validation rows."""
+        return self.validation if scale == REPORT else min(self.validation, self.small_rows)
+
+    def epochs_at(self, scale: str) -> int:
+        """Passes of each configuration over the training rows."""
+        return self.epochs if scale == REPORT else self.small_epochs
+
+    def examples(self, scale: str) -> tuple[Examples, Examples]:
+        """Training and validation rows; the same at every call."""
+        rng = np.random.default_rng(DATA_SEED)
+        return self.draw(rng, self.rows_at(scale)), self.draw(rng, self.validation_at(scale))
+
+
+def grid(models: int, optimizers: Sequence[str], rates: Sequence[float], batches: Sequence[int]) -> tuple[Config, ...]:
+    """All combinations."""
+    combined = itertools.product(range(1, models + 1), optimizers, rates, batches)
+    return tuple(Config(model=m, optimizer=o, learning_rate=r, batch_size=b) for m, o, r, b in combined)
+
+
+def perceptron(inputs: int, hidden: Sequence[int], classes: int, l2: float = 0.0) -> str:
+    """Dense layers, with an L2 penalty on their kernels where one is given."""
+    penalty: Json = {}
+    if l2:
+        config = {"module": "keras.regularizers", "class_name": "L2", "registered_name": None}
+        penalty = {"kernel_regularizer": {**config, "config": {"l2": l2}}}
+    layers = [dense(units, f"hidden_{n}", **penalty) for n, units in enumerate(hidden)]
+    return sequential([inputs], *layers, dense(classes, "classes", "softmax"))
+
+
+def convolutional(filters: int) -> str:
+    """Two convolutions, each followed by a pooling, over pictures of 32 x 32 x 3."""
+    return sequential(
+        [32, 32, 3],
+        layer("Conv2D", "convolution_1", filters=filters, kernel_size=[3, 3], activation="relu", padding="same"),
+        layer("MaxPooling2D", "pool_1"),
+        layer("Conv2D", "convolution_2", filters=filters, kernel_size=[3, 3], activation="relu", padding="same"),
+        layer("MaxPooling2D", "pool_2"),
+        layer("Flatten", "flat"),
+        dense(64, "hidden"),
+        dense(10, "classes", "softmax"),
+    )
+
+
+def recurrent(units: int) -> str:
+    """A convolution over time and an LSTM, over windows of 64 x 3."""
+    return sequential(
+        [64, 3],
+        layer("Conv1D", "convolution", filters=units, kernel_size=[5], strides=[2], activation="relu"),
+        layer("LSTM", "lstm", units=units),
+        dense(6, "classes", "softmax"),
+    )
+
+
+WORKLOADS = {
+    workload.key: workload
+    for workload in (
+        Workload(
+            key="A",
+            title="tabular MLP of 1000 and 500 units on 1,024 sparse zeros and ones",
+            draw=sparse,
+            rows=6_144,
+            validation=2_048,
+            classes=2,
+            architectures=tuple(perceptron(1024, (1000, 500), 2, l2) for l2 in (1e-4, 1e-6)),
+            configs=grid(2, ["Adam"], [1e-3, 1e-4], [32, 64, 256, 512]),
+            epochs=2,
+            small_rows=1_024,
+        ),
+        Workload(
+            key="B",
+            title="small MLP of 64 and 32 units on 20 numbers",
+            draw=numeric,
+            rows=20_000,
+            validation=5_000,
+            classes=3,
+            architectures=(perceptron(20, (64, 32), 3),),
+            configs=grid(1, ["Adam", "RMSprop"], [1e-2, 3e-3, 1e-3, 3e-4], [16, 32, 64, 128]),
+            epochs=2,
+            small_rows=4_000,
+        ),
+        Workload(
+            key="C",
+            title="convolutional network on pictures of 32 x 32 x 3",
+            draw=images,
+            rows=2_048,
+            validation=1_024,
+            classes=10,
+            architectures=(convolutional(32),),
+            configs=grid(1, ["Adam", "SGD"], [1e-2, 1e-3], [32, 64]),
+            epochs=2,
+            small_rows=256,
+        ),
+        Workload(
+            key="D",
+            title="convolution and LSTM on windows of 64 steps of a three-axis sensor",
+            draw=series,
+            rows=4_096,
+            validation=1_024,
+            classes=6,
+            architectures=(recurrent(32),),
+            configs=grid(1, ["Adam"], [1e-2, 3e-3, 1e-3, 3e-4], [32, 64]),
+            epochs=3,
+            small_rows=512,
+        ),
+        Workload(
+            key="E",
+            title="a state of 200 MB: 16.7 million weights with Adam",
+            draw=flowers,
+            rows=64,
+            validation=16,
+            classes=3,
+            architectures=(perceptron(4, (4080, 4080), 3),),
+            configs=grid(1, ["Adam"], [1e-4], [32]),
+            epochs=6,
+            small_rows=64,
+            small_epochs=4,
+        ),
+        Workload(
+            key="F",
+            title="a dozen configurations on 120 rows: start-up",
+            draw=flowers,
+            rows=120,
+            validation=30,
+            classes=3,
+            architectures=(perceptron(4, (10, 10), 3),),
+            configs=grid(1, ["Adam"], [1e-1, 1e-2, 1e-3], [4, 8, 16, 32]),
+            epochs=10,
+            small_rows=120,
+        ),
+    )
+}

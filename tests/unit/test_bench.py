@@ -1,0 +1,170 @@
+"""The pure parts of `make bench`: what turns measurements into numbers and text."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench import measure
+from bench.breakdown import PHASES, broken_down, steps, visit_seconds
+from bench.copying import SIGNATURE, decode, encode
+from bench.document import replaced
+from bench.job import Job, Result, read_job, read_result, write_job, write_result
+from bench.madlib_hop import hops
+from bench.must import Target
+from bench.ratios import Span, ratios
+from bench.workloads import REPORT, SMALL, WORKLOADS
+from hypothesis import given
+from hypothesis import strategies as st
+
+FOLDER = Path(__file__).parents[1] / "bench" / "bench"
+WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
+BEGAN = datetime(2026, 5, 4, 12, 0, 0)
+positive = st.floats(1e-3, 1e3)
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_the_examples_in_docstrings_hold(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"bench.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@given(st.dictionaries(st.integers(0, 5), positive, min_size=1), positive)
+def test_a_ratio_lies_between_its_ends_and_scales(values: dict[int, float], factor: float) -> None:
+    found = ratios({number: value * factor for number, value in values.items()}, values)
+    assert found is not None
+    assert found.least <= found.middle <= found.most
+    assert found.middle == pytest.approx(factor)
+
+
+def test_repetitions_without_a_partner_give_no_ratio() -> None:
+    assert ratios({0: 1.0}, {1: 1.0}) is None
+
+
+@given(st.integers(1, 5), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
+def test_rows_survive_the_binary_format(rows: int, shape: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rows, *shape)).astype(np.float32), rng.integers(0, 9, size=rows).astype(np.int32)
+    again = decode(encode((x, y)))
+    assert again[0].tobytes() == x.tobytes() and again[0].shape == x.shape
+    assert again[1].tobytes() == y.tobytes()
+
+
+def test_rows_of_unequal_shapes_are_refused() -> None:
+    one, two = (encode((np.ones(shape, np.float32), np.zeros(1, np.int32))) for shape in ((1, 2, 3), (1, 3, 2)))
+    with pytest.raises(ValueError, match="shape"):
+        decode(one[:-2] + two[len(SIGNATURE) :])
+
+
+@given(st.integers(1, 9), st.integers(1, 5))
+def test_every_configuration_visits_every_segment_once_an_epoch(configs: int, segments: int) -> None:
+    epoch = hops(configs, segments)
+    visits = [visit for hop in epoch for visit in hop]
+    assert sorted(visits) == [(config, segment) for config in range(configs) for segment in range(segments)]
+    for hop in epoch:
+        assert len({config for config, _ in hop}) == len({segment for _, segment in hop}) == len(hop)
+
+
+def entry(pid: int, ended: float, seconds: float, statement: str) -> str:
+    at = datetime.fromtimestamp(BEGAN.timestamp() + ended).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return f"{at} UTC [{pid}] ann@flowers LOG:  duration: {1000 * seconds:.3f} ms  statement: {statement}\n"
+
+
+def visit(pid: int, at: float, seconds: float, config: int = 1) -> str:
+    """A visit that begins at a time: a second to read the state, so many to train, a second to write."""
+    job = f'SELECT cerebro.job_begin(\'{{"job": "train", "order": {{"mst_key": {config}}}}}\');\nSELECT 1'
+    return (
+        entry(pid, at + 1, 1, "INSERT INTO cerebro.visit (run_id)\nVALUES (1)")
+        + entry(pid, at + 1 + seconds, seconds, job)
+        + entry(pid, at + 2 + seconds, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
+    )
+
+
+def test_the_breakdown_of_a_log() -> None:
+    log = (
+        entry(7, 2, 1, "SELECT cerebro.trainer_start('{}')")
+        + entry(7, 3, 1, "SELECT cerebro.dataset_open('d', 1)")
+        + visit(7, 3, 6)
+        + visit(7, 11, 2)
+        + visit(7, 20, 2)
+        + entry(8, 30, 29, "SELECT madlib_fit_multiple_model('a', 'b')")
+    )
+    began = BEGAN.timestamp()
+    found = broken_down(steps(log), began, began + 30)
+    expected = {"start-up": 2, "data": 1, "train": 6, "compile": 4, "hop": 6, "idle": 5, "end": 6}
+    assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
+def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: int) -> None:
+    log, longest = "", 0
+    for pid in range(workers):
+        at = 5
+        for length in lengths:
+            log += visit(pid, at, length)
+            at += length + 2 + pid
+        longest = max(longest, at)
+    began = BEGAN.timestamp()
+    assert sum(broken_down(steps(log), began, began + longest).values()) == pytest.approx(longest, abs=0.01)
+
+
+def test_without_statements_of_workers_nothing_is_known() -> None:
+    assert set(broken_down(steps("no log at all"), 0.0, 9.0).values()) == {0.0}
+
+
+def test_a_visit_takes_until_the_next_begins() -> None:
+    log = "".join(visit(7, at, 1) for at in (0, 50, 60, 64, 69, 73))
+    assert visit_seconds(steps(log), alone=False) == pytest.approx(4, abs=0.01)
+
+
+def test_a_family_is_all_that_comes_from_its_root() -> None:
+    seen = [measure.Seen(pid, 0, parent, 0.0) for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))]
+    assert {process.pid for process in measure.descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
+
+
+def test_a_target_is_reached_where_the_median_reaches_it() -> None:
+    seen = Span(2.0, 1.0, 3.0)
+    assert Target(what="w", bound=2, unit="x").row(seen) == ["w", "≥ 2x", "2.00 (1.00 to 3.00)x", "yes"]
+    assert Target(what="w", bound=1.9, unit="x", least=False).row(seen)[-1] == "no"
+    assert "because" in Target(what="w", bound=2, unit="x").row(None, "because")[2]
+
+
+def test_text_outside_the_markers_stays() -> None:
+    text = "before\n<!-- bench A: begin -->\nold\n<!-- bench A: end -->\nafter"
+    once = replaced(text, "A", "new")
+    assert once == "before\n<!-- bench A: begin -->\nnew\n<!-- bench A: end -->\nafter"
+    assert replaced(once, "A", "old") == text
+    with pytest.raises(ValueError, match="markers"):
+        replaced(text, "B", "new")
+
+
+def test_the_document_has_a_place_for_everything_measured() -> None:
+    document = (FOLDER.parents[2] / "docs" / "benchmarks.md").read_text()
+    for name in ("machine", "must reach", *WORKLOADS, "A64", "B64"):
+        assert replaced(document, name, "content") != document
+
+
+def test_what_contenders_are_told_and_tell_survives_the_way(tmp_path: Path) -> None:
+    job = Job(
+        url="u", train="t", valid="v", packed="p", packed_valid="pv", models="m", selection="s", output="o",
+        classes=2, epochs=3, segments=2, seed=1, configs=WORKLOADS["F"].configs, settings={"a": 1},
+    )  # fmt: skip
+    write_job(job, tmp_path / "job")
+    assert read_job(tmp_path / "job") == job
+    result = Result(scores={1: (0.5, 0.75)}, moved=7, more={"form": "xla_loop"})
+    write_result(result, tmp_path / "result")
+    assert read_result(tmp_path / "result") == result
+
+
+@pytest.mark.parametrize("key", WORKLOADS)
+def test_a_workload_draws_the_same_rows_each_time(key: str) -> None:
+    first, second = (WORKLOADS[key].examples(SMALL) for _ in range(2))
+    for (x, y), (x_again, y_again) in zip(first, second, strict=True):
+        assert x.tobytes() == x_again.tobytes() and y.tobytes() == y_again.tobytes()
+        assert set(y) <= set(range(WORKLOADS[key].classes))
+    assert WORKLOADS[key].rows_at(REPORT) >= WORKLOADS[key].rows_at(SMALL)
