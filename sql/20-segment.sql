@@ -71,12 +71,18 @@ return segment_api.predict_rows(plpy, GD, spec, row_count, data)
 $$;
 COMMENT ON FUNCTION cerebro.predict_rows(json, bigint, bytea[]) IS 'Internal: predictions for a block of rows';
 
-CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS cerebro.packed
+-- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
+-- declared for another type of the same make. Arrays then cross to the packer without a call for each element.
+CREATE OR REPLACE FUNCTION cerebro.array_bytes(value anyarray) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'byteasend';
+COMMENT ON FUNCTION cerebro.array_bytes(anyarray) IS 'Internal: an array as it lies in memory';
+
+CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS bytea[]
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
 return segment_api.pack_rows(plpy, GD, spec, data)
 $$;
-COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: pack a block of rows into a buffer';
+COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer, and return the one sent before: its number and shapes as JSON, and its arrays';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

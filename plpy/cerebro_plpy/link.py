@@ -201,11 +201,10 @@ class Link:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            self._wait(select.POLLOUT)
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
@@ -213,10 +212,10 @@ class Link:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
-            self._wait(select.POLLIN)
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
+                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 count = 0

@@ -65,17 +65,7 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
         raise InvalidParameter(
             f"{MODULE}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
         )
-    frequency = given.metrics_compute_frequency
-    if frequency is not None and not 1 <= frequency <= given.num_iterations:
-        raise InvalidParameter(
-            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {given.num_iterations}).",
-            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
-        )  # fmt: skip
-    if frequency is not None and given.training_metrics is False and given.validation_table is None:
-        raise InvalidParameter(
-            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
-            " training_metrics is false and there is no validation_table."
-        )
+    frequency = _check_frequency(given, given.num_iterations)
     schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
     if schedule not in SCHEDULES:
         raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
@@ -89,7 +79,23 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
         raise InvalidParameter(
             f"{MODULE} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
         )
-    return given.num_iterations, frequency or given.num_iterations, schedule
+    return given.num_iterations, frequency, schedule
+
+
+def _check_frequency(given: FitArguments, iterations: int) -> int:
+    """After how many epochs metrics are computed."""
+    frequency = given.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= iterations:
+        raise InvalidParameter(
+            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
+        )  # fmt: skip
+    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+        raise InvalidParameter(
+            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            " training_metrics is false and there is no validation_table."
+        )
+    return frequency or iterations
 
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:

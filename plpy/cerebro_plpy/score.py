@@ -202,7 +202,7 @@ def _blocks(
 
 
 def _as_array(column: Column) -> str:
-    return column.expression(f"t.{quote_identifier(column.name)}")
+    return column.array(f"t.{quote_identifier(column.name)}")
 
 
 def _known_shape(model: TrainedModel) -> tuple[int, ...]:

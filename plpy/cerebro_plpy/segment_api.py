@@ -8,6 +8,7 @@ from typing import Any
 
 from cerebro_plpy import settings, strict_json, visit
 from cerebro_plpy.db import Database, raise_to_sql
+from cerebro_plpy.link import Buffer
 from cerebro_plpy.settings import TrainerRequest
 
 Globals = dict[str, Any]
@@ -55,7 +56,7 @@ def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
     return len(chunk)
 
 
-def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[bytes]:
+def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buffer]:
     """The state that the last job left, in chunks."""
     chunks = raise_to_sql(plpy, lambda: visit.state_chunks(visit.trainer(session), chunk_bytes))
     while True:
@@ -86,6 +87,6 @@ def predict_rows(plpy: Any, session: Globals, spec: str, row_count: int, data: l
     return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, row_count, data)))
 
 
-def pack_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:
-    """A block of rows as the packed arrays of one buffer."""
-    return raise_to_sql(plpy, lambda: visit.pack_rows(visit.trainer(session), spec, data))
+def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+    """Send a block of rows to be packed; the packed arrays of the block before."""
+    return raise_to_sql(plpy, lambda: visit.pack_rows(session, spec, data))

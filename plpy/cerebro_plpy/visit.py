@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from math import prod
 from typing import Any
 
 from cerebro_plpy import resources
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
-from cerebro_plpy.link import Link, TrainerSpec
+from cerebro_plpy.link import Buffer, Link, TrainerSpec
 
 KEY = "cerebro_trainer"
+PACKING = "cerebro_packing"  # the number of the buffer that is being packed
 PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 COLLECTED_BYTES = 1 << 20
@@ -29,6 +31,8 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     link: Link | None = session.get(KEY)
+    for left in (PACKING, CHUNKS):
+        session.pop(left, None)
     if link is not None and link.spec == spec and link.alive():
         link.send({"do": "reset"})
         return link
@@ -117,7 +121,7 @@ def add_state(session: Globals, part: int, chunk: bytes) -> None:
         trainer(session)
 
 
-def state_chunks(link: Link, chunk_bytes: int) -> Iterator[bytes]:
+def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
     """The state of the job that ended last."""
     return link.chunks({"do": "state_get", "chunk_bytes": chunk_bytes})
 
@@ -128,13 +132,24 @@ def predict_rows(link: Link, spec: str, row_count: int, data: list[bytes]) -> di
     return link.ask(header, *data)
 
 
-def pack_rows(link: Link, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:
-    """Rows in PostgreSQL's binary array format as packed arrays: their shapes as JSON, and their bytes."""
-    link.send({"do": "pack", **json.loads(spec), "lengths": [len(part) for part in data]}, *data)
+def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+    """Send rows to be packed, without waiting; None at the end. Returns what became of the rows sent before.
+
+    So the packer works while the database writes one buffer and collects the rows of the next. What is returned
+    are the number of the buffer and its shapes as JSON, and its arrays.
+    """
+    link = trainer(session)
+    packed = _packed(link, session.pop(PACKING)) if PACKING in session else None
+    if spec is not None and data is not None:
+        header = json.loads(spec)
+        link.send({"do": "pack", **header, "lengths": [len(part) for part in data]}, *data)
+        session[PACKING] = header["buffer_id"]
+    return packed
+
+
+def _packed(link: Link, buffer_id: int) -> list[Buffer]:
     header, payload = link.receive()
     done = link.accepted(header)
-    ends, parts = 0, []
-    for length in done["lengths"]:
-        parts.append(payload[ends : ends + length])
-        ends += length
-    return json.dumps(done["shapes"]), parts
+    starts = accumulate(done["lengths"], initial=0)
+    about = json.dumps({"buffer_id": buffer_id, "shapes": done["shapes"]}).encode()
+    return [about, *(payload[start : start + length] for start, length in zip(starts, done["lengths"]))]

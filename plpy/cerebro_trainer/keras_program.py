@@ -72,7 +72,7 @@ class KerasProgram(Program):
     @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
-        return int(self.value(self.optimizer.iterations))
+        return int(np.asarray(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
         return [self.value(variable) for variable in self.variables]

@@ -55,12 +55,16 @@ def natural(rows: int) -> Rows:
 
 
 def permutation(place: Place, buffer_id: int, pass_no: int, rows: int) -> Rows:
-    """Row positions of one pass over one buffer, shuffled; equal arguments give equal orders on any machine.
+    """Row positions of one pass over one buffer, shuffled."""
+    return shuffled((place.seed, place.mst_key, place.epoch, place.segment_id, buffer_id, pass_no), rows)
+
+
+def shuffled(name: tuple[int, ...], rows: int) -> Rows:
+    """Row positions in an order that follows from `name`; equal arguments give equal orders on any machine.
 
     Raw Philox output is sorted instead of calling `Generator.permutation`, because numpy promises that the
     bits of a bit generator never change between versions but not those of its distributions (NEP 19).
     """
-    name = (place.seed, place.mst_key, place.epoch, place.segment_id, buffer_id, pass_no)
     digest = hashlib.sha256(repr(name).encode()).digest()
     raw = np.random.Philox(key=int.from_bytes(digest[:16], "little")).random_raw(rows)
     return np.argsort(raw, kind="stable").astype(np.int32)

@@ -37,18 +37,24 @@ class Peer:
     """Starts a trainer and speaks to it."""
 
     def __init__(
-        self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None, threads: int = 2
+        self,
+        framework: str = "tensorflow",
+        idle: float = 0,
+        parent: int | None = None,
+        threads: int = 2,
+        cache: Path | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads),
+            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads)
+            + (["--compilation-cache", str(cache)] if cache else []),
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
             stderr=self.stderr,
-            env=environment(self.directory),
+            env=environment(self.directory, framework),
         )
         theirs.close()
 
@@ -213,7 +219,7 @@ def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2)
     ]
 
 
-def environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path, framework: str) -> dict[str, str]:
     """The bare environment that a backend gives its trainer."""
     return {
         "PATH": os.environ["PATH"],
@@ -221,7 +227,7 @@ def environment(directory: Path) -> dict[str, str]:
         "TMPDIR": str(directory),
         "KERAS_HOME": str(directory),
         "LANG": "C.UTF-8",
-        "KERAS_BACKEND": "tensorflow",
+        "KERAS_BACKEND": framework,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "-1",
     }

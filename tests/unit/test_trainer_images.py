@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -140,7 +141,7 @@ def bytea_array(value: bytes | None) -> bytes:
 
 def packed(rows: int, *values: bytes | None) -> list[np.ndarray]:
     payload = np.frombuffer(b"".join(map(bytea_array, values)), np.uint8)
-    return packing.pack({"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload)
+    return packing.inputs({"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload)
 
 
 def test_images_are_packed_like_any_column() -> None:
@@ -166,9 +167,8 @@ integers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**25), 2**25)
 def test_integers_are_packed_exactly_or_not_at_all(kind: tuple[arrays.ElementType, int], values: list[int]) -> None:
     element, bits = kind
     values = [value % 2**bits - 2 ** (bits - 1) for value in values]
-    head = struct.pack(">iiIii", 1, 0, element.oid, len(values), 1)
-    size = bits // 8
-    sent = head + b"".join(struct.pack(">i", size) + value.to_bytes(size, "big", signed=True) for value in values)
+    head = struct.pack("=iiIii", 1, 0, element.oid, len(values), 1)
+    sent = head + b"".join(value.to_bytes(bits // 8, sys.byteorder, signed=True) for value in values)
     exact = [int(np.float32(value)) == value for value in values]
     payload = np.frombuffer(sent, np.uint8)
     if all(exact):

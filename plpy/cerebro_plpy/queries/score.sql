@@ -16,7 +16,7 @@ INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::tex
 -- name: declare
 -- Blocks of rows go through the trainer as a whole; their predictions wait in the cursor, on disk if they are many.
 DECLARE cerebro_predict NO SCROLL CURSOR WITH HOLD FOR
-SELECT pg_catalog.array_agg(b.id::text)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(pg_catalog.array_send(b.x), ''::bytea)])
+SELECT pg_catalog.array_agg(b.id::text)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(cerebro.array_bytes(b.x), ''::bytea)])
 FROM (SELECT t.{id} AS id, {input} AS x, (pg_catalog.row_number() OVER () - 1) / {block} AS number FROM {table} t) b
 GROUP BY b.number
 
