@@ -38,7 +38,7 @@ SOLE_IMPORTERS = {
 }
 
 SQL_FUNCTION = re.compile(
-    r"CREATE (?:OR REPLACE )?FUNCTION\s+(?P<name>[\w.@]+)\s*\((?P<arguments>.*?)\)\s*RETURNS[^$]*?"
+    r"CREATE (?:OR REPLACE )?FUNCTION\s+(?P<name>[\w.@]+)\s*\((?P<arguments>[^;]*?)\)\s*RETURNS[^$;]*?"
     r"LANGUAGE\s+plpython3u[^$]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
     re.DOTALL,
 )
