@@ -114,13 +114,13 @@ class PostgresPlatform:
         return dict(done["datasets"])
 
     def predict(
-        self, worker: Worker, state: StateSource, job: dict[str, Any], blocks: Statement
+        self, worker: Worker, state: StateSource, job: dict[str, Any], collect: Statement
     ) -> Generator[Statement, Rows, None]:
-        """Open a prediction job; `blocks` declares the cursor that the caller then fetches from."""
+        """Open a prediction job, and make the worker ready to collect rows for it."""
         yield from self._prepare(worker, ())
         yield Statement(sql("visit.state_read", source=state.sql), state.values)
         yield from self._begin(job, state)
-        yield blocks
+        yield collect
 
     def _begin(self, job: dict[str, Any], state: StateSource) -> Generator[Statement, Rows, None]:
         spec = {**job, "state": {"source": state.source, "key": state.key, "seed": state.seed}}

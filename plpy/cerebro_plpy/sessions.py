@@ -36,6 +36,8 @@ OPTIONS = {
     "synchronous_commit": "off",
     # A hashed aggregate would hold all blocks of a table in memory at once.
     "enable_hashagg": "off",
+    # All rows of a cursor are fetched.
+    "cursor_tuple_fraction": "1",
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",
