@@ -7,7 +7,7 @@ trainer; the new state with the log row that says which table holds it.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from cerebro_plpy import jobs, strict_json
@@ -30,10 +30,15 @@ def job_result(rows: Rows) -> dict[str, Any]:
 class PostgresPlatform:
     """See `platform.Platform` for the laws."""
 
-    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of a partition."""
+    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int, note: Callable[[str], None]) -> None:
+        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer.
+
+        `note` tells the caller something.
+        """
         self._trainers = trainers
         self._cache_bytes = cache_bytes
+        self._note = note
+        self._noted: set[str] = set()
 
     def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
         """Start the trainer of a worker that has none."""
@@ -138,6 +143,19 @@ class PostgresPlatform:
             if dataset.key not in worker.datasets:
                 loaded = job_result((yield load(dataset, self._cache_bytes)))
                 worker.datasets[dataset.key] = loaded["cached"]
+                self._tell(dataset, loaded)
+
+    def _tell(self, dataset: Dataset, loaded: dict[str, Any]) -> None:
+        """Say of the first partition of a table that is not kept what it would take."""
+        name = dataset.table.relation.given
+        if not loaded["cached"] and name not in self._noted:
+            self._noted.add(name)
+            self._note(
+                f"segment {dataset.segment_id} of {name} takes {megabytes(loaded['bytes'])} MB of memory, of which its"
+                f" trainer has {megabytes(loaded['limit'])} MB left for segments. Those that do not fit are read again"
+                " at every visit, with the same result. To keep them, raise cache_mb in cerebro.setting, or use fewer"
+                " workers."
+            )
 
     def _read_state(self, worker: Worker, state: StateSource, log: Statement) -> Generator[Statement, Rows, None]:
         """Log the visit as running and, in the same transaction, read the state it starts from."""
@@ -163,6 +181,15 @@ class PostgresPlatform:
         parts.append(Statement(sql("visit.job_finish")))
         values = [value for part in parts for value in part.values]
         return job_result((yield Statement("; ".join(part.sql for part in parts), values)))
+
+
+def megabytes(size: int) -> str:
+    """Bytes for a message.
+
+    >>> megabytes(3_500_000)
+    '3.5'
+    """
+    return f"{size / 1e6:,.1f}"
 
 
 def load(dataset: Dataset, cache_bytes: int) -> Statement:

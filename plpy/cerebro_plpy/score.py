@@ -68,7 +68,7 @@ def _begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, R
 
 def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
     """Loss and metrics, segment after segment."""
-    worker, platform = _worker(place, gpu, len(test.segments))
+    worker, platform = _worker(place, gpu)
     program = model.program(test.targets())
     job = {"job": "evaluate", "program": program, "result_key": model.state().key}
     sums: list[list[float]] = []
@@ -83,15 +83,15 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
     return dict(drive(worker.session, platform.results(worker, request))["test"])
 
 
-def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, PostgresPlatform]:
+def _worker(place: Workplace, gpu: bool) -> tuple[Worker, PostgresPlatform]:
     worker = place.workers(1)[0]
-    cache = settings.cache_bytes(place.settings, 1, partitions)
+    cache = settings.cache_bytes(place.settings, 1)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(
         trainers=1 if place.local else resources.parallel_trainers(),
         gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
     )
-    return worker, PostgresPlatform((request,), cache)
+    return worker, PostgresPlatform((request,), cache, place.db.info)
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
@@ -188,7 +188,7 @@ def _blocks(
     `how` says which classes are wanted, and how many rows make a block.
     """
     want, block = how
-    worker, platform = _worker(place, gpu, 1)
+    worker, platform = _worker(place, gpu)
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     identifier, sent = columns
