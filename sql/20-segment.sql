@@ -29,12 +29,12 @@ return segment_api.dataset_close(plpy, GD, dataset)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_close(text) IS 'Internal: end of a data set; returns whether the trainer keeps it or wants it streamed into each job';
 
-CREATE OR REPLACE FUNCTION cerebro.state_add(chunk bytea) RETURNS integer
+CREATE OR REPLACE FUNCTION cerebro.state_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.state_add(plpy, GD, chunk)
+return segment_api.state_add(plpy, GD, part, chunk)
 $$;
-COMMENT ON FUNCTION cerebro.state_add(bytea) IS 'Internal: pass one chunk of a state to the trainer of this session; returns its length';
+COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer) RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -45,6 +45,7 @@ class TrainerSpec:
     gpu: str = resources.NO_GPU
     idle_seconds: int = 60
     memory_bytes: int = 0
+    compilation_cache: str | None = None
 
 
 class Link:
@@ -102,6 +103,8 @@ class Link:
             "--idle-seconds",
             str(spec.idle_seconds),
         ]
+        if spec.compilation_cache:
+            command += ["--compilation-cache", spec.compilation_cache]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -198,11 +201,10 @@ class Link:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            self._wait(select.POLLOUT)
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
@@ -210,10 +212,10 @@ class Link:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
-            self._wait(select.POLLIN)
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
+                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 count = 0
@@ -261,7 +263,8 @@ class Link:
         return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
-            hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+            hint="trainer_python in cerebro.setting names the interpreter, which needs"
+            f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
         )
 
 

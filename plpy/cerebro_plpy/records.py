@@ -86,7 +86,7 @@ class Config:
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state or as flat `weights`."""
+    """How an earlier state of a configuration is read: as `chunks` of a whole state, or `weights_of_chunks` alone."""
 
     source: str
     sql: str
@@ -98,8 +98,8 @@ class FitRequest:
     """A call of fit whose arguments have been checked.
 
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
-    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
-    `gpus` are the numbers of the devices that trainers share.
+    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
+    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share.
     """
 
     source: PackedTable
@@ -120,6 +120,7 @@ class FitRequest:
     threads: int | None
     name: str | None
     spec: dict[str, Any]
+    training_metrics: bool = True
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class FitArguments:
     schedule: str | None
     workers: int | None
     replay_run: int | None
+    training_metrics: bool | None
     dtype_policy: str | None
 
 
@@ -64,12 +65,7 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
         raise InvalidParameter(
             f"{MODULE}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
         )
-    frequency = given.metrics_compute_frequency
-    if frequency is not None and not 1 <= frequency <= given.num_iterations:
-        raise InvalidParameter(
-            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {given.num_iterations}).",
-            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
-        )  # fmt: skip
+    frequency = _check_frequency(given, given.num_iterations)
     schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
     if schedule not in SCHEDULES:
         raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
@@ -83,7 +79,23 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
         raise InvalidParameter(
             f"{MODULE} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
         )
-    return given.num_iterations, frequency or given.num_iterations, schedule
+    return given.num_iterations, frequency, schedule
+
+
+def _check_frequency(given: FitArguments, iterations: int) -> int:
+    """After how many epochs metrics are computed."""
+    frequency = given.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= iterations:
+        raise InvalidParameter(
+            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
+        )  # fmt: skip
+    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+        raise InvalidParameter(
+            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            " training_metrics is false and there is no validation_table."
+        )
+    return frequency or iterations
 
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
@@ -121,16 +133,21 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
     seed = secrets.randbits(31) if again.seed is None else again.seed
+    training_metrics = given.training_metrics is not False
+    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
+    if not evaluated:
+        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     spec = {
         **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
         "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
-        epochs=epochs, evaluate_epochs=metrics_iterations(epochs, frequency), seed=seed, schedule=schedule,
+        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
+        training_metrics=training_metrics,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def _begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, R
     settings.devices(settings.read(db), given.use_gpus)
     output = catalog.output(given.output_table)
     relations = [catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")]
-    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary")]
+    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary", "_state")]
     return catalog, output, relations + [c for c in companions if c]
 
 

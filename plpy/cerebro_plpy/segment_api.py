@@ -51,9 +51,9 @@ def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
     return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask(request)))
 
 
-def state_add(plpy: Any, session: Globals, chunk: bytes) -> int:
+def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
     """Pass one chunk of a state on; its length."""
-    raise_to_sql(plpy, lambda: visit.trainer(session).send({"do": "state"}, chunk))
+    raise_to_sql(plpy, lambda: visit.add_state(session, part, chunk))
     return len(chunk)
 
 

@@ -38,6 +38,10 @@ OPTIONS = {
     "enable_hashagg": "off",
     # All rows of a cursor are fetched.
     "cursor_tuple_fraction": "1",
+    # What is read in order is read by an index; sorting a state would write it to disk.
+    "enable_sort": "off",
+    # Compiling a statement takes longer than the few calls in it.
+    "jit": "off",
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",

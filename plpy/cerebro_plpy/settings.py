@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import stat
 from dataclasses import dataclass, field, fields
 
 from cerebro_plpy import resources
@@ -11,7 +13,7 @@ from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.queries import sql
 
-FRAMEWORKS = ("tensorflow", "none")
+FRAMEWORKS = ("tensorflow", "jax", "none")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Settings:
     trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
+    compilation_cache: str | None = None
     gpus: tuple[int, ...] | None = None
 
 
@@ -121,6 +124,28 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         gpu=resources.NO_GPU if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
+        compilation_cache=_private_folder(settings.compilation_cache),
+    )
+
+
+def _private_folder(path: str | None) -> str | None:
+    """The folder of compiled code, which trainers execute: refused where another user could put some there."""
+    if path is None:
+        return None
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        problem = f"{error.strerror}"
+    else:
+        mode = stat.S_IMODE(facts.st_mode)
+        if os.path.isabs(path) and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and mode == 0o700:
+            return path
+        problem = f"it has owner {facts.st_uid} and mode {mode:04o}"
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    raise InvalidParameter(
+        f"compilation_cache is {path!r}; expected the absolute path of a folder of the system user {user} with mode"
+        f" 0700: {problem}",
+        hint=f"mkdir -m 0700 {path}, as {user}; or remove compilation_cache from cerebro.setting.",
     )
 
 

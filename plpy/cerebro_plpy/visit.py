@@ -13,11 +13,14 @@ from math import prod
 from typing import Any
 
 from cerebro_plpy import resources
-from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.link import Buffer, Link, TrainerSpec
 
 KEY = "cerebro_trainer"
 PACKING = "cerebro_packing"  # the number of the buffer that is being packed
+PART = "cerebro_state_part"  # the number of the chunk of a state that came last
+CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
+COLLECTED_BYTES = 1 << 20
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
@@ -28,7 +31,8 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     link: Link | None = session.get(KEY)
-    session.pop(PACKING, None)
+    for left in (PACKING, CHUNKS):
+        session.pop(left, None)
     if link is not None and link.spec == spec and link.alive():
         link.send({"do": "reset"})
         return link
@@ -54,12 +58,15 @@ def stop_trainer(session: Globals) -> None:
 
 
 def trainer(session: Globals) -> Link:
-    """The trainer that an earlier statement of this session started."""
+    """The trainer that an earlier statement of this session started, told all that there was to tell it."""
     link: Link | None = session.get(KEY)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
+    chunks = session.pop(CHUNKS, None)
+    if chunks:
+        link.send({"do": "state"}, b"".join(chunks))
     return link
 
 
@@ -97,6 +104,21 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
             hint="Pack the table again with training_preprocessor_dl().",
         )
     return kind
+
+
+def add_state(session: Globals, part: int, chunk: bytes) -> None:
+    """Pass one chunk of a state on, several at a time because they are small; parts count from 1."""
+    expected = session.get(PART, 0) + 1
+    if part not in (1, expected):
+        raise DataCorrupted(
+            f"part {part} of a state came where part {expected} was expected",
+            hint="The table that holds the state was changed; train again.",
+        )
+    session[PART] = part
+    chunks = session.setdefault(CHUNKS, [])
+    chunks.append(chunk)
+    if len(chunks) * len(chunk) >= COLLECTED_BYTES:
+        trainer(session)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:

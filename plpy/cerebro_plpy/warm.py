@@ -53,14 +53,13 @@ def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitReq
     for config in request.configs:
         if config.mst_key not in before:
             continue
+        text = sql("warm.state", state=tables["_state"].quoted)
         architecture = request.architectures[config.model_id].json
         scaled = scales_loss(policy, architecture) == scales_loss(request.dtype_policy, architecture)
         if scaled and same_optimizer(before[config.mst_key], config):
-            text = sql("warm.state", state=tables["_state"].quoted)
             states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
         else:
-            text = sql("score.weights", table=tables[""].quoted)
-            states[config.mst_key] = WarmState("weights", text, (config.mst_key,))
+            states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))
     return states
 
 

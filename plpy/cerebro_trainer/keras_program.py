@@ -44,10 +44,13 @@ class KerasProgram(Program):
             raise ConfigError("the model has no trainable weights")
         self.optimizer: Any = self.model.optimizer
         self.optimizer.build(self.model.trainable_variables)
+        self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]
+        """All variables that make up a state, in its order."""
         self._regularizers = [_number(value) for value in spec.split.regularizers]
         attach(self._regularizers, self.model.variables)
         self._hyperparameters = self._lifted(spec.split.hyperparameters)
-        self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
+        self._set: list[float] = []
+        self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
 
@@ -67,35 +70,32 @@ class KerasProgram(Program):
         )
 
     @property
-    def variables(self) -> list[Any]:
-        """All variables that make up a state, in its order."""
-        return [*self.model.variables, *self.optimizer.variables]
-
-    @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
         return int(np.asarray(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
-        """The values of all variables."""
-        return [np.asarray(variable) for variable in self.variables]
+        return [self.value(variable) for variable in self.variables]
 
-    def write(self, values: Sequence[Array]) -> None:
-        """Set all variables; shapes and dtypes are those of `layout`."""
-        for variable, value in zip(self.variables, values, strict=True):
-            variable.assign(value)
+    def value(self, variable: Any) -> Array:
+        """The value of a variable of any model; see `read`."""
+        return np.asarray(variable)
+
+    def assign(self, position: int, value: Array) -> None:
+        self.variables[position].assign(value)
 
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
         model = models.build_seeded(self._node, seed)
-        return [*(np.asarray(variable) for variable in model.variables), *self._fresh_optimizer]
+        return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def set_numbers(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
-        for variable, value in zip(self._regularizers, spec.split.regularizers, strict=True):
-            variable.assign(value)
-        for name, variable in self._hyperparameters.items():
-            variable.assign(spec.split.hyperparameters[name])
+        values = [*spec.split.regularizers, *(spec.split.hyperparameters[name] for name in self._hyperparameters)]
+        if values != self._set:
+            for variable, value in zip(self.numbers, values, strict=True):
+                variable.assign(value)
+            self._set = values
         if "learning_rate" in spec.split.hyperparameters:
             self.optimizer.learning_rate = spec.split.hyperparameters["learning_rate"]
 
@@ -158,6 +158,14 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _compact(values: Array) -> Array:
+    """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
+    first = values.reshape(-1)[:1]
+    if values.size > 1 and (values == first).all():
+        return np.broadcast_to(np.array(first), values.shape)
+    return np.array(values)
 
 
 def _float32(target: Any) -> Any:

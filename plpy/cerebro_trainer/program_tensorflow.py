@@ -11,8 +11,10 @@ is always left to `graph_loop`.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -20,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from cerebro_trainer import compiled_code
 from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.columns import padded
 from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
@@ -29,8 +33,12 @@ from cerebro_trainer.specs import ProgramSpec
 ROWS_STEP = 64
 
 
-def start(threads: int) -> Framework:
-    """Set TensorFlow up for this process: this many threads, and the same bits for the same work."""
+def start(threads: int, cache: Path | None) -> Framework:
+    """Set TensorFlow up for this process: this many threads, the same bits for the same work, where code is kept."""
+    if cache is not None:
+        # Read when XLA is first used. Only what XLA compiles is kept, which is what takes long.
+        folder = compiled_code.folder(cache, "tensorflow", tf.__version__, threads)
+        os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={folder}"
     tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -72,6 +80,15 @@ class TensorflowProgram(KerasProgram):
         self._capacities: list[int] = []
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
+
+    def value(self, variable: Any) -> Array:
+        # Raw operations, because Keras' way takes five times as long. The array shares the variable's memory, which
+        # TensorFlow then no longer changes in place.
+        inner = variable.value
+        return np.asarray(tf.raw_ops.ReadVariableOp(resource=inner.handle, dtype=inner.dtype))
+
+    def assign(self, position: int, value: Array) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         inputs, targets = self.interface.fit(buffer)
@@ -182,10 +199,3 @@ class TensorflowProgram(KerasProgram):
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]
-
-
-def padded(array: Array, rows: int) -> Array:
-    """The array with zeros after it, so that it has so many rows."""
-    result = np.zeros((rows, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array
-    return result

@@ -24,6 +24,8 @@ PREFIX = struct.Struct("<4sIQ")
 HEADER_LIMIT = 256 << 20
 """Bytes. A header holds an architecture or predictions as text, never data."""
 DRAIN_BYTES = 1 << 20
+JOINED_BYTES = 1 << 16
+"""A payload up to this size is sent with its header at once: a call of the system costs more than the copy."""
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -78,11 +80,13 @@ class Connection:
         """Send one frame; PeerGone if nobody is there to receive it."""
         text = json.dumps(message.header, separators=(",", ":")).encode()
         views = [part.cast("B") for part in message.payload if part.nbytes]
-        prefix = PREFIX.pack(MAGIC, len(text), sum(view.nbytes for view in views))
+        size = sum(view.nbytes for view in views)
+        parts: list[bytes | memoryview] = [PREFIX.pack(MAGIC, len(text), size) + text, *views]
+        if size <= JOINED_BYTES:
+            parts = [b"".join(parts)]
         try:
-            self._socket.sendall(prefix + text)
-            for view in views:
-                self._socket.sendall(view)
+            for part in parts:
+                self._socket.sendall(part)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise PeerGone("closed") from error
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import FORMS, SIZES, use
+from test_trainer_forms import SIZES, use
 from test_trainer_keras import TOLERANCE, keras, rebuilt
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed, fit, place
-from trainer_programs import Json, buffers, content, dense, examples, program, sequential, weights
+from trainer_programs import FORMS, Json, buffers, content, dense, examples, program, sequential, weights
 
 __all__ = ["keras"]
 WEIGHTS = [1.0, 5.0, 0.25]
-ALL = (*FORMS, "keras_fit")
 
 Case = tuple[Json, np.ndarray, np.ndarray]
 
@@ -48,10 +47,10 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("case", "form"),
-    [("one-hot", form) for form in ALL] + [(case, "graph_loop") for case in CASES if case != "one-hot"],
+    ("case", "position"), [("one-hot", position) for position in range(4)] + [(case, 0) for case in CASES][1:]
 )
-def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, case: str, form: str) -> None:
+def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: str, case: str, position: int) -> None:
+    form = (*FORMS[framework], "keras_fit")[position]
     chosen, given, as_keras = CASES[case]
     x, _ = examples(53)
     trainer.load("d", [[("x", x), ("y", given)]])
@@ -66,7 +65,6 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, case: str, 
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.parametrize("form", FORMS)
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
     trainer.load("d", buffers(*SIZES))
@@ -114,7 +112,6 @@ def test_rows_of_several_classes_have_no_weight(trainer: Peer) -> None:
     assert failed.value.error["kind"] == "config"
 
 
-@pytest.mark.parametrize("form", FORMS)
 def test_a_pass_takes_its_steps_and_the_next_goes_on(trainer: Peer, form: str) -> None:
     """Three passes of two steps over six batches are one pass over all."""
     trainer.load("d", buffers(21, 13, 8))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import FORMS, use
+from test_trainer_forms import use
 from test_trainer_keras import TOLERANCE, keras, rebuilt
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
@@ -38,7 +38,6 @@ def agree(keras_model: Any, state: bytes) -> None:
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [(5, 3, 7), (1, 1, 1), (1, 9, 1)], ids=str)
 def test_a_batch_ends_with_its_buffer_however_small(
     trainer: Peer, keras: Any, sizes: tuple[int, ...], form: str

@@ -8,12 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_trainer_forms import FORMS, SIZES, use
+from test_trainer_forms import SIZES, use
 from test_trainer_inputs import embedding, texts
 from test_trainer_keras import CONVOLUTION, keras
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
-from trainer_programs import MLP, Json, buffers, content, dense, layer, metadata, program, sequential, tensors, weights
+from trainer_programs import (
+    FORMS,
+    MLP,
+    Json,
+    buffers,
+    content,
+    dense,
+    layer,
+    metadata,
+    program,
+    sequential,
+    tensors,
+    weights,
+)
 
 __all__ = ["keras"]
 MIXED = ("mixed_bfloat16", "mixed_float16")
@@ -60,9 +73,11 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
 
 
 @pytest.mark.parametrize("policy", MIXED)
-def test_all_forms_train_under_a_policy(trainer: Peer, policy: str) -> None:
+def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: str) -> None:
     trainer.load("d", buffers(*SIZES))
-    results = [trainer.train(mixed(policy), NEW, epochs=2, forms=use(form)) for form in (*FORMS, "keras_fit")]
+    results = [
+        trainer.train(mixed(policy), NEW, epochs=2, forms=use(form)) for form in (*FORMS[framework], "keras_fit")
+    ]
     (expected, first), *others = results
     for result, state in others:
         assert result["loss"] == pytest.approx(expected["loss"], rel=4 * SHORT[policy])

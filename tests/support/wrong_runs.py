@@ -29,6 +29,8 @@ FIT = [
         "metrics_compute_frequency must be in the range (1 - 3)."),
     fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 4", WRONG,
         "metrics_compute_frequency must be in the range (1 - 3)."),
+    fit("'packed', 'o', 'mst', 3, metrics_compute_frequency => 1, training_metrics => FALSE", WRONG,
+        "metrics_compute_frequency is 1, but there are no metrics to compute"),
     fit("'packed', 'o', 'mst', 1, schedule => 'fast'", WRONG, "schedule is 'fast'; expected one of longest, rotation"),
     fit("'packed', 'o', 'mst', 1, schedule => ''", WRONG, "schedule is ''; expected one of longest, rotation"),
     fit("'packed', 'o', 'mst', 1, workers => 0", WRONG, "workers is 0; expected a positive whole number or NULL"),

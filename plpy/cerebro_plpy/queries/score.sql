@@ -5,7 +5,7 @@ SELECT t.compile_params::text FROM {table} t WHERE t.mst_key = %s::integer
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: weights
-SELECT t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
+SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: evaluation
 CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)

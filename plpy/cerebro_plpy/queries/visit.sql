@@ -26,13 +26,15 @@ INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt
 VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
 
 -- name: state_read
-SELECT count(cerebro.state_add(s.chunk)) FROM ({source}) s
+SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 
 -- name: state_source
-SELECT t.chunk FROM {state} t ORDER BY t.part OFFSET 0
+-- In the order in which they lie, without a sort of the whole state: one statement wrote them into an empty table, and
+-- each but the last fills its page. cerebro.state_add checks it.
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: weights_source
-SELECT t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
+SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 
 -- name: job_begin
 SELECT cerebro.job_begin(%s::json)
@@ -42,15 +44,19 @@ SELECT cerebro.job_finish()
 
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
--- whatever snapshots others hold.
-SELECT pg_catalog.set_config('lock_timeout', '2s', true);
+-- whatever snapshots others hold. The trainer sends 128 rows at a time.
+SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};
-INSERT INTO {state} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(1000000) AS chunk) c;
+WITH stored AS (
+    INSERT INTO {state} (part, chunk)
+    SELECT (c.number - 1) * 128 + g.i + 1, pg_catalog.substring(c.data, g.i * 8120 + 1, 8120)
+    FROM (SELECT row_number() OVER () AS number, d.data FROM (SELECT cerebro.state_chunks(128 * 8120) AS data) d) c
+    CROSS JOIN LATERAL pg_catalog.generate_series(0, (pg_catalog.octet_length(c.data) - 1) / 8120) AS g (i)
+    RETURNING pg_catalog.octet_length(chunk) AS bytes
+)
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, state_table = %s::text,
-    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t)
+    loss = %s::double precision, state_table = %s::text, state_bytes = (SELECT sum(s.bytes) FROM stored s)
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: visit_failed

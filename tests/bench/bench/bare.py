@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,9 +38,8 @@ def main() -> None:
     shares = [range(first, len(job.configs), trainers) for first in range(trainers)]
     with ThreadPoolExecutor(trainers) as pool:
         loops = [pool.submit(looped, job, partitions, architectures, share) for share in shares]
-        seconds = [loop.result() for loop in loops]
-    visits = len(job.configs) * job.epochs * job.segments
-    more = {"seconds": sum(seconds) / trainers, "seconds_of_visit": sum(seconds) / visits}
+        visits = [seconds for loop in loops for seconds in loop.result()]
+    more = {"seconds": sum(visits) / trainers, "seconds_of_visit": statistics.median(visits)}
     write_result(Result(scores={}, moved=0, more=more), place)
 
 
@@ -54,20 +55,20 @@ def buffers(session: Any, packed: str, segment: int) -> Buffers:
         ]
 
 
-def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> float:
-    """Seconds that a trainer's loops take for these configurations."""
+def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> list[float]:
+    """Seconds of each visit that a trainer makes for these configurations."""
     with Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments)) as peer:
         peer.socket.settimeout(None)
         for segment, partition in enumerate(partitions):
             peer.load(str(segment), partition, 1 << 40)
         for number in share:
-            trained(peer, job, architectures, number, epochs=1)
-        return sum(trained(peer, job, architectures, number, epochs=job.epochs) for number in share)
+            list(trained(peer, job, architectures, number, epochs=1))
+        return [seconds for number in share for seconds in trained(peer, job, architectures, number, epochs=job.epochs)]
 
 
-def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int) -> float:
-    """Train one configuration for some epochs; seconds within its loops."""
-    config, total = job.configs[number], 0.0
+def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int) -> Iterator[float]:
+    """Train one configuration for some epochs; seconds within the loops of each visit."""
+    config = job.configs[number]
     architecture, weights = architectures[config.model - 1]
     peer.tell({"do": "state"}, weights)
     state: dict[str, Any] = {"source": "weights", "seed": job.seed}
@@ -77,9 +78,8 @@ def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epo
             fit = {"batch_size": config.batch_size, "epochs": 1, "shuffle": True}
             program = described(json.loads(architecture), config, job.classes)
             peer.begin("train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM)
-            total += peer.ask({"do": "finish"})["seconds"]
+            yield peer.ask({"do": "finish"})["seconds"]
             state = {"source": "kept", "key": "result"}
-    return total
 
 
 def described(architecture: dict[str, Any], config: Config, classes: int) -> dict[str, Any]:

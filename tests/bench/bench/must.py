@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import psycopg2
+
 from bench import limits, tables
 from bench.limits import Bench
 from bench.ratios import Span, ratios
@@ -25,7 +27,7 @@ class Target:
         """A row of the table. It is reached where the median is; the ends are shown beside it."""
         target = f"{'≥' if self.least else '≤'} {self.bound:,g}{self.unit}"
         if seen is None:
-            return [self.what, target, f"not measured: {reason}", ""]
+            return [self.what, target, f"not measured: {tables.plain(reason)}", ""]
         reached = seen.middle >= self.bound if self.least else seen.middle <= self.bound
         return [self.what, target, f"{seen.text(self.digits)}{self.unit}", "yes" if reached else "no"]
 
@@ -40,6 +42,7 @@ FASTER = {
     "F": Target(what="F, whole job, against plain Keras in two processes", bound=1, unit="x"),
 }
 TWO_PROCESSES = "two processes"
+FAILURES = (RuntimeError, OSError, psycopg2.Error)
 HOP = Target(what="hop beyond training, state below 1 MB", bound=10, unit=" ms", least=False, digits=1)
 LARGE_HOP = Target(what="hop of 200 MB, speed against a logged INSERT … SELECT", bound=0.5, unit="x")
 MEMORY = Target(what="memory of a trainer beyond framework and rows, in states", bound=4, unit="", least=False)
@@ -86,7 +89,7 @@ def part_rows(bench: Bench) -> list[list[str]]:
     rows = [_measured(bench, target, measure) for target, measure in PARTS]
     try:
         pairs = list(limits.large_hops(bench))
-    except (RuntimeError, OSError) as error:
+    except FAILURES as error:
         return [*rows, LARGE_HOP.row(None, str(error)), MEMORY.row(None, str(error))]
     speeds, memories = zip(*pairs, strict=True)
     return [*rows, LARGE_HOP.row(Span.of(speeds)), MEMORY.row(Span.of(memories))]
@@ -95,7 +98,7 @@ def part_rows(bench: Bench) -> list[list[str]]:
 def _measured(bench: Bench, target: Target, measure: Callable[[Bench], Iterable[float]]) -> list[str]:
     try:
         return target.row(Span.of(list(measure(bench))))
-    except (RuntimeError, OSError) as error:
+    except FAILURES as error:
         return target.row(None, str(error))
 
 

@@ -42,7 +42,7 @@ def contenders(done: Measured) -> str:
 def _row(name: str, attempts: Mapping[int, Attempt], base: Mapping[int, float]) -> list[str]:
     good = {number: tried for number, tried in attempts.items() if tried.result is not None}
     if not good:
-        return [name, f"failed: {_plain(next(iter(attempts.values())).reason)}", *[""] * 6]
+        return [name, f"failed: {plain(next(iter(attempts.values())).reason)}", *[""] * 6]
     wall = Span.of([tried.usage.wall for tried in good.values()]).text()
     cpu = Span.of([tried.usage.cpu for tried in good.values()]).text()
     memory = max(tried.usage.memory for tried in good.values())
@@ -76,8 +76,9 @@ def _mb(count: float) -> str:
     return f"{count / MB:,.1f}"
 
 
-def _plain(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")[:160]
+def plain(text: str) -> str:
+    """Text that a cell can hold."""
+    return text.strip().replace("|", "\\|").replace("\n", " ")[:160]
 
 
 def best_of_ours(done: Measured) -> str | None:
