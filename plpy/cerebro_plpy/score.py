@@ -14,7 +14,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.columns import IMAGE, Column, as_input
 from cerebro_plpy.compatibility import check_input, check_output
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.dispatch import Session, Statement, drive
+from cerebro_plpy.dispatch import Session, Statement, awaited, drive
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedColumn
 from cerebro_plpy.names import quote_identifier, split_columns
 from cerebro_plpy.packed import read_packed
@@ -26,7 +26,8 @@ from cerebro_plpy.trained import TrainedModel, read_model
 from cerebro_plpy.workplace import Workplace, check_transaction, opened
 
 PredType = Union[str, int, float, None]
-BLOCK_ELEMENTS = 2 << 20  # numbers in a block of rows: 16 MB on their way to the trainer
+# Numbers that go into a block of rows or come out of it, and rows: what is on its way is a few MB.
+BLOCK_ELEMENTS, BLOCK_ROWS = 1 << 20, 10_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, R
 
 def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
     """Loss and metrics, segment after segment."""
-    worker, platform = _worker(place, gpu, len(test.segments))
+    worker, platform = _worker(place, gpu)
     program = model.program(test.targets())
     job = {"job": "evaluate", "program": program, "result_key": model.state().key}
     sums: list[list[float]] = []
@@ -82,15 +83,15 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
     return dict(drive(worker.session, platform.results(worker, request))["test"])
 
 
-def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, PostgresPlatform]:
+def _worker(place: Workplace, gpu: bool) -> tuple[Worker, PostgresPlatform]:
     worker = place.workers(1)[0]
-    cache = settings.cache_bytes(place.settings, 1, partitions)
+    cache = settings.cache_bytes(place.settings, 1)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(
         trainers=1 if place.local else resources.parallel_trainers(),
         gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
     )
-    return worker, PostgresPlatform((request,), cache)
+    return worker, PostgresPlatform((request,), cache, place.db.info)
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
@@ -131,9 +132,12 @@ def predict(
             check_input(f"mst_key {model.mst_key}", summary, shape, (input_column["name"], relations[1].given))
         labels = _labels(model)
         _create_predictions(db, output, id_column, want)
-        block = max(1, BLOCK_ELEMENTS // max(1, prod(shape or _known_shape(model))))
-        for row in _blocks(place, model, relations[1], (id_column, sent), (want, block), bool(given.use_gpus)):
-            _insert(db, output, id_column, model, labels, want, row)
+        elements = max(prod(shape or _known_shape(model)), len(labels))
+        block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // max(1, elements)))
+        blocks = _blocks(place, model, relations[1], (id_column, sent), (want, block), bool(given.use_gpus))
+        with db.configured(enable_nestloop="off"):  # whatever the planner expects of the arrays of a block
+            for row in blocks:
+                _insert(db, output, id_column, model, labels, want, row)
 
 
 def wanted(module: str, pred_type: PredType) -> dict[str, object]:
@@ -184,21 +188,35 @@ def _blocks(
     `how` says which classes are wanted, and how many rows make a block.
     """
     want, block = how
-    worker, platform = _worker(place, gpu, 1)
+    worker, platform = _worker(place, gpu)
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     identifier, sent = columns
     array = {"kind": sent.kind, "column": sent.name, "divide": model.normalizing_const}
-    spec = {"arrays": [array], "want": want, "classes": classes}
-    names = {"id": quote_identifier(identifier["name"]), "input": _as_array(sent), "table": table.quoted}
-    text = sql("score.declare", **names, block=str(block))
-    program = model.program(model.targets(width))
-    job = {"job": "predict", "program": program, "result_key": model.state().key, "datasets": []}
-    drive(worker.session, platform.predict(worker, model.state(), job, Statement(text, (json.dumps(spec),))))
-    while rows := worker.session.run(sql("score.fetch")):
-        yield rows[0][0], job_result([rows[0][1:]])
-    worker.session.run(sql("score.close"))
+    request = {"arrays": [array], "want": want, "classes": classes}
+    collect = Statement(sql("score.collect"), (json.dumps({"block": block, "request": request}),))
+    job = {"job": "predict", "program": model.program(model.targets(width)), "result_key": model.state().key,
+           "datasets": []}  # fmt: skip
+    drive(worker.session, platform.predict(worker, model.state(), job, collect))
+    names = {
+        "id": quote_identifier(identifier["name"]),
+        "data": sent.sent(f"t.{quote_identifier(sent.name)}"),
+        "table": table.quoted,
+    }
+    yield from _fetched(place, worker.session, sql("score.declare", **names))
     worker.session.run(sql("visit.job_finish"))
+
+
+def _fetched(place: Workplace, session: Session, declare: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The blocks of a cursor: while the caller writes one, the worker reads and computes the next."""
+    if not place.local:
+        session.run(sql("score.begin"))
+    session.run(declare)
+    session.start(sql("score.fetch"))
+    while rows := awaited(session, place.check):
+        session.start(sql("score.fetch"))
+        yield rows[0][0], job_result([rows[0][1:]])
+    session.run(sql("score.close") if place.local else sql("score.commit"))
 
 
 def _as_array(column: Column) -> str:
@@ -241,4 +259,5 @@ def _insert(
         rank="" if want["kind"] == "response" else ", p.rank",
     )
     ids, found = row
-    db.rows(text, ids, model.dependent[0], labels, found["row"], found["class"], found["value"], found["rank"])
+    arrays = (found["row"], found["class"], found["value"], found["rank"])
+    db.rows(text, model.dependent[0], *arrays, ids, labels)

@@ -49,7 +49,7 @@ class Place:
 @pytest.fixture(scope="module", params=["postgresql"])
 def place(bench: Workbench, request: pytest.FixtureRequest) -> Place:
     bench.pack("packed", 2)
-    platform = PostgresPlatform([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30)
+    platform = PostgresPlatform([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30, note=print)
     server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
     who = Identity(session_user="cerebro", current_user="cerebro", conninfo=bench.url, server=server)
     return Place(bench, platform, lambda: Worker(0, WorkerSession(who, "cerebro_db worker", lambda: None)))
@@ -250,7 +250,7 @@ def rows_of(bench: Workbench, table: str, segment: int) -> int:
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
 def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
     """The table's physical order must not matter, that of buffer_id must."""
-    platform = PostgresPlatform([TrainerRequest(trainers=2)], cache_bytes)
+    platform = PostgresPlatform([TrainerRequest(trainers=2)], cache_bytes, print)
     states = []
     for name, buffer_id, order in (
         ("in_order", "buffer_id", "buffer_id"),
