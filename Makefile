@@ -119,9 +119,9 @@ $(MADE):
 	@touch $@
 
 .venv/dev: .venv/runtime | $(BUILT)
-	@echo "Installing pytest, ruff and mypy"
+	@echo "Installing JAX, pytest, ruff and mypy; the first time this downloads some 90 MB"
 	@rm -rf build/lib
-	@$(PIP) install --no-build-isolation ".[tensorflow,demo,dev]"
+	@$(PIP) install --no-build-isolation ".[tensorflow,jax,demo,dev]"
 	@touch $@
 
 .venv/bench: .venv/runtime | $(BUILT)

@@ -113,6 +113,8 @@ class FitOptions(TypedDict, total=False):
     schedule: str
     workers: int
     replay_run: int
+    training_metrics: bool
+    dtype_policy: str
 
 
 class PredictOptions(TypedDict, total=False):

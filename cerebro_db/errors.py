@@ -173,6 +173,12 @@ class TrainerFailure(CerebroError):
     sqlstate = "58000"
 
 
+class DataCorrupted(CerebroError):
+    """What was stored is not what was written."""
+
+    sqlstate = "XX001"
+
+
 class ConfigFailure(CerebroError):
     """One configuration cannot be trained; the others of its run can."""
 

@@ -6,6 +6,7 @@ It asks for nothing: no root, no password, no free TCP port, and it changes noth
     tree/            PostgreSQL's binaries and extension folder, see installation.py
     python/          what backends import; the server's PYTHONPATH
     run/             the socket
+    compiled/        what trainers compiled, for later ones
     postgresql.log
 """
 
@@ -132,7 +133,10 @@ class EmbeddedServer:
             provision.install(connection, deployment.build(), remembered, self.say)
             trainer = str(deployment.interpreter())
             worker = provision.conninfo(socket, port)
-            provision.write_settings(connection, {"trainer_python": trainer, "worker_conninfo": worker})
+            compiled = self.data / "compiled"
+            compiled.mkdir(mode=0o700, exist_ok=True)
+            settings = {"trainer_python": trainer, "worker_conninfo": worker, "compilation_cache": str(compiled)}
+            provision.write_settings(connection, settings)
 
     def _socket_folder(self) -> Path:
         """The folder of the socket; a short one elsewhere if the kernel or a URL could not take its path."""

@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.run_log (
@@ -25,13 +25,12 @@ COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote i
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
-CREATE TABLE cerebro.config (
+CREATE TABLE cerebro.config_log (
     run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     mst_key        integer NOT NULL,
     params         jsonb NOT NULL,
     status         text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'completed', 'stopped', 'failed')),
     reason         text,
-    epochs         integer NOT NULL DEFAULT 0,
     state_tables   text[] NOT NULL DEFAULT '{}',
     model_id       integer NOT NULL,
     compile_params text NOT NULL,
@@ -39,10 +38,9 @@ CREATE TABLE cerebro.config (
     architecture   json NOT NULL,
     PRIMARY KEY (run_id, mst_key)
 );
-COMMENT ON TABLE cerebro.config IS 'One training configuration of a run';
-COMMENT ON COLUMN cerebro.config.architecture IS 'the architecture as it was when the run began';
-COMMENT ON COLUMN cerebro.config.epochs IS 'epochs completed';
-COMMENT ON COLUMN cerebro.config.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state';
+COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
+COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was when the run began';
+COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state';
 
 CREATE TABLE cerebro.visit (
     run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
@@ -116,14 +114,14 @@ COMMENT ON COLUMN cerebro.form_timing.seconds_per_row IS 'NULL where the form do
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
-ALTER TABLE cerebro.config ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
-CREATE POLICY own_runs ON cerebro.config USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config.run_id AND r.owner = current_user));
+CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config_log.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.metric USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = metric.run_id AND r.owner = current_user));
@@ -131,10 +129,7 @@ CREATE POLICY own_runs ON cerebro.metric USING (EXISTS (SELECT FROM cerebro.run_
 SELECT pg_catalog.pg_extension_config_dump('cerebro.setting', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log_run_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('cerebro.config', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.config_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
-
-CREATE TYPE cerebro.packed AS (shapes json, data bytea[]);
-COMMENT ON TYPE cerebro.packed IS 'Internal: arrays packed into one buffer, inputs first, then targets';

@@ -15,12 +15,12 @@ return segment_api.dataset_open(plpy, GD, dataset, cache_bytes)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_open(text, bigint) IS 'Internal: tell the trainer of this session that the buffers of a data set follow';
 
-CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, data bytea[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, part bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, data)
+return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, part)
 $$;
-COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea[]) IS 'Internal: pass one packed row to the trainer of this session; returns its number of examples';
+COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea) IS 'Internal: pass a part of a packed row to the trainer of this session, with the first one the shapes; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_close(dataset text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -29,12 +29,12 @@ return segment_api.dataset_close(plpy, GD, dataset)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_close(text) IS 'Internal: end of a data set; returns whether the trainer keeps it or wants it streamed into each job';
 
-CREATE OR REPLACE FUNCTION cerebro.state_add(chunk bytea) RETURNS integer
+CREATE OR REPLACE FUNCTION cerebro.state_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.state_add(plpy, GD, chunk)
+return segment_api.state_add(plpy, GD, part, chunk)
 $$;
-COMMENT ON FUNCTION cerebro.state_add(bytea) IS 'Internal: pass one chunk of a state to the trainer of this session; returns its length';
+COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer) RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -71,12 +71,18 @@ return segment_api.predict_rows(plpy, GD, spec, row_count, data)
 $$;
 COMMENT ON FUNCTION cerebro.predict_rows(json, bigint, bytea[]) IS 'Internal: predictions for a block of rows';
 
-CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS cerebro.packed
+-- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
+-- declared for another type of the same make. Arrays then cross to the packer without a call for each element.
+CREATE OR REPLACE FUNCTION cerebro.array_bytes(value anyarray) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'byteasend';
+COMMENT ON FUNCTION cerebro.array_bytes(anyarray) IS 'Internal: an array as it lies in memory';
+
+CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS bytea[]
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
 return segment_api.pack_rows(plpy, GD, spec, data)
 $$;
-COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: pack a block of rows into a buffer';
+COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer, and return the one sent before: its number and shapes as JSON, and its arrays';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -5,26 +5,28 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     use_gpus boolean DEFAULT FALSE, validation_table varchar DEFAULT NULL, metrics_compute_frequency integer DEFAULT NULL,
     warm_start boolean DEFAULT FALSE, name varchar DEFAULT NULL, description varchar DEFAULT NULL,
     use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
-    workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL) RETURNS void
+    workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
+    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import api
-return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run)
+return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy)
 $$;
-COMMENT ON FUNCTION madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint)
-IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run) and workers are additions to MADlib';
+COMMENT ON FUNCTION madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text)
+IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics and dtype_policy (float32, mixed_bfloat16 or mixed_float16) are additions to MADlib';
 
 CREATE OR REPLACE FUNCTION madlib_fit_multiple_model(
     source_table varchar, model_output_table varchar, model_selection_table varchar, num_iterations integer,
     use_gpus boolean DEFAULT FALSE, validation_table varchar DEFAULT NULL, metrics_compute_frequency integer DEFAULT NULL,
     warm_start boolean DEFAULT FALSE, name varchar DEFAULT NULL, description varchar DEFAULT NULL,
     use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
-    workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL) RETURNS void
+    workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
+    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import api
-return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run)
+return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy)
 $$;
-COMMENT ON FUNCTION madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint)
-IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run) and workers are additions to MADlib';
+COMMENT ON FUNCTION madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text)
+IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics and dtype_policy (float32, mixed_bfloat16 or mixed_float16) are additions to MADlib';
 
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(run_id bigint, name text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

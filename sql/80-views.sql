@@ -19,6 +19,16 @@ FROM cerebro.run_log r
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
+CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
+SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / cardinality(r.segments) AS epochs,
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture
+FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
+CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS visits FROM cerebro.visit v
+    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') v
+WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed';
+
 -- A metric is better when larger, unless it is a loss or an error.
 CREATE OR REPLACE VIEW cerebro.leaderboard WITH (security_barrier) AS
 WITH last AS (
@@ -57,20 +67,21 @@ SELECT r.run_id, r.name, r.owner, r.status,
        b.value AS best_value,
        coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE v.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND v.done > 0
-            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + v.lost - v.done, 0) / v.done END AS eta
+            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(v.lost, 0) - v.done, 0) / v.done END AS eta
 FROM cerebro.run r
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE c.status <> 'failed') AS alive,
            count(*) FILTER (WHERE c.status = 'running') AS running,
            count(*) FILTER (WHERE c.status = 'failed') AS failed
-    FROM cerebro.config c WHERE c.run_id = r.run_id) c
+    FROM cerebro.config_log c WHERE c.run_id = r.run_id) c
 CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE v.status = 'completed') AS done,
-           count(*) FILTER (WHERE v.status = 'completed' AND k.status = 'failed') AS lost,
-           coalesce(min(k.epochs + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(v.epoch)) AS epoch,
-           max(v.ended_at) AS last_end
-    FROM cerebro.visit v JOIN cerebro.config k USING (run_id, mst_key)
-    WHERE v.run_id = r.run_id) v
+    SELECT sum(k.done)::bigint AS done,
+           sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
+           coalesce(min(k.done / cardinality(r.segments) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
+           max(k.last_end) AS last_end
+    FROM (SELECT c.status, count(*) FILTER (WHERE v.status = 'completed') AS done, max(v.epoch) AS epoch, max(v.ended_at) AS last_end
+          FROM cerebro.config_log c LEFT JOIN cerebro.visit v USING (run_id, mst_key)
+          WHERE c.run_id = r.run_id GROUP BY c.mst_key, c.status) k) v
 LEFT JOIN LATERAL (
     SELECT l.mst_key, l.value FROM cerebro.leaderboard l
     WHERE l.run_id = r.run_id AND l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL ORDER BY l.mst_key LIMIT 1) b ON true;

@@ -12,7 +12,16 @@ from cerebro_plpy.names import MAX_BYTES
 from cerebro_plpy.records import Relation
 
 NUMBERS = "N"
-SEND_TYPE = {"float32": "real[]", "int16": "smallint[]"}
+SEND_TYPE = {
+    "float32": "real[]", "float64": "double precision[]", "int16": "smallint[]", "int32": "integer[]",
+    "int64": "bigint[]", "image": "bytea[]",
+}  # fmt: skip
+# Sent as they are: integers that float32 may not hold, for the packer to look at, and arrays that it rounds faster.
+AS_IT_IS = {
+    "integer": "int32", "bigint": "int64", "integer[]": "int32", "bigint[]": "int64",
+    "double precision[]": "float64",
+}  # fmt: skip
+IMAGE = "image"
 OWN_COLUMNS = ("__dist_key__", "buffer_id")
 SHAPE, CLASSES = "_shape", "_class_values"
 # One row of a one-hot target then has 128 KB. More classes are a key that was taken for a target.
@@ -21,20 +30,31 @@ MAX_CLASSES = 1 << 16
 
 @dataclass(frozen=True)
 class Column:
-    """How one column is packed. `kind` is float32, int16 (encoded by the user) or onehot."""
+    """How one column is packed.
+
+    `kind` says how it is sent: float32, float64, int32, int64 and image for an input, all stored as float32;
+    float32, int16 (encoded by the user) or onehot for a target. `forms` are the texts that a target's values have in
+    the source: as a rule one for each class, but numeric 1 may also be written 1.0.
+    """
 
     name: str
     type: str
     kind: str
     scalar: bool
     classes: tuple[str | None, ...] | None = None
+    forms: tuple[str | None, ...] = ()
 
-    def expression(self, value: str) -> str:
-        """The array that is sent to the packer for a value of the column."""
-        if self.classes is not None:
-            index = f"pg_catalog.array_position({text_array(self.classes)}::text[]::{self.type}[], {value}) - 1"
-            return f"ARRAY[{index}]::integer[]"
+    def array(self, value: str) -> str:
+        """A value of the column as the array that is packed; of a class, its number is."""
         return f"{f'ARRAY[{value}]' if self.scalar else value}::{SEND_TYPE[self.kind]}"
+
+    def sent(self, value: str) -> str:
+        """The bytes that go to the packer for a value; for a class `value` is its number."""
+        if self.classes is not None:
+            return f"pg_catalog.int4send({value})"
+        if self.kind == IMAGE:
+            return f"pg_catalog.array_send({self.array(value)})"
+        return f"cerebro.array_bytes({self.array(value)})"
 
 
 def text_array(values: Sequence[str | None]) -> str:
@@ -49,16 +69,25 @@ def text_array(values: Sequence[str | None]) -> str:
 
 
 def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
-    """An input: an array of numbers, or a number."""
-    found = catalog.column(source, name)
-    scalar = found["category"] == NUMBERS
-    if not scalar and not numeric_array(found):
+    """An input: an array of numbers, a number, or an image."""
+    column = as_input(catalog.column(source, name))
+    if column is None:
         raise DatatypeMismatch(
-            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type {found['type']};"
-            " expected an array of numbers, or a number.",
+            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type"
+            f" {catalog.column(source, name)['type']}; expected an array of numbers, a number, or an image (bytea).",
             hint="Build one with ARRAY[column, …]::real[].",
         )
-    return Column(name, found["type"], "float32", scalar)
+    return column
+
+
+def as_input(found: Row) -> Column | None:
+    """How a column of the catalog is sent as an input; None where its type cannot be one."""
+    if found["base"] == "bytea":
+        return Column(found["name"], found["type"], IMAGE, True)
+    scalar = found["category"] == NUMBERS
+    if not scalar and not numeric_array(found):
+        return None
+    return Column(found["name"], found["type"], AS_IT_IS.get(found["type"], "float32"), scalar)
 
 
 def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_type: str | None) -> Column:
@@ -90,14 +119,14 @@ def numeric_array(found: Row) -> bool:
     return bool(found["category"] == "A" and found["element_category"] == NUMBERS)
 
 
-def with_classes(column: Column, classes: tuple[str | None, ...], padded: int) -> Column:
-    """The column with its classes, padded with NULL to a number of them."""
+def with_classes(column: Column, classes: tuple[str | None, ...], padded: int, forms: tuple[str | None, ...]) -> Column:
+    """The column with its classes, padded with NULL to a number of them, and the texts that stand for them."""
     if padded > MAX_CLASSES:
         raise InvalidParameter(
             f"column '{column.name}' would be encoded as more than {MAX_CLASSES} classes.",
             hint="Leave num_classes out, name another dependent column, or pass dependent_type => 'float' for numbers.",
         )
-    return replace(column, classes=(*classes, *(None,) * (padded - len(classes))))
+    return replace(column, classes=(*classes, *(None,) * (padded - len(classes))), forms=forms)
 
 
 def check_names(module: str, dependent: Sequence[str], independent: Sequence[str]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cerebro_plpy.architecture import Architecture, check_architecture, read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_plpy.params import CompileParams
 from cerebro_plpy.records import Config, PackedTable, Relation, StoredModel
 
 Shape = tuple[int, ...]
@@ -32,11 +33,16 @@ def check_configs(
                 f"no model arch found in table {table.given} with id {config.model_id}",
                 detail=f"mst_key {config.mst_key} names it.",
             )
+    summaries = {}
     for architecture in architectures.values():
         summary = check_architecture(read_architecture(architecture.json))
         name = f"model_id {architecture.model_id}"
         check_input(name, summary, source.input_shapes[0], (source.independent[0], source.relation.given))
-        check_output(name, summary, source)
+        summaries[architecture.model_id] = summary
+    for config in configs:
+        summary = summaries[config.model_id]
+        check_output(f"model_id {config.model_id}", summary, source, config.compile)
+        check_class_weight(config, summary, source)
 
 
 def check_input(name: str, summary: Architecture, given: Shape, place: tuple[str, str]) -> None:
@@ -53,15 +59,53 @@ def check_input(name: str, summary: Architecture, given: Shape, place: tuple[str
         )
 
 
-def check_output(name: str, summary: Architecture, source: PackedTable) -> None:
-    """The width of a model's output against that of the packed target."""
+def check_output(name: str, summary: Architecture, source: PackedTable, compiled: CompileParams) -> None:
+    """The width of a model's output against that of the packed target; numbers of classes may have any width."""
     units, width = (summary.output_units or (None,))[0], source.target_shapes[0][-1]
+    if source.float_targets[0] and compiled.wants_indices:
+        return
     binary = units == 1 and width == 2 and not source.float_targets[0]
     if units is not None and units != width and not binary:
         raise DatatypeMismatch(
             f"model_keras error: the model with {name} ends in {units} units, but column"
             f" {source.dependent[0]} of table {source.relation.given} has {width} values a row.",
             hint="Give the last layer as many units as there are classes (or target values).",
+        )
+
+
+def check_class_weight(config: Config, summary: Architecture, source: PackedTable) -> None:
+    """The classes that are given weights against those that the targets have."""
+    if config.fit.class_weight is None:
+        return
+    shape, table = source.target_shapes[0], source.relation.given
+    if len(shape) > 1:
+        raise FeatureNotSupported(
+            f"class_weight of mst_key {config.mst_key} needs one class per row, but column {source.dependent[0]} of"
+            f" table {table} has rows of shape {list(shape)}.",
+        )
+    numbers = shape[0] == 1 and source.class_values[0] is None
+    classes = (summary.output_units[0] if config.compile.wants_indices else None) if numbers else shape[0]
+    largest = config.fit.class_weight[-1][0]
+    if classes is not None and largest >= classes:
+        names = source.class_values[0]
+        raise InvalidParameter(
+            f"class_weight of mst_key {config.mst_key} names class {largest}, but column {source.dependent[0]} of table"
+            f" {table} has {classes} classes.",
+            detail=f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}." if names else None,
+            hint=f"Give weights for classes 0 to {classes - 1}; those left out have weight 1.",
+        )
+
+
+def notices(config: Config, source: PackedTable) -> Iterator[str]:
+    """What the caller should know of a configuration's parameters."""
+    yield from config.compile.notices
+    rows = -(-source.rows // len(source.segments))
+    buffer = max(1, min(source.buffer_size, rows))
+    batches = -(-rows // buffer) * -(-buffer // config.fit.batch_size)
+    if config.fit.steps_per_epoch is not None and config.fit.steps_per_epoch > batches:
+        yield (
+            f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about {batches} batches; a pass ends with"
+            " them"
         )
 
 

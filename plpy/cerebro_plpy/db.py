@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.queries import around_placeholders, sql
 
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
+FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -90,11 +91,11 @@ class Database:
         return next(iter(rows[0].values())) if rows else None
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
-        """Rows one after another, through a cursor, so that a large value is held one at a time."""
+        """Rows one after another, through a cursor, so that few of them are held at a time."""
         plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
         cursor = self._plpy.cursor(plan, list(values))
         while True:
-            batch = cursor.fetch(1)
+            batch = cursor.fetch(FETCHED)
             if not batch:
                 return
             yield from batch

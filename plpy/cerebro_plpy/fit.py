@@ -28,6 +28,7 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
     """Train, and make the output tables."""
     check_transaction(db, MODULE)
     epochs, frequency, schedule = check_arguments(arguments)
+    settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     before = existing_output(catalog, arguments.model_output_table) if arguments.warm_start else {}
     output = before[""] if before else catalog.output(arguments.model_output_table, outputs.SUFFIXES)
@@ -35,7 +36,7 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
     with opened(db, session, relations.values(), arguments.workers) as place:
         request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
         if before:
-            request = replace(request, warm_states=warm_states(place.reader, before, request.configs))
+            request = replace(request, warm_states=warm_states(place.reader, before, request))
         request.spec["version"] = version
         run_id = train(db, place, request)
     outputs.write(db, run_id, output, refill=bool(before))
@@ -76,7 +77,7 @@ def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], Postgres
     trainers = len(workers)
     started = [
         settings.TrainerRequest(
-            trainers=trainers, gpu=number % request.gpus if request.gpus else None, threads=request.threads
+            trainers=trainers, gpu=settings.device_of(request.gpus, number), threads=request.threads
         )
         for number in range(trainers)
     ]

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from cerebro_plpy.draws import Draw, Range
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
+from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.literals import shown
-from cerebro_plpy.params import canonical, parse_compile_params, parse_fit_params
+from cerebro_plpy.params import canonical, parse_compile_params
 from cerebro_plpy.space import Draws, Space, compile_text, fit_text, read_models, read_space
 
 # More configurations than this are a slip of the pen, and would strain a backend's memory.

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from cerebro_plpy.names import quote_identifier
@@ -15,6 +16,9 @@ from cerebro_plpy.records import Config, FitRequest
 from cerebro_plpy.schedule import Visit
 
 STATE_SCHEMA = "cerebro_state"
+# Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
+# caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
+RENEWED = 128  # visits
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,32 @@ class Attempt:
     known: Mapping[str, Any]
 
 
-def state_tables(run_id: int, mst_key: int) -> tuple[str, str]:
+def state_tables(run_id: int, mst_key: int) -> list[str]:
     """The two tables that hold the state of a configuration in turn, quoted."""
-    return tuple(f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{letter}')}" for letter in "ab")  # type: ignore[return-value]
+    return [state_table(run_id, mst_key, visit_no) for visit_no in (2, 1)]
+
+
+def state_table(run_id: int, mst_key: int, visit_no: int) -> str:
+    """The table that takes the state after that visit of a configuration, quoted."""
+    letter, generation = "ab"[visit_no % 2], visit_no // RENEWED
+    return _state_table(f"r{run_id}_c{mst_key}_{letter}{generation or ''}")
+
+
+def replaced_table(run_id: int, mst_key: int, visit_no: int) -> str | None:
+    """The table whose place a new one takes with that visit; None where the visit needs no new one."""
+    before = visit_no - 2
+    if before < 1 or before // RENEWED == visit_no // RENEWED:
+        return None
+    return state_table(run_id, mst_key, before)
 
 
 def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     """A table for one state, for when the one whose turn it is cannot be emptied; quoted."""
-    return f"{STATE_SCHEMA}.{quote_identifier(f'r{run_id}_c{mst_key}_{visit_no}_{attempt}')}"
+    return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
+
+
+def _state_table(name: str) -> str:
+    return f"{STATE_SCHEMA}.{quote_identifier(name)}"
 
 
 def config_seed(seed: int, mst_key: int) -> int:
@@ -51,10 +73,21 @@ def config_seed(seed: int, mst_key: int) -> int:
 def program(request: FitRequest, config: Config) -> dict[str, Any]:
     """The program that a configuration runs, as the trainer wants it described."""
     return {
-        "architecture": json.loads(request.architectures[config.model_id].json),
+        "architecture": _architecture(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
+        "dtype_policy": request.dtype_policy,
     }
+
+
+@lru_cache(maxsize=256)
+def _architecture(text: str) -> Any:
+    return json.loads(text)
+
+
+def named_program(request: FitRequest, config: Config, run_id: int) -> dict[str, Any]:
+    """The program under a name, which is enough for a trainer that has it already."""
+    return {"program": program(request, config), "program_key": f"{run_id}/{config.mst_key}"}
 
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
@@ -87,9 +120,9 @@ def train_visit(
     key = config.mst_key
     job = {
         "job": "train",
-        "program": program(request, config),
+        **named_program(request, config, run_id),
         "result_key": state_key(run_id, key, attempt.visit_no),
-        "fit": {"batch_size": config.fit.batch_size, "epochs": config.fit.epochs, "shuffle": config.fit.shuffle},
+        "fit": config.fit.to_json(),
         "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
         "forms": {
             "use": request.forms.get((key, visit.epoch, visit.segment_id)),
@@ -97,10 +130,11 @@ def train_visit(
             "known": attempt.known,
         },
     }
-    table = state_tables(run_id, key)[attempt.visit_no % 2]
     return TrainVisit(
         run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
-        dataset=Dataset(request.source, visit.segment_id), state=state, job=job, state_table=table,
+        dataset=Dataset(request.source, visit.segment_id), state=state, job=job,
+        state_table=state_table(run_id, key, attempt.visit_no),
+        replaced_table=replaced_table(run_id, key, attempt.visit_no),
     )  # fmt: skip
 
 
@@ -108,15 +142,16 @@ def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
-    tables = [request.source] + ([request.validation] if request.validation else [])
-    datasets = tuple(Dataset(table, visit.segment_id) for table in tables)
-    job = {"job": "evaluate", "program": program(request, config), "result_key": state.key}
+    tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
+    datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
+    job = {"job": "evaluate", **named_program(request, config, run_id), "result_key": state.key}
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,
         mst_key=config.mst_key,
         attempt=attempt,
-        datasets=datasets,
+        names=tuple(datasets),
+        datasets=tuple(datasets.values()),
         state=state,
         job=job,
     )

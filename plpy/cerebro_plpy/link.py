@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from cerebro_plpy import errors, resources
 from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
@@ -29,8 +29,10 @@ FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
+SEND_BYTES = 4 << 20
 PREFIX = "cerebro_trainer-"
 Header = dict[str, Any]
+Buffer = Union[bytes, memoryview]
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ class TrainerSpec:
     python: str
     framework: str = "tensorflow"
     threads: int = 1
-    gpu: str = "-1"
+    gpu: str = resources.NO_GPU
     idle_seconds: int = 60
     memory_bytes: int = 0
+    compilation_cache: str | None = None
 
 
 class Link:
@@ -52,11 +55,14 @@ class Link:
         self.spec = spec
         self._check = check
         self._broken = False
+        self._owed = 0
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
         self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
+        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
@@ -97,6 +103,8 @@ class Link:
             "--idle-seconds",
             str(spec.idle_seconds),
         ]
+        if spec.compilation_cache:
+            command += ["--compilation-cache", spec.compilation_cache]
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
@@ -113,7 +121,7 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._process.poll() is not None:
+        if self._broken or self._owed or self._process.poll() is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
@@ -121,10 +129,28 @@ class Link:
 
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
-        head = json.dumps(header, separators=(",", ":")).encode()
-        self._write(FRAME.pack(MAGIC, len(head), sum(map(len, payload))) + head)
+        self.send_head(header, sum(map(len, payload)))
         for part in payload:
-            self._write(part)
+            self.send_part(part)
+
+    def send_head(self, header: Header, size: int) -> None:
+        """Begin a frame whose payload of `size` bytes follows in parts."""
+        if self._owed:
+            # A statement that was passing on a large payload has failed; the rest of it will never come.
+            raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
+        head = json.dumps(header, separators=(",", ":")).encode()
+        self._write(FRAME.pack(MAGIC, len(head), size) + head)
+        self._owed = size
+
+    def send_part(self, part: bytes) -> None:
+        """Send the next part of the payload of the frame that was begun."""
+        if len(part) > self._owed:
+            raise errors.DatatypeMismatch(
+                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
+                hint="Pack the table again with training_preprocessor_dl().",
+            )
+        self._write(part)
+        self._owed -= len(part)
 
     def ask(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return what its answer holds under `ok`."""
@@ -136,7 +162,7 @@ class Link:
         header, _ = self.receive()
         return self.accepted(header)
 
-    def chunks(self, header: Header) -> Iterator[bytes]:
+    def chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request whose answer is a series of chunks, and give them one by one."""
         self.send(header)
         while True:
@@ -146,12 +172,12 @@ class Link:
                 return
             yield payload
 
-    def receive(self) -> tuple[Header, bytes]:
+    def receive(self) -> tuple[Header, memoryview]:
         """The next frame."""
         magic, head, body = FRAME.unpack(self._read(FRAME.size))
         if magic != MAGIC:
             raise self._failure(f"the trainer sent {magic!r} where a frame was expected")
-        return json.loads(self._read(head)), self._read(body)
+        return json.loads(bytes(self._read(head))), self._read(body)
 
     def close(self) -> None:
         """End the trainer at once and remove what it had on disk."""
@@ -175,29 +201,28 @@ class Link:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            self._wait(select.POLLOUT)
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError as error:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int) -> memoryview:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
-            self._wait(select.POLLIN)
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
+                self._wait(select.POLLIN)
                 continue
             except ConnectionError:
                 count = 0
             if count == 0:
                 raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
             done += count
-        return bytes(data)
+        return view
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
@@ -238,7 +263,8 @@ class Link:
         return errors.ObjectNotReady(
             f"the trainer could not start: {self.spec.python} ended with exit status {code}",
             detail=tail or None,
-            hint="cerebro-db check tells more; trainer_python in cerebro.setting names the interpreter.",
+            hint="trainer_python in cerebro.setting names the interpreter, which needs"
+            f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
         )
 
 

@@ -133,7 +133,7 @@ class Orchestrator:
     def _rows_ahead(self, standing: Standing) -> int:
         """The rows that a worker is still to train with this configuration's program and batch size."""
         visits = sum(
-            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.epochs
+            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.passes
             for key, other in self._standing.items()
             if key in self._progress and other.shares_forms(standing)
         )
@@ -161,7 +161,8 @@ class Orchestrator:
         parts = standing.parts.setdefault(task.epoch, [])
         parts.append(value)
         if len(parts) == len(self._plan.segments):
-            found = {"program": jobs.program(self._request, standing.config), **added(standing.parts.pop(task.epoch))}
+            program = jobs.named_program(self._request, standing.config, self._log.run_id)
+            found = {**program, **added(standing.parts.pop(task.epoch))}
             self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
@@ -175,8 +176,8 @@ class Orchestrator:
         if result.fallback and not standing.fallback:
             self._around.note(f"mst_key={visit.mst_key} trains by Keras' own loop, more slowly: {result.fallback}")
         standing.trained(self._log.run_id, visit, result)
-        if standing.visits % len(self._plan.segments) == 0:
-            self._log.config_epoch(visit.mst_key, visit.epoch, visit.epoch == self._request.epochs)
+        if standing.visits == self._request.epochs * len(self._plan.segments):
+            self._log.config_completed(visit.mst_key)
 
     def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
         elapsed = time.monotonic() - self._began
@@ -185,8 +186,8 @@ class Orchestrator:
             for dataset, value in found.items()
         ]
         self._log.metrics(made, standing.config.compile.metrics)
-        loss = found["training"]["loss"]
-        if not math.isfinite(loss):
+        loss = found["training"]["loss"] if "training" in found else None
+        if loss is not None and not math.isfinite(loss):
             self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
             return
         self.evaluations += made

@@ -6,12 +6,12 @@ A fourth table, `<output>_state`, holds the whole states, so that training can g
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.errors import ObjectNotReady, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
 from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
@@ -71,7 +71,7 @@ def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
     db.rows(sql("output.info", output=made["_info"]))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
     db.rows(sql("output.states", output=made["_state"]))
-    db.rows(sql("output.states_external", output=made["_state"]))
+    db.rows(sql("output.states_chunk", output=made["_state"]))
 
 
 def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> float | None:
@@ -81,7 +81,7 @@ def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> f
     if state is None:
         db.rows(sql("output.add_model", output=made[""]), None, key, run_id, mst_key)
         return None
-    found = read_weights((row["chunk"] for row in db.stream(sql("output.read_state", state=state))), LARGEST_FIELD)
+    found = read_weights(_in_order(db.stream(sql("output.read_state", state=state))), LARGEST_FIELD)
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
@@ -90,6 +90,17 @@ def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> f
     db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
     db.rows(sql("output.add_state", output=made["_state"], state=state), mst_key)
     return found.size / 1024
+
+
+def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
+    """The chunks of a state; they lie in the order in which they were written."""
+    for number, row in enumerate(rows, 1):
+        if row["part"] != number:
+            raise DataCorrupted(
+                f"part {row['part']} of a state came where part {number} was expected",
+                hint="The table that holds the state was changed; train again.",
+            )
+        yield row["chunk"]
 
 
 def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
@@ -125,7 +136,8 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
         source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
         spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
         spec["description"], run["started_at"], run["ended_at"], spec["version"], classes,
-        source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"], run["run_id"],
+        source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
+        spec["dtype_policy"],
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Packs rows into buffers: the work is one INSERT … SELECT, in C and, over whole buffers, in numpy.
 
-Rows are spread at random, by seed: row number i of the source goes to the place that a hash of (i, seed)
-has in the order of all hashes. The places are cut into buffers, and the buffers into segments, evenly.
+Rows are spread at random, by seed: which buffer row number i of the source goes to is the place that a hash of
+(i, seed) has in the order of all hashes. That order is cut into buffers, and the buffers into segments, evenly.
+What is sorted is the number of the buffer alone; the order within a buffer is the packer's.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.columns import CLASSES, MAX_CLASSES, SHAPE, Column, text_array
+from cerebro_plpy.columns import CLASSES, IMAGE, MAX_CLASSES, SHAPE, Column, text_array
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.names import quote_identifier, quote_qualified
@@ -19,11 +21,17 @@ from cerebro_plpy.packed import strip_padding
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 
-ELEMENTS_PER_BUFFER = 16 << 20  # 64 MB of float32: bounds what one row of a packed table takes in memory
+# 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
+ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
 ELEMENTS_PER_ARRAY = 3  # what the head of an array takes, in elements, on its way to the packer
 # A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
 # would hold all buffers in memory at once.
-SETTINGS = {"synchronize_seqscans": "off", "enable_hashagg": "off", "max_parallel_workers_per_gather": "0"}
+SETTINGS = {
+    "synchronize_seqscans": "off",
+    "enable_hashagg": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
 
 
 @dataclass(frozen=True)
@@ -58,23 +66,42 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
     return int(found[0])
 
 
-def find_classes(db: Database, source: Relation, column: Column, category: str) -> tuple[str | None, ...]:
-    """The classes of a target in the order of their one-hot columns."""
+def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
+    """The texts that the values of a target have."""
+    text = sql("pack.forms", source=source.quoted, column=quote_identifier(column.name), most=str(MAX_CLASSES + 1))
+    return tuple(db.value(text) or ())
+
+
+def find_classes(db: Database, column: Column, forms: Sequence[str | None], category: str) -> tuple[str | None, ...]:
+    """The classes of a target, of which these are texts, in the order of their one-hot columns."""
     order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    text = sql(
-        "pack.classes",
-        source=source.quoted,
-        column=quote_identifier(column.name),
-        order=order,
-        most=str(MAX_CLASSES + 1),
-    )
-    return strip_padding(db.value(text) or [])
+    return strip_padding(db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or [])
+
+
+def class_numbers(db: Database, column: Column) -> str:
+    """Where the texts of a target's values are found with the numbers of their classes: an expression for FROM.
+
+    Looking up a text in a hash table takes as long for many classes as for few.
+    """
+    classes = column.classes or ()
+    numbers = {name: number for number, name in enumerate(strip_padding(list(classes)))}
+    known = [form for form in column.forms if form is not None]
+    others = [form for form in known if form not in numbers]
+    if others:
+        found = db.value(sql("pack.class_numbers", type=column.type), list(classes), others)
+        numbers.update(zip(others, found))
+    placed = ", ".join(str(numbers[form]) for form in known)
+    return f"ROWS FROM (pg_catalog.unnest({text_array(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
 
 
 def row_elements(db: Database, source: Relation, column: Column) -> int:
-    """The room that a column takes in one row, in numbers of four bytes."""
+    """The room that a column takes in one row, in numbers of four bytes; the packer looks at the first image."""
     if column.classes is not None:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
+    if column.kind == IMAGE:
+        spec = json.dumps({"rows": 1, "buffer_id": 0, "arrays": [{"kind": IMAGE, "column": column.name}]})
+        image = column.sent(f"t.{quote_identifier(column.name)}")
+        return prod(json.loads(db.value(sql("pack.image", source=source.quoted, image=image), spec))["shapes"][0])
     if column.scalar:
         return ELEMENTS_PER_ARRAY + 1
     text = sql("pack.elements", source=source.quoted, column=quote_identifier(column.name))
@@ -85,9 +112,10 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
     """Number of buffers, and rows of the largest one: every segment gets the same number of buffers.
 
     `elements` is the room of a row. A given buffer size is a hint, as in MADlib; without one a buffer holds
-    about 64 MB.
+    about 8 MB, or 1,024 rows where these take no more than 64 MB.
     """
-    size = packing.buffer_size or max(1, ELEMENTS_PER_BUFFER // elements)
+    usual = max(1, ELEMENTS_PER_BUFFER // elements, min(FEW_ROWS, MOST_ELEMENTS // elements))
+    size = packing.buffer_size or usual
     per_segment = -(-packing.rows // (min(size, packing.rows) * packing.segments))
     buffers = min(packing.segments * per_segment, packing.rows)
     return buffers, -(-packing.rows // buffers)
@@ -114,16 +142,36 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
     with db.configured(**SETTINGS):
-        db.rows(insertion(packing, named, shapes, buffers), json.dumps([described(packing, c) for c in columns]))
+        db.rows(insertion(db, packing, named, shapes, buffers), json.dumps([described(packing, c) for c in columns]))
+    check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
 
 
-def insertion(packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int) -> str:
+def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
+    """Raises where buffers have different shapes; within a buffer the packer has compared them."""
+    for column, shape in zip((*packing.independent, *packing.dependent), shapes):
+        found = db.rows(sql("pack.shapes", output=packing.output.quoted, shape=shape))
+        if len(found) > 1:
+            listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
+            raise InvalidParameter(
+                f"column {column.name!r} of table '{packing.source.given}' has values of {len(found)} shapes;"
+                " expected one.",
+                detail=f"There are {listed}{', …' if len(found) > 10 else ''}.",
+                hint="All values of a column must have the same dimensions: leave the others out, or change them.",
+            )
+
+
+def insertion(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int) -> str:
     """The statement that packs all rows."""
     columns = (*packing.independent, *packing.dependent)
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
-    order = "n.number" if packing.seed is None else f"pg_catalog.hashint8extended(n.number, {packing.seed}), n.number"
+    encoded = [(n, f"k{n[1:]}", c) for n, c in zip(carried, columns) if c.classes is not None]
+    numbers = {
+        n: f"CASE WHEN n.{n} IS NULL THEN {'0' if c.classes and c.classes[0] is None else 'NULL'} ELSE {k}.number END"
+        for n, k, c in encoded
+    }
+    joins = (f"LEFT JOIN {class_numbers(db, c)} AS {k} (form, number) ON {k}.form = n.{n}::text" for n, k, c in encoded)
     return sql(
         "pack.fill",
         output=packing.output.quoted,
@@ -132,29 +180,32 @@ def insertion(packing: Packing, named: Sequence[str], shapes: Sequence[str], buf
         shape_names=", ".join(shapes),
         segments=str(packing.segments),
         buffers=str(buffers),
-        rows=str(packing.rows),
-        order=order,
+        buffer=buffer_of(packing, buffers),
+        seed="NULL" if packing.seed is None else f"{packing.seed}::bigint",
         columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
-        carried=", ".join(carried),
-        aggregates=", ".join(
-            f"pg_catalog.string_agg(pg_catalog.array_send({c.expression(f'g.{n}')}), ''::bytea)"
-            for c, n in zip(columns, carried)
-        ),
-        parts=", ".join(f"(b.packed).data[{i}]" for i in range(1, len(columns) + 1)),
+        carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
+        joins=" ".join(joins),
+        aggregates=", ".join(f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)" for c, n in zip(columns, carried)),
+        parts=", ".join(f"b.packed[{i}]" for i in range(2, len(columns) + 2)),
         part_shapes=", ".join(
-            f"ARRAY(SELECT pg_catalog.json_array_elements_text((b.packed).shapes -> {i})::integer)"
-            for i in range(len(columns))
+            f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
         ),
     )
+
+
+def buffer_of(packing: Packing, buffers: int) -> str:
+    """The buffer of row n.number, from 0: an expression."""
+    name = "pack.buffer_in_order" if packing.seed is None else "pack.buffer_by_hash"
+    return sql(name, rows=str(packing.rows), buffers=str(buffers), seed=str(packing.seed))
 
 
 def described(packing: Packing, column: Column) -> dict[str, object]:
     """A column as the packer wants it described."""
     if column.classes is not None:
-        return {"kind": "onehot", "classes": len(column.classes)}
+        return {"kind": "onehot", "column": column.name, "classes": len(column.classes)}
     if column in packing.independent:
-        return {"kind": column.kind, "divide": packing.normalizing_const}
-    return {"kind": column.kind}
+        return {"kind": column.kind, "column": column.name, "divide": packing.normalizing_const}
+    return {"kind": column.kind, "column": column.name}
 
 
 def summarize(db: Database, packing: Packing, buffer_size: int) -> None:

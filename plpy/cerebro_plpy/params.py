@@ -1,7 +1,7 @@
-"""Compile and fit parameter strings: what one configuration asks for, checked before anything is trained.
+"""Compile parameter strings: what one configuration asks for, checked before anything is trained.
 
 The strings are MADlib's, `key=value` pairs in any order. Everything is checked here that can be without
-Keras, so that a run does not start only to find a misspelt loss.
+Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those of fit.
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ from cerebro_plpy.literals import call, finite_number, invalid_value, keywords
 from cerebro_plpy.optimizers import OptimizerSpec, parse_optimizer
 
 COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metrics", "sample_weight_mode")
-FIT_KEYS = ("batch_size", "epochs", "shuffle", "verbose")
-LATER_FIT_KEYS = ("class_weight", "initial_epoch", "steps_per_epoch", "callbacks")
-
-_LARGEST = 2**31 - 1  # what PostgreSQL's integer holds
 
 Loss = Union[str, list[str], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
@@ -41,6 +37,12 @@ class CompileParams:
     metrics_given: tuple[str, ...] = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def wants_indices(self) -> bool:
+        """Whether a loss takes numbers of classes."""
+        losses = self.loss.values() if isinstance(self.loss, dict) else self.loss
+        return any(name.startswith("sparse_") for name in ([losses] if isinstance(losses, str) else losses))
+
     def to_json(self) -> dict[str, object]:
         return {
             "optimizer": self.optimizer.to_json(),
@@ -48,24 +50,6 @@ class CompileParams:
             "metrics": list(self.metrics),
             "loss_weights": self.loss_weights,
             "weighted_metrics": None if self.weighted_metrics is None else list(self.weighted_metrics),
-        }
-
-
-@dataclass(frozen=True)
-class FitParams:
-    """How a visit goes through its partition; `epochs` counts passes over the partition in one visit."""
-
-    batch_size: int = 32
-    epochs: int = 1
-    shuffle: bool = True
-    verbose: int = 0
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "batch_size": self.batch_size,
-            "epochs": self.epochs,
-            "shuffle": self.shuffle,
-            "verbose": self.verbose,
         }
 
 
@@ -79,7 +63,7 @@ def parse_compile_params(text: str) -> CompileParams:
     FeatureNotSupported for those that are understood but not available.
     """
     given = keywords(text)
-    _refuse_unknown(given, COMPILE_KEYS)
+    refuse_unknown(given, COMPILE_KEYS)
     for key in ("optimizer", "loss"):
         if key not in given:
             raise InvalidParameter(f"{key} is a required parameter for compile", hint=f"Add {key}='...'.")
@@ -97,28 +81,6 @@ def parse_compile_params(text: str) -> CompileParams:
         loss_given=loss if isinstance(loss, str) else repr(loss),
         metrics_given=tuple(metrics) if isinstance(metrics, list) else (),
         notices=optimizer.notices,
-    )
-
-
-def parse_fit_params(text: str | None) -> FitParams:
-    """The fit parameters written as `key=value, …`; None and empty text mean the defaults.
-
-    >>> parse_fit_params("epochs=2")
-    FitParams(batch_size=32, epochs=2, shuffle=True, verbose=0)
-
-    Raises as `parse_compile_params` does.
-    """
-    given = keywords(text or "")
-    for key in LATER_FIT_KEYS:
-        if key in given:
-            raise FeatureNotSupported(f"fit parameter {key} is not supported", hint=f"Use {', '.join(FIT_KEYS)} only.")
-    _refuse_unknown(given, FIT_KEYS)
-    default = FitParams()
-    return FitParams(
-        batch_size=_positive("batch_size", given.get("batch_size", default.batch_size)),
-        epochs=_positive("epochs", given.get("epochs", default.epochs)),
-        shuffle=_boolean("shuffle", given.get("shuffle", default.shuffle)),
-        verbose=_verbosity(given.get("verbose", default.verbose)),
     )
 
 
@@ -148,7 +110,8 @@ def _ordered(value: object) -> str:
     return repr(value)
 
 
-def _refuse_unknown(given: Iterable[str], accepted: tuple[str, ...]) -> None:
+def refuse_unknown(given: Iterable[str], accepted: tuple[str, ...]) -> None:
+    """Raises InvalidParameter for the first key that is not accepted."""
     for key in given:
         if key not in accepted:
             raise InvalidParameter(f"{key} is not currently accepted as a parameter.", hint=near_matches(key, accepted))
@@ -216,21 +179,3 @@ def _weight(item: object, value: object) -> float:
     if number is None:
         raise invalid_value("loss_weights", repr(value), "numbers")
     return number
-
-
-def _positive(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST:
-        raise invalid_value(key, repr(value), f"a whole number from 1 to {_LARGEST}")
-    return value
-
-
-def _boolean(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise invalid_value(key, repr(value), "True or False")
-    return value
-
-
-def _verbosity(value: object) -> int:
-    if not isinstance(value, int) or value not in (0, 1, 2):
-        raise invalid_value("verbose", repr(value), "0, 1 or 2")
-    return int(value)

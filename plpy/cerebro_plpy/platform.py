@@ -17,13 +17,14 @@ class Worker:
     session: Session
     started: bool = False
     datasets: dict[str, bool] = field(default_factory=dict)
+    programs: set[str] = field(default_factory=set)
     state: str = ""
     machine: str = ""
     threads: int = 0
 
     def forget(self) -> None:
         """The trainer is gone: nothing it held can be relied on."""
-        self.started, self.datasets, self.state = False, {}, ""
+        self.started, self.datasets, self.programs, self.state = False, {}, set(), ""
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ class Dataset:
 
 @dataclass(frozen=True)
 class StateSource:
-    """Where a visit takes the state from: `new`, `weights` of an architecture, or `chunks` of a table.
+    """Where a visit takes the state from: `new`, `weights` of an architecture, `chunks` of a table, or
+    `weights_of_chunks` alone, for another optimizer.
 
-    `key` names the state; `sql` and `values` read its chunks in order, as a column named chunk.
+    `key` names the state; `sql` and `values` read its chunks in order, as columns named part and chunk.
     """
 
     source: str
@@ -55,7 +57,10 @@ class StateSource:
 
 @dataclass(frozen=True)
 class TrainVisit:
-    """One training visit, with all that its statements need."""
+    """One training visit, with all that its statements need.
+
+    `state_table` takes the new state; it is still to be made where it replaces `replaced_table`.
+    """
 
     run_id: int
     epoch: int
@@ -66,16 +71,18 @@ class TrainVisit:
     state: StateSource
     job: dict[str, Any]
     state_table: str
+    replaced_table: str | None = None
 
 
 @dataclass(frozen=True)
 class EvaluateVisit:
-    """One evaluation of a configuration over the partitions of a segment: training, then validation."""
+    """One evaluation of a configuration over partitions of a segment; `names` of them: training, validation."""
 
     run_id: int
     epoch: int
     mst_key: int
     attempt: int
+    names: tuple[str, ...]
     datasets: tuple[Dataset, ...]
     state: StateSource
     job: dict[str, Any]

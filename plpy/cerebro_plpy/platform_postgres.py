@@ -1,7 +1,7 @@
 """The platform protocol on plain PostgreSQL: any session reads any segment's rows by an index.
 
-Each training visit is three transactions: the log row and the read of the old state; the job in the
-trainer; the new state with the log row that says which table holds it.
+Each training visit is three transactions: the log row; the job in the trainer, which reads the old state;
+the new state with the log row that says which table holds it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisi
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
 from cerebro_plpy.settings import TrainerRequest
+
+PART_BYTES = 2 << 20  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
 
 
 def job_result(rows: Rows) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class PostgresPlatform:
         yield from self._prepare(worker, (visit.dataset,))
         run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
         begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        yield from self._read_state(worker, visit.state, Statement(sql("visit.visit_begin"), begin))
+        yield Statement(sql("visit.visit_begin"), begin)
         try:
             done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
             worker.state = visit.job["result_key"]
@@ -73,22 +75,37 @@ class PostgresPlatform:
             return Statement(sql("visit.visit_end", state=table), (*logged, table, *run))
 
         try:
+            if visit.replaced_table:
+                yield from self._make_table(visit, visit.state_table)
             yield store(visit.state_table)
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
             fresh = jobs.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-            create = f"{sql('run.state_table', state=fresh)}; {sql('run.add_state_table')}"
-            yield Statement(create, (fresh, visit.run_id, visit.mst_key))
+            yield from self._make_table(visit, fresh)
             yield store(fresh)
             return fresh
+        if visit.replaced_table:
+            yield from self._drop_table(visit, visit.replaced_table)
         return visit.state_table
+
+    def _make_table(self, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
+        # An earlier attempt may have made it.
+        create = f"{sql('run.state_table', state=name)}; {sql('run.add_state_table')}"
+        yield Statement(create, (name, visit.run_id, visit.mst_key, name))
+
+    def _drop_table(self, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
+        try:
+            yield Statement(sql("run.drop_state_table", state=name), (name, visit.run_id, name))
+        except CerebroError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise  # else it goes at the end of the run
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
         """Evaluate one visit; per data set (training, validation) its rows and sums."""
         yield from self._prepare(worker, visit.datasets)
         key = (visit.run_id, visit.epoch, visit.mst_key, visit.datasets[0].segment_id, visit.attempt)
-        yield from self._read_state(worker, visit.state, Statement(sql("visit.evaluation_begin"), key))
+        yield Statement(sql("visit.evaluation_begin"), key)
         try:
             done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
         except CerebroError as error:
@@ -98,15 +115,13 @@ class PostgresPlatform:
         worker.state = visit.state.key
         rows = sum(part["rows"] for part in done["datasets"].values())
         yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
-        return {name: done["datasets"][d.key] for name, d in zip(("training", "validation"), visit.datasets)}
+        return {name: done["datasets"][d.key] for name, d in zip(visit.names, visit.datasets)}
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: dict[str, Any]
     ) -> Steps[dict[str, Any]]:
         """Evaluate outside a run, without a log; per data set key its rows and sums."""
         yield from self._prepare(worker, datasets)
-        if worker.state != state.key:
-            yield Statement(sql("visit.state_read", source=state.sql), state.values)
         done = yield from self._job(worker, job, datasets, state)
         worker.state = state.key
         return dict(done["datasets"])
@@ -116,18 +131,14 @@ class PostgresPlatform:
     ) -> Generator[Statement, Rows, None]:
         """Open a prediction job; `blocks` declares the cursor that the caller then fetches from."""
         yield from self._prepare(worker, ())
-        yield Statement(sql("visit.state_read", source=state.sql), state.values)
-        yield from self._begin(job, state)
+        yield joined(begin(worker, job, (), state))
         yield blocks
-
-    def _begin(self, job: dict[str, Any], state: StateSource) -> Generator[Statement, Rows, None]:
-        spec = {**job, "state": {"source": state.source, "key": state.key, "seed": state.seed}}
-        yield Statement(sql("visit.job_begin"), (json.dumps(spec),))
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
         yield from self._prepare(worker, ())
-        return job_result((yield Statement(sql("visit.metric_results"), (strict_json.dumps(request),))))
+        short = without_known_program(worker, request)
+        return job_result((yield Statement(sql("visit.metric_results"), (strict_json.dumps(short),))))
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
@@ -137,51 +148,70 @@ class PostgresPlatform:
                 loaded = job_result((yield load(dataset, self._cache_bytes)))
                 worker.datasets[dataset.key] = loaded["cached"]
 
-    def _read_state(self, worker: Worker, state: StateSource, log: Statement) -> Generator[Statement, Rows, None]:
-        """Log the visit as running and, in the same transaction, read the state it starts from."""
-        if state.source == "new" or worker.state == state.key:
-            yield log
-            return
-        read = sql("visit.state_read", source=state.sql)
-        yield Statement(f"{log.sql}; {read}", (*log.values, *state.values))
-
     def _job(
         self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
     ) -> Steps[dict[str, Any]]:
-        source = "kept" if worker.state == state.key and state.source != "new" else state.source
-        spec = {
-            **job,
-            "state": {"source": source, "key": state.key, "seed": state.seed},
-            "datasets": [d.key for d in datasets],
-        }
-        parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
+        parts = begin(worker, job, datasets, state)
         for dataset in datasets:
             passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
             parts += [stream(dataset, number) for number in range(passes)]
         parts.append(Statement(sql("visit.job_finish")))
-        values = [value for part in parts for value in part.values]
-        return job_result((yield Statement("; ".join(part.sql for part in parts), values)))
+        found = job_result((yield joined(parts)))
+        if "program_key" in job:
+            worker.programs.add(job["program_key"])
+        return found
+
+
+def begin(worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource) -> list[Statement]:
+    """Open a job in the trainer and give it its state, unless that is there already."""
+    source = "kept" if worker.state == state.key and state.source != "new" else state.source
+    spec = {
+        **without_known_program(worker, job),
+        "state": {"source": source, "key": state.key, "seed": state.seed},
+        "datasets": [d.key for d in datasets],
+    }
+    parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
+    if source not in ("kept", "new"):
+        parts.append(Statement(sql("visit.state_read", source=state.sql), state.values))
+    return parts
+
+
+def without_known_program(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
+    """The request without a program that the trainer was told already: an architecture may be long."""
+    if request.get("program_key") not in worker.programs:
+        return request
+    return {name: value for name, value in request.items() if name != "program"}
+
+
+def joined(parts: Sequence[Statement]) -> Statement:
+    """Several statements as one transaction."""
+    return Statement("; ".join(part.sql for part in parts), [value for part in parts for value in part.values])
 
 
 def load(dataset: Dataset, cache_bytes: int) -> Statement:
     """Bring a partition into the trainer."""
-    text = sql("visit.dataset_load", **columns(dataset))
+    text = sql("visit.dataset_load", **reading(dataset))
     return Statement(text, (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key))
 
 
 def stream(dataset: Dataset, number: int) -> Statement:
     """Pass a partition through an open job, for the pass of that number."""
-    return Statement(sql("visit.dataset_stream", **columns(dataset)), (dataset.key, number, dataset.segment_id))
+    return Statement(sql("visit.dataset_stream", **reading(dataset)), (dataset.key, number, dataset.segment_id))
 
 
-def columns(dataset: Dataset) -> dict[str, str]:
-    """The identifiers that reading a packed table takes."""
+def reading(dataset: Dataset) -> dict[str, str]:
+    """What reading the buffers of a packed table takes."""
     table = dataset.table
     names = table.independent + table.dependent
-    return {
-        "table": table.relation.quoted,
-        "key": table.key,
-        "inputs": str(len(table.independent)),
-        "arrays": ", ".join(f"t.{quote_identifier(name)}" for name in names),
-        "shapes": ", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
-    }
+    arrays = [f"t.{quote_identifier(name)}" for name in names]
+    parts = sql(
+        "visit.dataset_parts",
+        table=table.relation.quoted,
+        key=table.key,
+        inputs=str(len(table.independent)),
+        arrays=", ".join(f"({number}, {array})" for number, array in enumerate(arrays, 1)),
+        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
+        sizes=", ".join(f"pg_catalog.octet_length({array})" for array in arrays),
+        part=str(PART_BYTES),
+    )
+    return {"parts": parts, "part": str(PART_BYTES)}

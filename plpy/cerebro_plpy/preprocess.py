@@ -169,20 +169,23 @@ def with_found_classes(
 
 
 def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | None) -> Column:
-    found = classes_of(catalog, source, column)
+    found, forms = classes_of(catalog, source, column)
     if wanted is not None and wanted < len(found):
         raise InvalidParameter(
             "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
             f" table ({len(found)}).",
             detail=f"Received {wanted} for column {column.name!r}.",
         )
-    return columns.with_classes(column, found, wanted or len(found))
+    return columns.with_classes(column, found, wanted or len(found), forms)
 
 
-def classes_of(catalog: Catalog, source: Relation, column: Column) -> tuple[str | None, ...]:
-    """The classes that a target has in a table."""
+def classes_of(
+    catalog: Catalog, source: Relation, column: Column
+) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    """The classes that a target has in a table, and the texts that stand for them."""
     category = catalog.column(source, column.name)["category"]
-    return packing.find_classes(catalog.db, source, column, category)
+    forms = packing.find_forms(catalog.db, source, column)
+    return packing.find_classes(catalog.db, column, forms, category), forms
 
 
 def as_in_training(catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int) -> Column:
@@ -195,7 +198,8 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
             f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
             f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
         )
-    found = set(classes_of(catalog, source, column))
+    named, forms = classes_of(catalog, source, column)
+    found = set(named)
     if not found <= set(classes):
         raise InvalidParameter(
             f"the class values in {source.given} ({show(found)}) should be a subset of class values in"
@@ -203,7 +207,7 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
             detail=f"Not known there: {show(found - set(classes))}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
-    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1])
+    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms)
 
 
 def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
@@ -229,13 +233,13 @@ def show(classes: set[str | None]) -> str:
 def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
     """Pack with a trainer that has numpy only, which ends with the call."""
     db = catalog.db
-    elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
-    buffers, buffer_size = packing.layout(plan, elements)
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
     visit.start_trainer(db.check_interrupts, session, spec)
     try:
+        elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
+        buffers, buffer_size = packing.layout(plan, elements)
         packing.fill(db, plan, buffers)
     finally:
         visit.stop_trainer(session)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy.params import CompileParams, FitParams
+from cerebro_plpy.fit_params import FitParams
+from cerebro_plpy.params import CompileParams
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Config:
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state or as flat `weights`."""
+    """How an earlier state of a configuration is read: as `chunks` of a whole state, or `weights_of_chunks` alone."""
 
     source: str
     sql: str
@@ -97,7 +98,8 @@ class FitRequest:
     """A call of fit whose arguments have been checked.
 
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
-    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers.
+    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
+    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share.
     """
 
     source: PackedTable
@@ -110,13 +112,15 @@ class FitRequest:
     seed: int
     schedule: str
     workers: int
-    gpus: int
+    gpus: tuple[int, ...]
+    dtype_policy: str | None
     warm_states: Mapping[int, WarmState]
     orders: Mapping[tuple[int, int], tuple[int, ...]]
     forms: Mapping[tuple[int, int, int], str]
     threads: int | None
     name: str | None
     spec: dict[str, Any]
+    training_metrics: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ class Recorded:
     orders: Orders
     forms: Forms
     threads: int | None
+    dtype_policy: str | None
 
 
 def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded:
@@ -39,7 +40,7 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
             f"{module} error: there is no run {run_id} that you may see.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    seed, epochs, segments = runs[0]
+    seed, epochs, segments, policy = runs[0]
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
     if len(threads) > 1:
@@ -50,7 +51,7 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
         )
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
-    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, next(iter(threads), None))
+    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, next(iter(threads), None), policy)
 
 
 def check_recorded(

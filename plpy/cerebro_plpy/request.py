@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cerebro_plpy import report, resources
+from cerebro_plpy import report, resources, settings
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.compatibility import check_configs, check_validation
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.compatibility import check_configs, check_validation, notices
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
@@ -21,6 +21,7 @@ from cerebro_plpy.workplace import Workplace, check_positive
 
 MODULE = "madlib_keras_fit_multiple"
 SCHEDULES = ("longest", "rotation", "replay")
+DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,18 @@ class FitArguments:
     schedule: str | None
     workers: int | None
     replay_run: int | None
+    training_metrics: bool | None
+    dtype_policy: str | None
 
 
 class Again(NamedTuple):
-    """What of an earlier run is repeated; nothing, for a run of its own."""
+    """What of an earlier run is repeated, or what a run of its own is given instead; no seed means any."""
 
     seed: int | None
     orders: Orders
     forms: Forms
     threads: int | None
-
-
-FRESH = Again(None, {}, {}, None)
+    dtype_policy: str | None
 
 
 def check_arguments(given: FitArguments) -> tuple[int, int, str]:
@@ -64,12 +65,7 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
         raise InvalidParameter(
             f"{MODULE}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
         )
-    frequency = given.metrics_compute_frequency
-    if frequency is not None and not 1 <= frequency <= given.num_iterations:
-        raise InvalidParameter(
-            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {given.num_iterations}).",
-            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
-        )  # fmt: skip
+    frequency = _check_frequency(given, given.num_iterations)
     schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
     if schedule not in SCHEDULES:
         raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
@@ -79,9 +75,27 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
             f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
             hint="Add schedule => 'replay'.",
         )
-    if given.use_gpus and not resources.gpus():
-        raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to train on the processor.")
-    return given.num_iterations, frequency or given.num_iterations, schedule
+    if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
+        raise InvalidParameter(
+            f"{MODULE} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
+        )
+    return given.num_iterations, frequency, schedule
+
+
+def _check_frequency(given: FitArguments, iterations: int) -> int:
+    """After how many epochs metrics are computed."""
+    frequency = given.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= iterations:
+        raise InvalidParameter(
+            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
+        )  # fmt: skip
+    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+        raise InvalidParameter(
+            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            " training_metrics is false and there is no validation_table."
+        )
+    return frequency or iterations
 
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
@@ -113,26 +127,38 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in c.compile.notices}):
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
         catalog.db.notice(text)
-    again = (
-        recorded_order(place, given, epochs, source, [c.mst_key for c in configs]) if schedule == "replay" else FRESH
-    )
-    seed = again.seed if again.seed is not None else secrets.randbits(31) if given.seed is None else given.seed
-    evaluated = metrics_iterations(epochs, frequency)
+    again = Again(given.seed, {}, {}, None, given.dtype_policy)
+    if schedule == "replay":
+        again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
+    seed = secrets.randbits(31) if again.seed is None else again.seed
+    training_metrics = given.training_metrics is not False
+    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
+    if not evaluated:
+        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     spec = {
-        **vars(given), "model_arch_table": table.given, "object_table": summary.objects, "seed": seed,
-        "schedule": schedule, "warm_start": bool(given.warm_start), "metrics_compute_frequency": frequency,
-        "evaluate_epochs": evaluated, "segments": source.segments, "source": source.described(),
-        **report.ranking(configs, validation is not None),
+        **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
+        "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
         epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
-        gpus=resources.gpus() if given.use_gpus else 0, warm_states={}, orders=again.orders, forms=again.forms,
-        threads=again.threads, name=given.name, spec=spec,
+        gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
+        orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
+        training_metrics=training_metrics,
     )  # fmt: skip
+
+
+def specification(given: FitArguments, source: PackedTable, checked: tuple[int, int, str]) -> dict[str, Any]:
+    """The arguments of the call as they were understood, for the log."""
+    epochs, frequency, schedule = checked
+    return {
+        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start),
+        "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(epochs, frequency),
+        "segments": source.segments, "source": source.described(),
+    }  # fmt: skip
 
 
 def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:
@@ -155,8 +181,14 @@ def recorded_order(
             f"{MODULE} error: seed is {given.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
             hint="Leave seed out: a replay takes that of the run it repeats.",
         )
+    if given.dtype_policy not in (None, recorded.dtype_policy):
+        raise InvalidParameter(
+            f"{MODULE} error: dtype_policy is {given.dtype_policy!r}, but run {recorded.run_id} had"
+            f" {recorded.dtype_policy!r}.",
+            hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
+        )
     orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
-    return Again(recorded.seed, orders, recorded.forms, recorded.threads)
+    return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import os
 import re
 from pathlib import Path
 
+NO_GPU = "-1"  # the device number that hides them all
 TRAINER_BYTES = 1 << 30  # a trainer with its framework, a small model and some data
 
 

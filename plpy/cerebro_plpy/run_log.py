@@ -48,9 +48,9 @@ class RunLog:
         """A configuration made its first visit."""
         self._control.run(sql("run.config_running"), (self.run_id, mst_key))
 
-    def config_epoch(self, mst_key: int, epoch: int, last: bool) -> None:
-        """A configuration completed an epoch."""
-        self._control.run(sql("run.config_epoch"), (epoch, "completed" if last else "running", self.run_id, mst_key))
+    def config_completed(self, mst_key: int) -> None:
+        """A configuration completed its last epoch."""
+        self._control.run(sql("run.config_completed"), (self.run_id, mst_key))
 
     def config_failed(self, mst_key: int, reason: str) -> None:
         """A configuration cannot go on."""

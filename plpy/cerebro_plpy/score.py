@@ -11,11 +11,11 @@ from typing import Any, Union
 from cerebro_plpy import resources, settings
 from cerebro_plpy.architecture import check_architecture
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.columns import NUMBERS, numeric_array
+from cerebro_plpy.columns import IMAGE, Column, as_input
 from cerebro_plpy.compatibility import check_input, check_output
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.dispatch import Session, Statement, drive
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedColumn
 from cerebro_plpy.names import quote_identifier, split_columns
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.platform import Dataset, Worker
@@ -58,11 +58,10 @@ def _begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, R
     """Check what needs no other session; the tables that will be read, the model table first."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
-    if given.use_gpus and not resources.gpus():
-        raise ObjectNotReady("No GPUs configured on hosts.", hint="Leave use_gpus out to work on the processor.")
+    settings.devices(settings.read(db), given.use_gpus)
     output = catalog.output(given.output_table)
     relations = [catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")]
-    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary")]
+    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary", "_state")]
     return catalog, output, relations + [c for c in companions if c]
 
 
@@ -88,7 +87,8 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
     cache = settings.cache_bytes(place.settings, 1, partitions)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(
-        trainers=1 if place.local else resources.parallel_trainers(), gpu=0 if gpu else None
+        trainers=1 if place.local else resources.parallel_trainers(),
+        gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
     )
     return worker, PostgresPlatform((request,), cache)
 
@@ -96,7 +96,7 @@ def _worker(place: Workplace, gpu: bool, partitions: int) -> tuple[Worker, Postg
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
     summary = check_architecture(model.architecture)
     check_input(f"mst_key {model.mst_key}", summary, test.input_shapes[0], (test.independent[0], test.relation.given))
-    check_output(f"mst_key {model.mst_key}", summary, test)
+    check_output(f"mst_key {model.mst_key}", summary, test, model.compile)
     if model.class_values is not None and test.class_values[0] != model.class_values:
         raise InvalidParameter(
             f"{catalog.module} error: table '{test.relation.given}' has other classes than the model was trained on.",
@@ -117,21 +117,22 @@ def predict(
     want = wanted(catalog.module, pred_type)
     id_column = _column(catalog, relations[1], columns[0], "id column")
     input_column = _column(catalog, relations[1], columns[1], "independent_varname")
-    if not numeric_array(input_column) and input_column["category"] != NUMBERS:
+    sent = as_input(input_column)
+    if sent is None:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{input_column['name']}' is of type {input_column['type']};"
-            " expected an array of numbers, or a number."
+            " expected an array of numbers, a number, or an image (bytea)."
         )
     with opened(db, session, relations, None) as place:
         model = read_model(catalog, place.reader, relations[0], given.mst_key)
-        shape = _row_shape(place.reader, relations[1], input_column)
+        shape = _row_shape(place.reader, relations[1], sent)
         if shape is not None:
             summary = check_architecture(model.architecture)
             check_input(f"mst_key {model.mst_key}", summary, shape, (input_column["name"], relations[1].given))
         labels = _labels(model)
         _create_predictions(db, output, id_column, want)
-        block = max(1, BLOCK_ELEMENTS // max(1, prod(shape or ())))
-        for row in _blocks(place, model, relations[1], (id_column, input_column), (want, block), bool(given.use_gpus)):
+        block = max(1, BLOCK_ELEMENTS // max(1, prod(shape or _known_shape(model))))
+        for row in _blocks(place, model, relations[1], (id_column, sent), (want, block), bool(given.use_gpus)):
             _insert(db, output, id_column, model, labels, want, row)
 
 
@@ -175,7 +176,7 @@ def _labels(model: TrainedModel) -> list[str | None]:
 
 
 def _blocks(
-    place: Workplace, model: TrainedModel, table: Relation, columns: tuple[Row, Row],
+    place: Workplace, model: TrainedModel, table: Relation, columns: tuple[Row, Column],
     how: tuple[dict[str, object], int], gpu: bool,
 ) -> Iterator[tuple[str, dict[str, str]]]:  # fmt: skip
     """Per block of rows: the identifiers as an array literal, and the predictions.
@@ -186,8 +187,10 @@ def _blocks(
     worker, platform = _worker(place, gpu, 1)
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
-    spec = {"arrays": [{"kind": "float32", "divide": model.normalizing_const}], "want": want, "classes": classes}
-    names = {"id": quote_identifier(columns[0]["name"]), "input": _as_array(columns[1]), "table": table.quoted}
+    identifier, sent = columns
+    array = {"kind": sent.kind, "column": sent.name, "divide": model.normalizing_const}
+    spec = {"arrays": [array], "want": want, "classes": classes}
+    names = {"id": quote_identifier(identifier["name"]), "input": _as_array(sent), "table": table.quoted}
     text = sql("score.declare", **names, block=str(block))
     program = model.program(model.targets(width))
     job = {"job": "predict", "program": program, "result_key": model.state().key, "datasets": []}
@@ -198,13 +201,19 @@ def _blocks(
     worker.session.run(sql("visit.job_finish"))
 
 
-def _as_array(column: Row) -> str:
-    name = f"t.{quote_identifier(column['name'])}"
-    return f"ARRAY[{name}]" if column["category"] == NUMBERS else name
+def _as_array(column: Column) -> str:
+    return column.array(f"t.{quote_identifier(column.name)}")
 
 
-def _row_shape(reader: Session, table: Relation, column: Row) -> tuple[int, ...] | None:
-    """The shape of the input in the first row; None where there is no row, or it is NULL or empty there."""
+def _known_shape(model: TrainedModel) -> tuple[int, ...]:
+    """The shape of the model's input as far as its architecture tells."""
+    return tuple(size or 1 for size in check_architecture(model.architecture).input_shapes[0])
+
+
+def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:
+    """The shape of the input in the first row; None for an image, and where there is no row, or it is NULL or empty."""
+    if column.kind == IMAGE:
+        return None
     rows = reader.run(sql("score.shape", table=table.quoted, input=_as_array(column)))
     return tuple(rows[0][0]) if rows and rows[0][0] else None
 

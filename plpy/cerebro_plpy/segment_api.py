@@ -8,6 +8,7 @@ from typing import Any
 
 from cerebro_plpy import settings, strict_json, visit
 from cerebro_plpy.db import Database, raise_to_sql
+from cerebro_plpy.link import Buffer
 from cerebro_plpy.settings import TrainerRequest
 
 Globals = dict[str, Any]
@@ -37,12 +38,10 @@ def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) ->
 
 
 def dataset_add(
-    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str, data: list[bytes]
+    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
 ) -> int:
-    """Pass one packed row on; its number of examples."""
-    return raise_to_sql(
-        plpy, lambda: visit.add_buffer(visit.trainer(session), dataset, pass_no, buffer_id, shapes, data)
-    )
+    """Pass a part of a packed row on; its length."""
+    return raise_to_sql(plpy, lambda: visit.add_part(visit.trainer(session), dataset, pass_no, buffer_id, shapes, part))
 
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
@@ -51,13 +50,13 @@ def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
     return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask(request)))
 
 
-def state_add(plpy: Any, session: Globals, chunk: bytes) -> int:
+def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
     """Pass one chunk of a state on; its length."""
-    raise_to_sql(plpy, lambda: visit.trainer(session).send({"do": "state"}, chunk))
+    raise_to_sql(plpy, lambda: visit.add_state(session, part, chunk))
     return len(chunk)
 
 
-def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[bytes]:
+def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buffer]:
     """The state that the last job left, in chunks."""
     chunks = raise_to_sql(plpy, lambda: visit.state_chunks(visit.trainer(session), chunk_bytes))
     while True:
@@ -88,6 +87,6 @@ def predict_rows(plpy: Any, session: Globals, spec: str, row_count: int, data: l
     return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, row_count, data)))
 
 
-def pack_rows(plpy: Any, session: Globals, spec: str, data: list[bytes]) -> tuple[str, list[bytes]]:
-    """A block of rows as the packed arrays of one buffer."""
-    return raise_to_sql(plpy, lambda: visit.pack_rows(visit.trainer(session), spec, data))
+def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+    """Send a block of rows to be packed; the packed arrays of the block before."""
+    return raise_to_sql(plpy, lambda: visit.pack_rows(session, spec, data))

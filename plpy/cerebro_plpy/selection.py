@@ -18,10 +18,11 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.names import quote_qualified
 from cerebro_plpy.packed import read_summary_row
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Relation
 from cerebro_plpy.workplace import check_flat

@@ -36,6 +36,10 @@ OPTIONS = {
     "synchronous_commit": "off",
     # A hashed aggregate would hold all blocks of a table in memory at once.
     "enable_hashagg": "off",
+    # What is read in order is read by an index; sorting a state would write it to disk.
+    "enable_sort": "off",
+    # Compiling a statement takes longer than the few calls in it.
+    "jit": "off",
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",

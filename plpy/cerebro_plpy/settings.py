@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import stat
 from dataclasses import dataclass, field, fields
 
 from cerebro_plpy import resources
@@ -11,7 +13,7 @@ from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.link import TrainerSpec
 from cerebro_plpy.queries import sql
 
-FRAMEWORKS = ("tensorflow", "none")
+FRAMEWORKS = ("tensorflow", "jax", "none")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Settings:
     trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
+    compilation_cache: str | None = None
+    gpus: tuple[int, ...] | None = None
 
 
 def read(db: Database) -> Settings:
@@ -37,7 +41,7 @@ def read(db: Database) -> Settings:
                 hint="An administrator can delete that row.",
             )
         least = known[name].metadata.get("least")
-        values[name] = value if least is None else _number(name, value, least)
+        values[name] = _gpus(value) if name == "gpus" else value if least is None else _number(name, value, least)
     return Settings(**values)  # type: ignore[arg-type]
 
 
@@ -45,6 +49,41 @@ def _number(name: str, text: str, least: int) -> int:
     if not text.strip().isdecimal() or int(text) < least:
         raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
     return int(text)
+
+
+def _gpus(text: str) -> tuple[int, ...]:
+    """Device numbers between commas.
+
+    >>> _gpus("0, 2"), _gpus("")
+    ((0, 2), ())
+    """
+    numbers = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
+        raise InvalidParameter(f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'")
+    return tuple(map(int, numbers))
+
+
+def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
+    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where there are none."""
+    if not wanted:
+        return ()
+    found = settings.gpus if settings.gpus is not None else tuple(range(resources.gpus()))
+    if not found:
+        raise ObjectNotReady(
+            "No GPUs configured on hosts.",
+            hint="Leave use_gpus out to work on the processor. An administrator can name devices in cerebro.setting:"
+            " INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+        )
+    return found
+
+
+def device_of(gpus: tuple[int, ...], number: int) -> int | None:
+    """The GPU of the trainer of that number: they go round.
+
+    >>> [device_of((4, 7), number) for number in range(3)], device_of((), 0)
+    ([4, 7, 4], None)
+    """
+    return gpus[number % len(gpus)] if gpus else None
 
 
 @dataclass(frozen=True)
@@ -82,9 +121,31 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         framework=request.framework,
         threads=request.threads
         or (1 if request.framework == "none" else max(1, resources.cores() // request.trainers)),
-        gpu="-1" if request.gpu is None else str(request.gpu),
+        gpu=resources.NO_GPU if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
+        compilation_cache=_private_folder(settings.compilation_cache),
+    )
+
+
+def _private_folder(path: str | None) -> str | None:
+    """The folder of compiled code, which trainers execute: refused where another user could put some there."""
+    if path is None:
+        return None
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        problem = f"{error.strerror}"
+    else:
+        mode = stat.S_IMODE(facts.st_mode)
+        if os.path.isabs(path) and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and mode == 0o700:
+            return path
+        problem = f"it has owner {facts.st_uid} and mode {mode:04o}"
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    raise InvalidParameter(
+        f"compilation_cache is {path!r}; expected the absolute path of a folder of the system user {user} with mode"
+        f" 0700: {problem}",
+        hint=f"mkdir -m 0700 {path}, as {user}; or remove compilation_cache from cerebro.setting.",
     )
 
 

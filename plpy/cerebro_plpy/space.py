@@ -19,7 +19,7 @@ from cerebro_plpy.params import COMPILE_KEYS
 Draws = Mapping[str, Draw]
 
 _FAMILIES = "optimizer_params_list"
-_WHOLE = WHOLE_ARGUMENTS | {"batch_size", "epochs"}
+_WHOLE = WHOLE_ARGUMENTS | {"batch_size", "epochs", "initial_epoch", "steps_per_epoch"}
 # Their lists may mix names with lists of names, so a list that ends with a text is no range.
 _NAMES = frozenset({"optimizer", "loss", "metrics", "weighted_metrics"})
 

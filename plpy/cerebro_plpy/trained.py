@@ -28,7 +28,10 @@ NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "depe
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """One model of a model table. `class_values` is None for a target that came encoded or is a float."""
+    """One model of a model table. `class_values` is None for a target that came encoded or is a float.
+
+    `states` is the table of whole states, for a model whose weights are too large for a field of the model table.
+    """
 
     relation: Relation
     mst_key: int
@@ -38,6 +41,8 @@ class TrainedModel:
     class_values: tuple[str | None, ...] | None
     normalizing_const: float
     float_target: bool
+    dtype_policy: str | None
+    states: Relation | None = None
 
     def targets(self, classes: int) -> list[dict[str, Any]]:
         """The target as the trainer wants it described."""
@@ -45,10 +50,16 @@ class TrainedModel:
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
-        return {"architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets}
+        return {
+            "architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets,
+            "dtype_policy": self.dtype_policy,
+        }  # fmt: skip
 
     def state(self) -> StateSource:
-        """Where the weights are read from: the model table itself."""
+        """Where the weights are read from: the model table itself, or else the table of states."""
+        if self.states is not None:
+            text = sql("warm.state", state=self.states.quoted)
+            return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
         text = sql("score.weights", table=self.relation.quoted)
         return StateSource("weights", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
 
@@ -64,7 +75,11 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         )
     compile_text = _compile_text(catalog, reader, info, mst_key)
     stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
-    if mst_key is None or not stored or not stored[0][1]:
+    states = None
+    if stored and not stored[0][1]:
+        states = catalog.companion(relation, "_state")
+    held = states is not None and bool(reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)))
+    if mst_key is None or not stored or not (stored[0][1] or held):
         raise ObjectNotReady(
             f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
             hint="It failed in training; see cerebro.leaderboard for the reason.",
@@ -77,7 +92,8 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         compile=parse_compile_params(compile_text), dependent=dependent,
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
-        float_target=not classes and row.get("num_classes") is None,
+        float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
+        states=states,
     )  # fmt: skip
 
 

@@ -6,14 +6,15 @@ fresh; keys that the model selection table no longer has vanish from the output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
+from cerebro_plpy.packed import read_summary_row
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, Relation, WarmState
+from cerebro_plpy.records import Config, FitRequest, Relation, WarmState
 
 SUFFIXES = ("", "_info", "_summary", "_state")
 
@@ -42,22 +43,33 @@ def existing_output(catalog: Catalog, given: str | None) -> dict[str, Relation]:
     return found
 
 
-def warm_states(reader: Session, tables: Mapping[str, Relation], configs: Sequence[Config]) -> dict[int, WarmState]:
+def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitRequest) -> dict[int, WarmState]:
     """Where each configuration that was trained before goes on; those that failed then start fresh."""
     before: dict[int, str] = dict(
         reader.run(sql("warm.trained", info=tables["_info"].quoted, state=tables["_state"].quoted))
     )
+    policy = read_summary_row(reader, tables["_summary"]).get("dtype_policy")
     states = {}
-    for config in configs:
+    for config in request.configs:
         if config.mst_key not in before:
             continue
-        if same_optimizer(before[config.mst_key], config):
-            text = sql("warm.state", state=tables["_state"].quoted)
+        text = sql("warm.state", state=tables["_state"].quoted)
+        architecture = request.architectures[config.model_id].json
+        scaled = scales_loss(policy, architecture) == scales_loss(request.dtype_policy, architecture)
+        if scaled and same_optimizer(before[config.mst_key], config):
             states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
         else:
-            text = sql("score.weights", table=tables[""].quoted)
-            states[config.mst_key] = WarmState("weights", text, (config.mst_key,))
+            states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))
     return states
+
+
+def scales_loss(policy: str | None, architecture: str) -> bool:
+    """Whether a dtype policy, or without one the architecture's own, wraps optimizers in one that scales losses.
+
+    >>> scales_loss("mixed_float16", "{}"), scales_loss("float32", '{"dtype": "mixed_float16"}')
+    (True, False)
+    """
+    return policy == "mixed_float16" or (policy is None and '"mixed_float16"' in architecture)
 
 
 def same_optimizer(compile_text: str, config: Config) -> bool:

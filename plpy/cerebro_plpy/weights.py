@@ -13,6 +13,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from cerebro_plpy.errors import DataCorrupted
+
 LENGTH = struct.Struct("<Q")
 # Formats of the array module by safetensors' names of element types.
 CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I", "U16": "H",
@@ -44,35 +46,56 @@ class Weights:
 
 def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
     """All weights of a state, one after another, as little-endian float32, and their number of bytes."""
-    rest = iter(chunks)
-    head, wanted = _header(rest)
+    stream = _Stream(chunks)
+    wanted = _header(stream)
     size = 4 * sum(tensor.elements for tensor in wanted)
     if size > largest:
         return Weights(size, None)
-    parts = {tensor: bytearray() for tensor in wanted}
-    position = 0
-    for chunk in _after(head, rest):
-        for tensor, part in parts.items():
-            part += chunk[max(0, tensor.start - position) : max(0, tensor.end - position)]
-        position += len(chunk)
-    return Weights(size, b"".join(as_float32(tensor.dtype, bytes(part)) for tensor, part in parts.items()))
+    parts = {}
+    for tensor in sorted(wanted, key=lambda tensor: (tensor.start, tensor.end)):
+        stream.skip(tensor.start - stream.position)
+        parts[tensor] = as_float32(tensor.dtype, stream.take(tensor.end - tensor.start))
+    return Weights(size, b"".join(parts[tensor] for tensor in wanted))
 
 
-def _header(chunks: Iterator[bytes]) -> tuple[bytes, list[Tensor]]:
-    """What was read to have the whole header, and the weights that it names, in order."""
-    head = next(chunks)
-    (length,) = LENGTH.unpack_from(head)
-    base = LENGTH.size + length
-    while len(head) < base:
-        head += next(chunks)
-    header = json.loads(head[LENGTH.size : base])
+def _header(stream: _Stream) -> list[Tensor]:
+    """The weights that a state's header names, in order."""
+    (length,) = LENGTH.unpack(stream.take(LENGTH.size))
+    header = json.loads(stream.take(length))
+    base = stream.position
     entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
-    return head, [Tensor(e["dtype"], base + e["data_offsets"][0], base + e["data_offsets"][1]) for e in entries]
+    return [Tensor(e["dtype"], base + e["data_offsets"][0], base + e["data_offsets"][1]) for e in entries]
 
 
-def _after(head: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from chunks
+class _Stream:
+    """Chunks read as if they were one file."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.position = 0
+        self._chunks = iter(chunks)
+        self._left = memoryview(b"")
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        return b"".join(self._pieces(count))
+
+    def skip(self, count: int) -> None:
+        """Pass so many bytes over."""
+        for _ in self._pieces(count):
+            pass
+
+    def _pieces(self, count: int) -> Iterator[memoryview]:
+        while count:
+            if not self._left:
+                self._left = memoryview(next(self._chunks, b""))
+                if not self._left:
+                    raise DataCorrupted(
+                        "a state ends too early", hint="Train again: the table that held it was changed."
+                    )
+            piece, self._left = self._left[:count], self._left[count:]
+            self.position += len(piece)
+            count -= len(piece)
+            yield piece
 
 
 def as_float32(dtype: str, data: bytes) -> bytes:

@@ -19,15 +19,20 @@ import socket
 import sys
 from pathlib import Path
 
+from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.programs import Framework
 from cerebro_trainer.trainer import Trainer
 from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 
 PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
-FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow"}
-NOT_NEEDED = ("sklearn", "scipy", "pandas", "matplotlib")
-"""Keras imports these where it finds them, for wrappers and plots: a second and 95 MB of no use here."""
+FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
+NOT_NEEDED = {
+    "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
+    "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
+}
+"""Keras and TensorFlow import these where they find them, for wrappers, plots and conversions: a second and 95 MB of
+no use here."""
 WORKING_DIRECTORY = "cerebro_trainer-"
 
 
@@ -37,11 +42,11 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection = Connection(socket.socket(fileno=arguments.fd), arguments.idle_seconds)
+    connection = Connection(socket.socket(fileno=arguments.fd))
     try:
-        framework = _framework(arguments.framework, arguments.threads)
+        framework = _framework(arguments)
         connection.send(Message({"ok": _hello(framework, arguments.threads)}))
-        Trainer(connection, framework).serve()
+        Trainer(connection, Ahead(connection, arguments.idle_seconds), framework).serve()
     except PeerGone:
         status = 0
     except BrokenFrame as error:
@@ -65,6 +70,7 @@ def _arguments() -> argparse.Namespace:
         required=True,
         help="end when no request came for so long; 0: wait for ever",
     )
+    parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
     return parser.parse_args()
 
 
@@ -77,13 +83,18 @@ def _follow_parent(parent: int) -> None:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 
 
-def _framework(name: str, threads: int) -> Framework | None:
+def _framework(arguments: argparse.Namespace) -> Framework | None:
+    name = arguments.framework
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    for module in NOT_NEEDED:
-        sys.modules[module] = None  # type: ignore[assignment]
-    started: Framework = importlib.import_module(FRAMEWORKS[name]).start(threads)
+    for not_needed in NOT_NEEDED[name]:
+        sys.modules[not_needed] = None  # type: ignore[assignment]
+    try:
+        module = importlib.import_module(FRAMEWORKS[name])
+    except ModuleNotFoundError as error:
+        sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
+    started: Framework = module.start(arguments.threads, arguments.compilation_cache)
     return started
 
 

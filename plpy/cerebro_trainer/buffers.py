@@ -29,6 +29,8 @@ class Buffer:
     inputs: tuple[npt.NDArray[Any], ...]
     targets: tuple[npt.NDArray[Any], ...]
     nbytes: int
+    weights: npt.NDArray[np.float32] | None = None
+    """Of the rows in the training loss, shape (rows,); None for a job that has none."""
 
 
 def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
@@ -63,6 +65,8 @@ class Dataset:
 
     limit: int
     buffers: list[Buffer] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Rows of each buffer that came, whether or not it is kept."""
     count: int = 0
     rows: int = 0
     nbytes: int = 0
@@ -82,6 +86,7 @@ class Dataset:
         """Keep the buffer; once the limit is passed keep none at all, as part of a dataset is of no use."""
         fits = self.cached and self.nbytes + buffer.nbytes <= self.limit
         self.count += 1
+        self.sizes.append(buffer.rows)
         self.rows += buffer.rows
         self.nbytes += buffer.nbytes
         if fits:

@@ -54,6 +54,8 @@ class Output:
         """The target array in that shape; ConfigError where it cannot be."""
         shape = target.shape[1:]
         expected = (self.classes,) if self.classes else self.target_shape
+        if self.indices and not self.classes:
+            _check_whole(target, self.shape[-1], f"output {position + 1} of the model", "a class", "units")
         if matches(shape, expected):
             return target[:, 1:2] if self.binary else target
         if matches((*shape, 1), expected) and not self.classes:
@@ -66,13 +68,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Interface:
-    """All inputs and outputs of a model, by position."""
+    """All inputs and outputs of a model, by position; `tokens` are the sizes of the vocabularies of inputs, or None.
+
+    Frameworks differ in what they do with a token or a class out of range, and on a GPU none says a word.
+    """
 
     inputs: tuple[Shape, ...]
     outputs: tuple[Output, ...]
+    tokens: tuple[int | None, ...]
 
     def fit(self, buffer: Buffer) -> tuple[list[Array], list[Array]]:
-        """A buffer's arrays as the model takes them."""
+        """A buffer's arrays as the model takes them; behind the targets the weights of rows, where there are any."""
         if len(buffer.targets) != len(self.outputs):
             raise ConfigError(
                 f"the model has {len(self.outputs)} outputs, but there are {len(buffer.targets)} dependent columns",
@@ -82,7 +88,8 @@ class Interface:
             output.fit(target, position)
             for position, (output, target) in enumerate(zip(self.outputs, buffer.targets, strict=True))
         ]
-        return self.fit_inputs(buffer.inputs), targets
+        weights = [] if buffer.weights is None else [buffer.weights]
+        return self.fit_inputs(buffer.inputs), targets + weights
 
     def fit_inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Independent columns as the model takes them: float32, of the model's shapes."""
@@ -91,10 +98,14 @@ class Interface:
                 f"the model has {len(self.inputs)} inputs, but there are {len(arrays)} independent columns",
                 sqlstate="42804",
             )
-        return [
+        fitted = [
             _fit_input(array, shape, position)
             for position, (array, shape) in enumerate(zip(arrays, self.inputs, strict=True))
         ]
+        for position, (array, size) in enumerate(zip(fitted, self.tokens, strict=True)):
+            if size is not None:
+                _check_whole(array, size, f"input {position + 1} of the model", "a token", "embedded tokens")
+        return fitted
 
 
 def matches(shape: Sequence[int], expected: Shape) -> bool:
@@ -121,3 +132,17 @@ def _fit_input(array: Array, shape: Shape, position: int) -> Array:
             sqlstate="42804",
         )
     return array.astype(np.float32, copy=False)
+
+
+def _check_whole(values: Array, size: int | None, where: str, one: str, what: str) -> None:
+    """Raise ConfigError unless all values are whole numbers from 0 to below `size`."""
+    wrong = (values != np.trunc(values)) | (values < 0)
+    if size is not None:
+        wrong |= values >= size
+    if wrong.any():
+        raise ConfigError(
+            f"{where} has {size} {what}, but {float(values[wrong][0]):g} stands for {one} in the data",
+            sqlstate="22023",
+            hint=f"Expected whole numbers from 0 to {size - 1 if size else 'the largest'}, packed without "
+            "normalizing_const.",
+        )

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_trainer import order
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer import order, weighting
 from cerebro_trainer.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.fields import integer, record, typed
@@ -47,17 +50,24 @@ class Fit:
     batch_size: int
     epochs: int
     shuffle: bool
+    class_weight: weighting.ClassWeight | None
+    steps: order.Steps | None
     place: order.Place
     wanted: Wanted
 
     @classmethod
-    def from_header(cls, header: Mapping[str, Any]) -> Fit:
-        """Read the objects `fit`, `order` and `forms` of a request."""
+    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> Fit:
+        """Read the objects `fit`, `order` and `forms` of a request; `sizes` are the rows of each buffer."""
         fit, place = record(header, "fit"), record(header, "order")
+        batch_size, passes = integer(fit, "batch_size", minimum=1), integer(fit, "epochs", minimum=1)
+        total = sum(math.ceil(rows / batch_size) for rows in sizes)
+        steps = None if fit.get("steps_per_epoch") is None else integer(fit, "steps_per_epoch", minimum=1)
         return cls(
-            batch_size=integer(fit, "batch_size", minimum=1),
-            epochs=integer(fit, "epochs", minimum=1),
+            batch_size=batch_size,
+            epochs=passes,
             shuffle=typed(fit, "shuffle", bool),
+            class_weight=weighting.from_fit(fit),
+            steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
             place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
             wanted=Wanted.from_header(header),
         )
@@ -76,28 +86,42 @@ class TrainJob(Job):
         self._form: str | None = None
         self._threads = threads
         self._rows = self._batches = 0
+        self._passed = (0, 0)
+        """A pass, and how many of its batches went by."""
         self._loss = self._seconds = 0.0
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
-        rows = (
-            order.permutation(self._fit.place, buffer.buffer_id, pass_no, buffer.rows)
-            if self._fit.shuffle
-            else order.natural(buffer.rows)
-        )
-        if self._form is None and buffer.rows:
-            self._form = self._forms.choose(self.program, self._fit.wanted, buffer, rows, self._fit.batch_size)
+        fit, rows = self._fit, self._order(buffer, pass_no)
+        if not len(rows):
+            return
+        buffer = weighting.weighted(buffer, fit.class_weight)
+        if self._form is None:
+            self._form = self._forms.choose(self.program, fit.wanted, buffer, rows, fit.batch_size)
         began = time.perf_counter()
-        if self._form is not None:
-            self._loss += self.program.train(buffer, rows, self._fit.batch_size, self._form)
+        self._loss += self.program.train(buffer, rows, fit.batch_size, self._form)
         self._seconds += time.perf_counter() - began
-        self._rows += buffer.rows
-        self._batches += math.ceil(buffer.rows / self._fit.batch_size)
+        self._rows += len(rows)
+        self._batches += math.ceil(len(rows) / fit.batch_size)
         if not math.isfinite(self._loss):
             raise ConfigError(
                 f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
                 sqlstate="22003",
                 hint="A smaller learning rate, gradient clipping or normalised inputs usually help.",
             )
+
+    def _order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
+        """Positions of the rows that this pass trains on, in order."""
+        place, steps = self._fit.place, self._fit.steps
+        rows = (
+            order.permutation(place, buffer.buffer_id, pass_no, buffer.rows)
+            if self._fit.shuffle
+            else order.natural(buffer.rows)
+        )
+        if steps is None:
+            return rows
+        current, first = self._passed if self._passed[0] == pass_no else (pass_no, 0)
+        self._passed = (current, first + math.ceil(buffer.rows / self._fit.batch_size))
+        return steps.taken(rows, self._fit.batch_size, first, (place.epoch, pass_no))
 
     def result(self) -> dict[str, object]:
         return {

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer import models
-from cerebro_trainer.compiling import compiled
+from cerebro_trainer.compiling import Compiled, compiled
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
 from cerebro_trainer.numbers import attach
+from cerebro_trainer.precision import scales_loss
 from cerebro_trainer.programs import Array, Program, Sums
 from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
@@ -29,17 +30,37 @@ class KerasProgram(Program):
 
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
-        self._node = models.prepare(spec.split.architecture)
+        self._node = models.prepare(spec.split.architecture, spec.dtype_policy)
         self.model = models.build(self._node)
         parts = compiled(spec, models.output_names(self.model))
         outputs = tuple(
             Output(tuple(output.shape[1:]), target.classes, indices)
             for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
         )
-        self.interface = Interface(tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs), outputs)
+        shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
+        self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
+        self._compile(parts)
+        if not self.model.trainable_variables:
+            raise ConfigError("the model has no trainable weights")
+        self.optimizer: Any = self.model.optimizer
+        self.optimizer.build(self.model.trainable_variables)
+        self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]
+        """All variables that make up a state, in its order."""
+        self._regularizers = [_number(value) for value in spec.split.regularizers]
+        attach(self._regularizers, self.model.variables)
+        self._hyperparameters = self._lifted(spec.split.hyperparameters)
+        self._set: list[float] = []
+        self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
+        self.metrics = CompiledMetrics(self.model, outputs)
+        self.layout = self._layout(framework)
+
+    def _compile(self, parts: Compiled) -> None:
+        optimizer = parts.optimizer
+        if scales_loss(self._node):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
         models.guarded(
             lambda: self.model.compile(
-                optimizer=parts.optimizer,
+                optimizer=optimizer,
                 loss=parts.losses,
                 metrics=parts.metrics,
                 loss_weights=parts.loss_weights,
@@ -47,21 +68,6 @@ class KerasProgram(Program):
                 jit_compile=False,
             )
         )
-        if not self.model.trainable_variables:
-            raise ConfigError("the model has no trainable weights")
-        self.optimizer: Any = self.model.optimizer
-        self.optimizer.build(self.model.trainable_variables)
-        self._regularizers = [_number(value) for value in spec.split.regularizers]
-        attach(self._regularizers, self.model.variables)
-        self._hyperparameters = self._lifted(spec.split.hyperparameters)
-        self._fresh_optimizer = [np.asarray(variable) for variable in self.optimizer.variables]
-        self.metrics = CompiledMetrics(self.model, outputs)
-        self.layout = self._layout(framework)
-
-    @property
-    def variables(self) -> list[Any]:
-        """All variables that make up a state, in its order."""
-        return [*self.model.variables, *self.optimizer.variables]
 
     @property
     def step(self) -> int:
@@ -69,25 +75,27 @@ class KerasProgram(Program):
         return int(np.asarray(self.optimizer.iterations))
 
     def read(self) -> list[Array]:
-        """The values of all variables."""
-        return [np.asarray(variable) for variable in self.variables]
+        return [self.value(variable) for variable in self.variables]
 
-    def write(self, values: Sequence[Array]) -> None:
-        """Set all variables; shapes and dtypes are those of `layout`."""
-        for variable, value in zip(self.variables, values, strict=True):
-            variable.assign(value)
+    def value(self, variable: Any) -> Array:
+        """The value of a variable of any model; see `read`."""
+        return np.asarray(variable)
+
+    def assign(self, position: int, value: Array) -> None:
+        self.variables[position].assign(value)
 
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
         model = models.build_seeded(self._node, seed)
-        return [*(np.asarray(variable) for variable in model.variables), *self._fresh_optimizer]
+        return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def set_numbers(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
-        for variable, value in zip(self._regularizers, spec.split.regularizers, strict=True):
-            variable.assign(value)
-        for name, variable in self._hyperparameters.items():
-            variable.assign(spec.split.hyperparameters[name])
+        values = [*spec.split.regularizers, *(spec.split.hyperparameters[name] for name in self._hyperparameters)]
+        if values != self._set:
+            for variable, value in zip(self.numbers, values, strict=True):
+                variable.assign(value)
+            self._set = values
         if "learning_rate" in spec.split.hyperparameters:
             self.optimizer.learning_rate = spec.split.hyperparameters["learning_rate"]
 
@@ -96,11 +104,19 @@ class KerasProgram(Program):
         """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
         return [*self._regularizers, *self._hyperparameters.values()]
 
+    def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
+
+        Arrays of numpy or of the framework, also within a graph.
+        """
+        count = len(self.interface.outputs)
+        weights = targets[count] if len(targets) > count else None
+        return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
+
     def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
         """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
-        floats = [target.astype(np.float32, copy=False) for target in targets]
-        x, y = (packed([array[order] for array in arrays]) for arrays in (inputs, floats))
-        history = self.model.fit(x, y, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
+        x, y, weights = self.arguments([array[order] for array in inputs], [array[order] for array in targets])
+        history = self.model.fit(x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
         return float(history.history["loss"][0]) * len(order)
 
     def results(self, sums: Sums) -> dict[str, object]:
@@ -142,6 +158,20 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _compact(values: Array) -> Array:
+    """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
+    first = values.reshape(-1)[:1]
+    if values.size > 1 and (values == first).all():
+        return np.broadcast_to(np.array(first), values.shape)
+    return np.array(values)
+
+
+def _float32(target: Any) -> Any:
+    if isinstance(target, np.ndarray):
+        return target.astype(np.float32, copy=False)
+    return keras.ops.cast(target, "float32")
 
 
 def _number(value: float) -> Any:

@@ -37,6 +37,11 @@ class CompiledMetrics:
             _scalar(metric)
         self.reset()
 
+    @property
+    def variables(self) -> list[Any]:
+        """The variables that `update` changes."""
+        return list(self._keras.variables)
+
     def update(self, targets: Any, predictions: Any) -> None:
         """Add a batch, in the structure of the model's outputs; may be part of a graph."""
         self._keras.update_state(targets, predictions)

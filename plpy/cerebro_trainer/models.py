@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from cerebro_trainer import architectures
+from cerebro_trainer import architectures, precision
 from cerebro_trainer.arguments import Json, Node
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 
@@ -18,9 +18,14 @@ BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""
 
 
-def prepare(architecture: Json) -> Node:
-    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory."""
+def prepare(architecture: Json, policy: str | None) -> Node:
+    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory.
+
+    `policy` is the dtype policy of its layers; None leaves them as they are.
+    """
     node = architectures.rewrite(architecture)
+    if policy is not None:
+        node = precision.with_policy(node, policy)
     parameters = _count(node)
     limit = _memory_bytes() // BYTES_PER_PARAMETER
     if parameters > limit:
@@ -46,6 +51,17 @@ def build_seeded(node: Node, seed: int) -> keras.Model:
 def output_names(model: keras.Model) -> list[str]:
     """The names that losses and metrics may be given by; a Sequential's output is named as its last layer."""
     return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
+
+
+def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
+    """How many tokens each input may hold; None for one that is not embedded directly."""
+    sizes: dict[int, int] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Embedding):
+            for node in layer._inbound_nodes:
+                for tensor in node.input_tensors:
+                    sizes[id(tensor)] = min(layer.input_dim, sizes.get(id(tensor), layer.input_dim))
+    return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
 
 
 def guarded(make: Callable[[], Any]) -> Any:

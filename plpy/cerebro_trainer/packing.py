@@ -11,21 +11,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import arrays
+from cerebro_trainer import arrays, order
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.fields import integer, items, number, text, typed
 from cerebro_trainer.wire import Bytes
 
 Array = npt.NDArray[Any]
 
+FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
+WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
+INPUTS = (*FLOATS, *WHOLE, "image")
+ROW_NUMBER = np.dtype(">i8")
+
 
 def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
-    """All columns of a buffer, each of shape (rows, ...)."""
-    rows = integer(header, "rows", minimum=1)
+    """All columns of a buffer, each of shape (rows, ...); the payload's first part are the numbers of its rows.
+
+    The rows come as it suits the database. Their order in the buffer follows from their numbers: by a hash under
+    "seed" and "buffer_id", or as they are where the seed is null.
+    """
     entries = items(header, "arrays")
-    return [
-        _decoded(entry, part, rows) for entry, part in zip(entries, split(header, payload, len(entries)), strict=True)
-    ]
+    numbers, *parts = split(header, payload, len(entries) + 1)
+    placed = np.argsort(numbers.view(ROW_NUMBER), kind="stable")
+    if header.get("seed") is not None:
+        placed = placed[order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))]
+    return [column[placed] for column in _columns(header, entries, parts)]
+
+
+def _columns(header: Mapping[str, Any], entries: list[dict[str, Any]], parts: list[Bytes]) -> list[Array]:
+    rows = integer(header, "rows", minimum=1)
+    return [_decoded(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
 
 
 def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
@@ -46,15 +61,22 @@ def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
 
 def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     """The independent columns of raw rows, for prediction: float32 of shape (rows, ...)."""
-    for entry in items(header, "arrays"):
-        text(entry, "kind", choices=("float32",))
-    return pack(header, payload)
+    entries = items(header, "arrays")
+    for entry in entries:
+        text(entry, "kind", choices=INPUTS)
+    return _columns(header, entries, split(header, payload, len(entries)))
 
 
 def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
-    kind = text(entry, "kind", choices=("float32", "int16", "onehot"))
-    if kind == "float32":
-        return _finite(arrays.floats(payload, rows, _divisor(entry)))
+    kind = text(entry, "kind", choices=(*INPUTS, "int16", "onehot"))
+    if kind in WHOLE:
+        return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
+    if kind == "image":
+        from cerebro_trainer import images  # its library is needed where there are images only
+
+        return images.decode(arrays.variable_length(payload, rows), _divisor(entry), str(entry.get("column")))
+    if kind in FLOATS:
+        return _finite(arrays.floats(payload, rows, _divisor(entry), FLOATS[kind]))
     if kind == "int16":
         return arrays.small_integers(payload, rows)
     return arrays.one_hot(payload, rows, integer(entry, "classes", minimum=1))

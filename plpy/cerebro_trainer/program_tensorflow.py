@@ -11,8 +11,10 @@ is always left to `graph_loop`.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -20,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from cerebro_trainer import compiled_code
 from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.columns import padded
 from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
@@ -29,8 +33,12 @@ from cerebro_trainer.specs import ProgramSpec
 ROWS_STEP = 64
 
 
-def start(threads: int) -> Framework:
-    """Set TensorFlow up for this process: this many threads, and the same bits for the same work."""
+def start(threads: int, cache: Path | None) -> Framework:
+    """Set TensorFlow up for this process: this many threads, the same bits for the same work, where code is kept."""
+    if cache is not None:
+        # Read when XLA is first used. Only what XLA compiles is kept, which is what takes long.
+        folder = compiled_code.folder(cache, "tensorflow", tf.__version__, threads)
+        os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={folder}"
     tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -61,17 +69,26 @@ class TensorflowProgram(KerasProgram):
             tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
             for output in self.interface.outputs
         ]
-        number = tf.TensorSpec((), tf.int32)
-        self._train = tf.function(
-            self._train_loop,
-            autograph=False,
-            input_signature=[inputs, targets, tf.TensorSpec((None,), tf.int32), number],
-        )
+        number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
+        weights = tf.TensorSpec((None,), tf.float32)
+        self._train = {
+            len(arrays): tf.function(self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number])
+            for arrays in (targets, [*targets, weights])
+        }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
         self._capacities: list[int] = []
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
+
+    def value(self, variable: Any) -> Array:
+        # Raw operations, because Keras' way takes five times as long. The array shares the variable's memory, which
+        # TensorFlow then no longer changes in place.
+        inner = variable.value
+        return np.asarray(tf.raw_ops.ReadVariableOp(resource=inner.handle, dtype=inner.dtype))
+
+    def assign(self, position: int, value: Array) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
 
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         inputs, targets = self.interface.fit(buffer)
@@ -81,7 +98,7 @@ class TensorflowProgram(KerasProgram):
         total = self._train_full(inputs, targets, order, (form, batch_size, batches)) if batches else 0.0
         rest = order[batches * batch_size :]
         if len(rest) and math.isfinite(total):
-            total += float(self._train(inputs, targets, rest, np.int32(batch_size)))
+            total += float(self._train[len(targets)](inputs, targets, rest, np.int32(batch_size)))
         return total
 
     def _train_full(
@@ -156,13 +173,13 @@ class TensorflowProgram(KerasProgram):
         return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
 
     def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
-        x, y = self._arguments(inputs, targets)
+        x, y, weights = self.arguments(inputs, targets)
         with tf.GradientTape() as tape:
-            loss = self.model.compute_loss(x, y, self.model(x, training=True), training=True)
+            loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
             scaled = self.optimizer.scale_loss(loss)
-        weights = self.model.trainable_variables
-        gradients = tape.gradient(scaled, weights)
-        self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        variables = self.model.trainable_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
     def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:
@@ -170,7 +187,7 @@ class TensorflowProgram(KerasProgram):
 
         def body(begin: Any, total: Any) -> tuple[Any, Any]:
             end = tf.minimum(begin + batch_size, rows)
-            x, y = self._arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
+            x, y, _ = self.arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
             predicted = self.model(x, training=False)
             loss = self.model.compute_loss(x, y, predicted, training=False)
             self.metrics.update(y, predicted)
@@ -182,13 +199,3 @@ class TensorflowProgram(KerasProgram):
 
     def _outputs(self, inputs: list[Any]) -> list[Any]:
         return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]
-
-    def _arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any]:
-        return packed(inputs), packed([tf.cast(target, tf.float32) for target in targets])
-
-
-def padded(array: Array, rows: int) -> Array:
-    """The array with zeros after it, so that it has so many rows."""
-    result = np.zeros((rows, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array
-    return result

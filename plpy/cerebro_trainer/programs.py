@@ -35,7 +35,8 @@ class Program(ABC):
 
     Laws, which the contract tests check over every framework:
 
-    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits.
+    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits. What `read` gave
+       stays what it is, whatever the program does next.
     2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
     3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the form
        alone: what other configs did with the program before does not matter.
@@ -58,11 +59,16 @@ class Program(ABC):
 
     @abstractmethod
     def read(self) -> list[Array]:
-        """The values of all variables, in the order of `layout`."""
+        """The values of all variables, in the order of `layout`; not to be changed, but they stay what they are."""
 
     @abstractmethod
+    def assign(self, position: int, value: Array) -> None:
+        """Set one variable; shape and dtype are those of `layout`. The program may keep the array itself."""
+
     def write(self, values: Sequence[Array]) -> None:
-        """Set all variables; shapes and dtypes are those of `layout`."""
+        """Set all variables."""
+        for position, value in enumerate(values):
+            self.assign(position, value)
 
     @abstractmethod
     def initial(self, seed: int) -> list[Array]:

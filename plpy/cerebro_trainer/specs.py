@@ -25,11 +25,15 @@ class Target:
 
 @dataclass(frozen=True)
 class ProgramSpec:
-    """An architecture as the user stored it, its compile parameters, and its targets by position."""
+    """An architecture as the user stored it, its compile parameters, and its targets by position.
+
+    `dtype_policy` replaces that of all layers; None leaves what the architecture says.
+    """
 
     architecture: dict[str, Any]
     compile: dict[str, Any]
     targets: tuple[Target, ...]
+    dtype_policy: str | None = None
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
@@ -39,6 +43,7 @@ class ProgramSpec:
             record(program, "architecture"),
             record(program, "compile"),
             tuple(_target(entry) for entry in items(program, "targets")),
+            None if program.get("dtype_policy") is None else text(program, "dtype_policy"),
         )
 
     @cached_property
@@ -55,7 +60,8 @@ class ProgramSpec:
     def key(self) -> str:
         """Equal for all specs that differ in nothing but such numbers."""
         arguments = self.compile | self.split.optimizer
-        return _digest([self.split.architecture, arguments, [target.classes for target in self.targets]])
+        classes = [target.classes for target in self.targets]
+        return _digest([self.split.architecture, arguments, classes, self.dtype_policy])
 
 
 def _target(entry: Mapping[str, Any]) -> Target:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cerebro_trainer import packing
+from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.buffers import Dataset, from_frame
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.fields import integer, text
@@ -28,8 +29,9 @@ class Command(NamedTuple):
 class Trainer:
     """Serves one connection; without a framework it packs, and keeps data, but trains nothing."""
 
-    def __init__(self, connection: Connection, framework: Framework | None) -> None:
+    def __init__(self, connection: Connection, ahead: Ahead, framework: Framework | None) -> None:
         self._connection = connection
+        self._ahead = ahead
         self._datasets: dict[str, Dataset] = {}
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
         self._deferred: TrainerError | None = None
@@ -54,7 +56,7 @@ class Trainer:
         """Answer requests until the peer goes, which raises PeerGone."""
         while True:
             try:
-                frame = self._connection.receive()
+                frame = self._ahead.receive()
             except OutOfMemory as error:
                 self._fail(error)
             else:

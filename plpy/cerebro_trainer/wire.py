@@ -24,6 +24,8 @@ PREFIX = struct.Struct("<4sIQ")
 HEADER_LIMIT = 256 << 20
 """Bytes. A header holds an architecture or predictions as text, never data."""
 DRAIN_BYTES = 1 << 20
+JOINED_BYTES = 1 << 16
+"""A payload up to this size is sent with its header at once: a call of the system costs more than the copy."""
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -57,22 +59,17 @@ Messages: TypeAlias = Iterable[Message]
 class Connection:
     """The trainer's end of the socket pair."""
 
-    def __init__(self, sock: socket.socket, idle_seconds: float = 0.0) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._idle_ms = int(idle_seconds * 1000) or None
-        self._readable = select.poll()
-        self._readable.register(sock, select.POLLIN)
         self._hangup = select.poll()
         self._hangup.register(sock, 0)
 
     def receive(self) -> Frame:
         """Wait for the next frame.
 
-        Raises PeerGone at end of file and when no frame began within the idle time; BrokenFrame when the
-        bytes are no frame; OutOfMemory, with the stream still in step, when the payload does not fit.
+        Raises PeerGone at end of file; BrokenFrame when the bytes are no frame; OutOfMemory, with the stream
+        still in step, when the payload does not fit.
         """
-        if not self._readable.poll(self._idle_ms):
-            raise PeerGone("idle")
         magic, header_bytes, payload_bytes = PREFIX.unpack(self._exactly(PREFIX.size))
         if magic != MAGIC or header_bytes > HEADER_LIMIT:
             raise BrokenFrame(f"expected a frame starting with {MAGIC!r}, received {magic!r}")
@@ -83,11 +80,13 @@ class Connection:
         """Send one frame; PeerGone if nobody is there to receive it."""
         text = json.dumps(message.header, separators=(",", ":")).encode()
         views = [part.cast("B") for part in message.payload if part.nbytes]
-        prefix = PREFIX.pack(MAGIC, len(text), sum(view.nbytes for view in views))
+        size = sum(view.nbytes for view in views)
+        parts: list[bytes | memoryview] = [PREFIX.pack(MAGIC, len(text), size) + text, *views]
+        if size <= JOINED_BYTES:
+            parts = [b"".join(parts)]
         try:
-            self._socket.sendall(prefix + text)
-            for view in views:
-                self._socket.sendall(view)
+            for part in parts:
+                self._socket.sendall(part)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise PeerGone("closed") from error
 
@@ -130,7 +129,7 @@ class Connection:
     def _fill(self, view: memoryview) -> None:
         while view:
             try:
-                received = self._socket.recv_into(view)
+                received = self._socket.recv_into(view, 0, socket.MSG_WAITALL)
             except ConnectionResetError as error:
                 raise PeerGone("closed") from error
             if not received:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer import packing, state
+from cerebro_trainer import packing, state, streams
 from cerebro_trainer.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.fields import integer, record, text, typed
@@ -16,9 +16,11 @@ from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.streams import Reading
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
+SOURCES = ("new", "kept", "chunks", "weights", "weights_of_chunks")
 
 
 class Held(NamedTuple):
@@ -26,6 +28,13 @@ class Held(NamedTuple):
 
     key: str
     program: Program
+
+
+class Loading(NamedTuple):
+    """A state on its way into a program, and what is to be set once it is there."""
+
+    reading: Reading
+    spec: ProgramSpec
 
 
 class Work:
@@ -38,39 +47,43 @@ class Work:
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
-        self._chunks: list[Bytes] = []
+        self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
         self._job: Job | None = None
+        self._loading: Loading | None = None
         self._result_key = ""
 
-    def state(self, header: Header, payload: Bytes) -> Messages:
-        """Keep a chunk for the next `begin`."""
-        self._chunks.append(payload)
-        return ()
-
     def begin(self, header: Header, payload: Bytes) -> Messages:
-        """Load a state into its program and open a job on it."""
-        self._job = None
-        source = text(record(header, "state"), "source", choices=("new", "weights", "chunks", "kept"))
-        result_key = text(header, "result_key")
-        spec = ProgramSpec.from_header(header)
+        """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
+        self.abandon()
+        source = text(record(header, "state"), "source", choices=SOURCES)
+        self._result_key = text(header, "result_key")
+        spec = self._spec(header)
         with self._boundary():
             program = self._programs.get(spec)
-            self._load(program, source, record(header, "state"))
-            program.set_numbers(spec)
+            reading = self._load(program, source, record(header, "state"))
             self._job = self._make_job(program, header)
-        self._chunks = []
-        # A state in training has no name until it is done.
-        self._held = None if isinstance(self._job, TrainJob) else Held(result_key, program)
-        self._result_key = result_key
+            if reading is None:
+                self._loaded(self._job, spec)
+            else:
+                self._loading = Loading(streams.begin(reading), spec)
         return (Message({"ok": {"kept": source == "kept"}}),)
+
+    def state(self, header: Header, payload: Bytes) -> Messages:
+        """Take a chunk of the state that the open job waits for."""
+        if self._loading is None:
+            raise RequestError("no job waits for a state", sqlstate="55000")
+        with self._boundary():
+            self._loading.reading.send(payload.data)
+        return ()
 
     def stream(self, key: str, buffer: Buffer, header: Header) -> bool:
         """Work on a buffer at once if the open job streams its dataset; says whether it did."""
         if self._job is None or key not in self._job.streamed:
             return False
+        job = self._open_job()
         with self._boundary():
-            self._job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
+            job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
         return True
 
     def finish(self, header: Header, payload: Bytes) -> Messages:
@@ -89,20 +102,21 @@ class Work:
     def state_get(self, header: Header, payload: Bytes) -> Messages:
         """The held state, in chunks."""
         size = integer(header, "chunk_bytes", minimum=1)
+        if self._job is not None:
+            self._open_job()
         if self._held is None:
             raise RequestError("no state is held", sqlstate="55000")
-        program = self._held.program
-        data = memoryview(state.dump(program.read(), program.layout, program.step))
-        starts = range(0, len(data), size)
-        for start in starts:
-            yield Message({"more": True}, data[start : start + size])
-        yield Message({"ok": {"bytes": len(data), "chunks": len(starts)}})
+        program, total, count = self._held.program, 0, 0
+        for chunk in state.dump(program.read(), program.layout, program.step, size):
+            total, count = total + sum(map(len, chunk)), count + 1
+            yield Message({"more": True}, *chunk)
+        yield Message({"ok": {"bytes": total, "chunks": count}})
 
     def results(self, header: Header, payload: Bytes) -> Messages:
         """Loss and metrics from added sums."""
         sums = record(header, "sums")
         with self._boundary():
-            program = self._programs.get(ProgramSpec.from_header(header))
+            program = self._programs.get(self._spec(header))
             return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
 
     def rows(self, header: Header, payload: Bytes) -> Messages:
@@ -117,21 +131,40 @@ class Work:
             )
 
     def abandon(self) -> None:
-        """Drop the open job, and chunks that no `begin` took. What a job was changing is not held yet."""
-        self._chunks = []
-        self._job = None
+        """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
+        self._job = self._loading = None
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
-        self._chunks = []
-        self._job = self._held = None
+        self.abandon()
+        self._held = None
+        self._specs.clear()
+
+    def _spec(self, header: Header) -> ProgramSpec:
+        """The program that a request names or brings; a name is remembered until `reset`."""
+        key = header.get("program_key")
+        if "program" in header:
+            spec = ProgramSpec.from_header(header)
+            if isinstance(key, str):
+                self._specs[key] = spec
+            return spec
+        if key not in self._specs:
+            raise RequestError(f"program {key!r} is not known", sqlstate="55000", hint="Send the program itself.")
+        return self._specs[key]
 
     def _open_job(self) -> Job:
+        """The open job, its state loaded."""
         if self._job is None:
             raise RequestError("no job is open", sqlstate="55000")
+        if self._loading is not None:
+            loading, self._loading = self._loading, None
+            with self._boundary():
+                streams.finish(loading.reading)
+                self._loaded(self._job, loading.spec)
         return self._job
 
-    def _load(self, program: Program, source: str, header: Header) -> None:
+    def _load(self, program: Program, source: str, header: Header) -> Reading | None:
+        """Make the program's variables the state; where that is still to come, what will read it."""
         if source == "kept":
             key = text(header, "key")
             if self._held != Held(key, program):
@@ -141,13 +174,19 @@ class Work:
                     sqlstate="55000",
                     hint="Send the state's chunks.",
                 )
-            return
+            return None
         self._held = None
         if source == "chunks":
-            program.write(state.load(self._chunks, program.layout))
-            return
-        fresh = program.initial(integer(header, "seed"))
-        program.write(fresh if source == "new" else state.with_flat_weights(fresh, self._chunks, program.layout))
+            return state.read(program.layout, program.assign)
+        program.write(program.initial(integer(header, "seed")))
+        if source == "weights":
+            return state.read_flat_weights(program.layout, program.assign)
+        return state.read(program.layout, program.assign, weights_only=True) if source == "weights_of_chunks" else None
+
+    def _loaded(self, job: Job, spec: ProgramSpec) -> None:
+        """The program now is the job's state. One in training has no name until it is done."""
+        job.program.set_numbers(spec)
+        self._held = None if isinstance(job, TrainJob) else Held(self._result_key, job.program)
 
     def _make_job(self, program: Program, header: Header) -> Job:
         kind = text(header, "job", choices=("train", "evaluate", "predict"))
@@ -161,7 +200,7 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind == "train":
-            fit = Fit.from_header(header)
+            fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
             forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
             return TrainJob(program, keys, fit, forms, self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)

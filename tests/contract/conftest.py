@@ -1,24 +1,40 @@
-"""One trainer for many tests: starting one takes seconds."""
+"""One trainer of each framework for many tests: starting one takes seconds."""
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 
+import plain_keras
 import pytest
 from trainer_peer import Peer
+from trainer_programs import FORMS
+
+
+@pytest.fixture(scope="session", params=FORMS)
+def framework(request: pytest.FixtureRequest) -> str:
+    """Each framework in turn; the laws are the same."""
+    return str(request.param)
+
+
+@pytest.fixture(params=range(3))
+def form(framework: str, request: pytest.FixtureRequest) -> str:
+    """Each form of the framework in turn."""
+    return FORMS[framework][int(request.param)]
 
 
 @pytest.fixture(scope="session")
-def trainer() -> Iterator[Peer]:
-    """A trainer with TensorFlow; no test may rely on what another left in it."""
-    with Peer() as peer:
+def trainer(framework: str) -> Iterator[Peer]:
+    """A trainer with a framework; no test may rely on what another left in it."""
+    with Peer(framework) as peer:
         yield peer
 
 
 @pytest.fixture(scope="session")
-def second_trainer() -> Iterator[Peer]:
+def second_trainer(framework: str) -> Iterator[Peer]:
     """Another process, for states that move."""
-    with Peer() as peer:
+    with Peer(framework) as peer:
         yield peer
 
 
@@ -27,3 +43,11 @@ def packer() -> Iterator[Peer]:
     """A trainer without a framework."""
     with Peer("none") as peer:
         yield peer
+
+
+@pytest.fixture(scope="session")
+def plain(framework: str) -> Iterator[ProcessPoolExecutor]:
+    """A process with Keras alone, on the trainer's backend."""
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned, plain_keras.choose, (framework,)) as process:
+        yield process

@@ -19,7 +19,8 @@ from workbench import Row, Workbench, compile_text
 from cerebro_plpy import jobs
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
@@ -85,7 +86,7 @@ class Run:
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
-        table = jobs.state_tables(self.run_id, CONFIG.mst_key)[number % 2]
+        table = jobs.state_table(self.run_id, CONFIG.mst_key, number)
         return jobs.later_state(self.run_id, CONFIG.mst_key, number, table)
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
@@ -102,7 +103,7 @@ class Run:
 
     def stored(self, number: int) -> bytes:
         """What the table holds that takes the state after visits with that number."""
-        table = jobs.state_tables(self.run_id, CONFIG.mst_key)[number % 2]
+        table = jobs.state_table(self.run_id, CONFIG.mst_key, number)
         return b"".join(bytes(c) for (c,) in self.place.bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
 
 
@@ -116,7 +117,7 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     request = FitRequest(
         source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
-        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
+        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())
@@ -158,7 +159,7 @@ def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Work
     with pytest.raises(StopIteration) as stop:
         steps.send([])
     assert run.logged() == [("completed", stop.value.value.state_table, len(run.stored(1)))]
-    assert stop.value.value.state_table == run.later(1).sql.split()[3]
+    assert stop.value.value.state_table == jobs.state_table(run.run_id, CONFIG.mst_key, 1)
 
 
 def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
@@ -296,7 +297,7 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     assert (run.stored(0), run.stored(1)) == (b"", b"")
     again = Worker(worker.number, worker.session)
     drive(again.session, place.platform.train(again, run.train(0, attempt=2)))
-    assert run.logged()[-1] == ("completed", run.later(1).sql.split()[3], len(run.stored(1)))
+    assert run.logged()[-1] == ("completed", jobs.state_table(run.run_id, CONFIG.mst_key, 1), len(run.stored(1)))
 
 
 def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Worker, run: Run) -> None:

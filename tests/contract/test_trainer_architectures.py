@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import copy
 import json
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+import traces
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import Json, buffers, content, dense, layer, program, sequential, tensors, weights
 
@@ -234,23 +235,9 @@ def test_nesting_has_an_end(trainer: Peer) -> None:
     assert "levels deep" in refusal(trainer, sequential([4], nested))["message"]
 
 
-def test_one_trace_serves_all_sizes_and_rates() -> None:
-    """In this process, because a trace cannot be seen from outside."""
-    import os
-
-    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
-    from cerebro_trainer.buffers import Buffer
-    from cerebro_trainer.program_tensorflow import TensorflowProgram
-    from cerebro_trainer.specs import ProgramSpec
-
-    made = TensorflowProgram(ProgramSpec.from_header({"program": program()}))
-    for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
-        x, y = (array for _, array in buffers(rows)[0])
-        made.set_numbers(ProgramSpec.from_header({"program": program(learning_rate=rate)}))
-        made.train(Buffer(0, rows, (x,), (y,), 0), np.arange(rows, dtype=np.int32), batch_size, "graph_loop")
-        made.evaluate(Buffer(0, rows, (x,), (y,), 0))
-    assert made._train.experimental_get_tracing_count() == 1
-    assert made._evaluate.experimental_get_tracing_count() == 1
+def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framework: str) -> None:
+    """A trace cannot be seen from outside, so the program is made where Keras runs."""
+    assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
 
 
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:

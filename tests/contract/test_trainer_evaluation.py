@@ -51,7 +51,8 @@ def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     expected = results(trainer, chosen, {"d": evaluated["whole"]})["d"]
     found = results(trainer, chosen, {"d": {"sums": added, "rows": 90}})["d"]
     assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
-    assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-5)
+    # R2Score is a difference of two numbers near one.
+    assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-5, abs=1e-6)
 
 
 def test_streamed_and_cached_give_the_same_sums(trainer: Peer) -> None:

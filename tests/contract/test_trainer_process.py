@@ -14,10 +14,10 @@ import pytest
 from trainer_peer import PREFIX, SECONDS, Peer, TrainerFailed, command, environment
 
 
-def test_hello_says_what_it_is(trainer: Peer) -> None:
+def test_hello_says_what_it_is(trainer: Peer, framework: str) -> None:
     assert trainer.hello["protocol"] == 1
     assert trainer.hello["pid"] == trainer.process.pid
-    assert trainer.hello["framework"] == "tensorflow"
+    assert trainer.hello["framework"] == framework
     assert trainer.hello["keras_version"].startswith("3.")
     assert trainer.hello["devices"] == ["CPU:0"]
     assert trainer.hello["threads"] == 2
@@ -84,7 +84,7 @@ def test_dies_with_its_parent(tmp_path: Path) -> None:
             [sys.executable, "-c", start, *arguments],
             pass_fds=[theirs.fileno()],
             cwd=tmp_path,
-            env=environment(tmp_path),
+            env=environment(tmp_path, "none"),
             stdout=subprocess.PIPE,
         ) as middle,
     ):

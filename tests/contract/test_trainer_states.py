@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,13 +118,37 @@ def test_header_says_what_the_state_is(trainer: Peer) -> None:
 def test_weights_alone_start_a_fresh_optimizer(trainer: Peer) -> None:
     _, trained = trainer.train(program(NOISY), NEW)
     flat = b"".join(weight.astype("<f4").tobytes() for weight in weights(trained))
-    for start in range(0, len(flat), 100):
-        trainer.tell({"do": "state"}, flat[start : start + 100])
     trainer.begin("predict", program(NOISY), {"source": "weights", "seed": 1}, ())
+    trainer.send_state(flat, 100)
     warm = trainer.state()
     assert metadata(warm)["step"] == "0"
     for expected, found in zip(weights(trained), weights(warm), strict=True):
         assert np.array_equal(expected, found)
+
+
+def test_weights_of_a_state_start_another_optimizer(trainer: Peer) -> None:
+    _, trained = trainer.train(program(NOISY), NEW)
+    trainer.begin("predict", program(NOISY, optimizer="SGD"), {"source": "weights_of_chunks", "seed": 1}, ())
+    trainer.send_state(trained)
+    warm = trainer.state()
+    assert (metadata(warm)["optimizer"], metadata(warm)["step"]) == ("SGD", "0")
+    for expected, found in zip(weights(trained), weights(warm), strict=True):
+        assert np.array_equal(expected, found)
+
+
+def test_a_state_waits_for_the_job_that_asked_for_it(trainer: Peer) -> None:
+    state = trainer.initial(program())
+    trainer.send_state(state)
+    with pytest.raises(TrainerFailed, match="no job waits for a state"):
+        trainer.begin("predict", program(), NEW, ())
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1000, 1 << 20])
+def test_the_size_of_chunks_does_not_matter(trainer: Peer, chunk_bytes: int) -> None:
+    _, state = trainer.train(program(NOISY), NEW)
+    trainer.begin("predict", program(NOISY), {"source": "chunks"}, ())
+    trainer.send_state(state, chunk_bytes)
+    assert trainer.state(chunk_bytes) == state
 
 
 @pytest.mark.parametrize(
@@ -135,20 +161,42 @@ def test_weights_alone_start_a_fresh_optimizer(trainer: Peer) -> None:
 )
 def test_states_of_other_programs_are_refused(trainer: Peer, chosen: dict[str, object], words: str) -> None:
     state = trainer.initial(program(MLP))
+    trainer.begin("predict", chosen, state, ())
     with pytest.raises(TrainerFailed, match=words) as failed:
-        trainer.begin("train", chosen, state)
+        trainer.state()
     assert failed.value.error["kind"] == "config"
 
 
-@pytest.mark.parametrize("damage", [lambda state: b"", lambda state: state[:-1], lambda state: b"x" * 100])
-def test_damaged_states_are_refused(trainer: Peer, damage: object) -> None:
-    state = trainer.initial(program())
+def reheaded(state: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The state with another header."""
+    header, rest = content(state)
+    change(header)
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + rest
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: b"",
+        lambda state: state[:-1],
+        lambda state: state + b"x",
+        lambda state: b"x" * 100,
+        lambda state: reheaded(state, lambda header: header["00000"].update(data_offsets=[4, 132])),
+        lambda state: reheaded(state, lambda header: header["00000"].pop("shape")),
+        lambda state: reheaded(state, lambda header: header.update(other=header.pop("00000"))),
+    ],
+)
+def test_damaged_states_are_refused(trainer: Peer, damage: Callable[[bytes], bytes]) -> None:
+    trainer.begin("predict", program(), damage(trainer.initial(program())), ())
     with pytest.raises(TrainerFailed, match="damaged") as failed:
-        trainer.begin("predict", program(), damage(state), ())  # type: ignore[operator]
+        trainer.state()
     assert failed.value.error["kind"] == "request"
 
 
-def test_weights_of_another_size_are_refused(trainer: Peer) -> None:
-    trainer.tell({"do": "state"}, bytes(8))
-    with pytest.raises(TrainerFailed, match=r"doesn't match model\(67\): received 8 bytes, expected 268"):
-        trainer.begin("predict", program(), {"source": "weights", "seed": 1}, ())
+@pytest.mark.parametrize("size", [0, 8, 272])
+def test_weights_of_another_size_are_refused(trainer: Peer, size: int) -> None:
+    trainer.begin("predict", program(), {"source": "weights", "seed": 1}, ())
+    trainer.send_state(bytes(size))
+    with pytest.raises(TrainerFailed, match=rf"doesn't match model\(67\): received {size} bytes, expected 268"):
+        trainer.state()

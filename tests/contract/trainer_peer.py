@@ -37,18 +37,24 @@ class Peer:
     """Starts a trainer and speaks to it."""
 
     def __init__(
-        self, framework: str = "tensorflow", idle: float = 0, parent: int | None = None, threads: int = 2
+        self,
+        framework: str = "tensorflow",
+        idle: float = 0,
+        parent: int | None = None,
+        threads: int = 2,
+        cache: Path | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads),
+            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads)
+            + (["--compilation-cache", str(cache)] if cache else []),
             pass_fds=[theirs.fileno()],
             cwd=self.directory,
             stderr=self.stderr,
-            env=environment(self.directory),
+            env=environment(self.directory, framework),
         )
         theirs.close()
 
@@ -128,22 +134,26 @@ class Peer:
         datasets: Sequence[str] = ("d",),
         **more: object,
     ) -> Any:
-        """Open a job; a state in bytes is sent as chunks."""
-        if isinstance(state, bytes):
-            for start in range(0, len(state), 1000):
-                self.tell({"do": "state"}, state[start : start + 1000])
-            state = {"source": "chunks"}
-        return self.ask(
+        """Open a job; a state in bytes is sent after it, in chunks. What is wrong with it, the next reply says."""
+        chunks = state if isinstance(state, bytes) else b""
+        answer = self.ask(
             {
                 "do": "begin",
                 "job": job,
                 "program": program,
-                "state": state,
+                "state": {"source": "chunks"} if isinstance(state, bytes) else state,
                 "result_key": "result",
                 "datasets": list(datasets),
                 **more,
             }
         )
+        self.send_state(chunks)
+        return answer
+
+    def send_state(self, state: bytes, chunk_bytes: int = 1000) -> None:
+        """Send a state, or weights, to the open job."""
+        for start in range(0, len(state), chunk_bytes):
+            self.tell({"do": "state"}, state[start : start + chunk_bytes])
 
     def train(
         self,
@@ -155,10 +165,13 @@ class Peer:
         batch_size: int = 8,
         epochs: int = 1,
         shuffle: bool = True,
+        class_weight: list[float] | None = None,
+        steps_per_epoch: int | None = None,
         **more: Any,
     ) -> tuple[Any, bytes]:
         """A visit over the cached dataset "d": its result and the state after it."""
-        self.begin("train", program, state, fit=fit(batch_size, epochs, shuffle), order=place(epoch, mst_key), **more)
+        how = fit(batch_size, epochs, shuffle, class_weight=class_weight, steps_per_epoch=steps_per_epoch)
+        self.begin("train", program, state, fit=how, order=place(epoch, mst_key), **more)
         return self.ask({"do": "finish"}), self.state()
 
     def evaluate(self, program: dict[str, Any], state: dict[str, Any] | bytes, datasets: Sequence[str] = ("d",)) -> Any:
@@ -206,7 +219,7 @@ def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2)
     ]
 
 
-def environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path, framework: str) -> dict[str, str]:
     """The bare environment that a backend gives its trainer."""
     return {
         "PATH": os.environ["PATH"],
@@ -214,15 +227,15 @@ def environment(directory: Path) -> dict[str, str]:
         "TMPDIR": str(directory),
         "KERAS_HOME": str(directory),
         "LANG": "C.UTF-8",
-        "KERAS_BACKEND": "tensorflow",
+        "KERAS_BACKEND": framework,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "-1",
     }
 
 
-def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True) -> dict[str, Any]:
+def fit(batch_size: int = 8, epochs: int = 1, shuffle: bool = True, **more: Any) -> dict[str, Any]:
     """Fit parameters of a visit."""
-    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle}
+    return {"batch_size": batch_size, "epochs": epochs, "shuffle": shuffle, **more}
 
 
 def place(epoch: int = 0, mst_key: int = 1) -> dict[str, Any]:

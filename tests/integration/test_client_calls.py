@@ -110,7 +110,8 @@ def test_a_model_can_be_deleted(session: cerebro_db.Session) -> None:
 
 def test_reports(session: cerebro_db.Session, shared_database: Database) -> None:
     assert session.versions()["extension"] == session.versions()["package"]
-    assert session.trainer_report("none")["framework"] == "none"
+    for framework in ("none", "jax"):
+        assert session.trainer_report(framework)["framework"] == framework
     assert session.worker_report()["user"] == sa.make_url(shared_database.url).username
     with pytest.raises(errors.InsufficientPrivilege):
         session.grant_usage("postgres")

@@ -140,6 +140,9 @@ SETTINGS = {
     "no number": ("cache_mb", "much", "setting cache_mb is 'much'; expected a whole number of at least 0"),
     "negative": ("trainer_idle_seconds", "-1", "setting trainer_idle_seconds is '-1'"),
     "too little": ("trainer_memory_mb", "1", "trainer_memory_mb is '1'; expected a whole number of at least 64"),
+    "no folder": ("compilation_cache", "/nowhere", "with mode 0700: No such file or directory"),
+    "a folder of all": ("compilation_cache", "/tmp", "compilation_cache is '/tmp'; expected the absolute path"),
+    "a relative path": ("compilation_cache", ".", "compilation_cache is '.'; expected the absolute path"),
     "odd digits": ("cache_mb", "²", "setting cache_mb is '²'"),
 }
 

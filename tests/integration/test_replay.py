@@ -85,6 +85,7 @@ def remember(bench: Workbench, optimizer: str, fastest: str) -> None:
         "architecture": json.loads(NOISY),
         "compile": parse_compile_params(compile_text(optimizer)).to_json(),
         "targets": [{"kind": "onehot", "classes": 3}],
+        "dtype_policy": None,
     }
     for form in ("graph_loop", "xla_step", "xla_loop"):
         values = (machine, digest(program), 8, threads, form, 1e-9 if form == fastest else 1.0, 0.0)

@@ -210,7 +210,7 @@ def test_a_user_cannot_write_into_another_s_run(somebody: Workbench, watched: Wa
     somebody.rows(f"SET ROLE {ROLE}")
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
         somebody.rows("INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'accuracy', 1.0)", watched.run_id)
-    somebody.rows("UPDATE cerebro.config SET status = 'failed'")
+    somebody.rows("UPDATE cerebro.config_log SET status = 'failed'")
     somebody.rows("RESET ROLE")
     assert somebody.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", watched.run_id) == [
         ("completed",)

@@ -14,7 +14,8 @@ CREATE TABLE null_elements AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2,NU
 CREATE TABLE ragged AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2}}' END AS x, label FROM points;
 CREATE TABLE hollow AS SELECT id, '{{}}'::real[] AS x, label FROM points;
 CREATE TABLE typed AS SELECT id, x, label, x::text[] AS texts, '{{}}'::json AS j, 1e300::float8 AS huge,
-    id AS buffer_id, x AS __dist_key__, x AS x_shape, ARRAY[70000] AS large FROM points;
+    id AS buffer_id, x AS __dist_key__, x AS x_shape, ARRAY[70000] AS large,
+    ARRAY[id, 16777217] AS odd, 'no/png?'::bytea AS scrawl FROM points;
 CREATE TABLE {"l" * 50} AS SELECT * FROM points;
 CREATE TABLE long_column AS SELECT id, x AS {"x" * 60}, label AS {"y" * 60} FROM points;
 CREATE INDEX an_index ON points (id);
@@ -53,7 +54,7 @@ SELECTIONS = {
     "fit_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch=1'", "models"),
     "size_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch_size=-1'", "models"),
     "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard()]'", "models"),
-    "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1}}'", "models"),
+    "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1, 3: 2}}'", "models"),
     "text_key_mst": (f"SELECT 'one', 1, $${COMPILE}$$, ''", "models"),
     "wide_mst": (f"SELECT 1, 2, $${COMPILE}$$, ''", "models"),
     "four_mst": (f"SELECT 1, 3, $${COMPILE}$$, ''", "models"),

@@ -33,6 +33,7 @@ PURE = ("architecture", "grid", "orchestrator", "params", "policies", "schedule"
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.sessions", "cerebro_db.driver"},
     "tensorflow": {"cerebro_trainer.program_tensorflow"},
+    "PIL": {"cerebro_trainer.images"},
     "plpy": set(),
 }
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
-from cerebro_plpy.params import parse_compile_params, parse_fit_params
+from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
 from cerebro_plpy.run_log import RunLog
@@ -149,7 +150,7 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         source=source, validation=None, configs=tuple(Config(key, 1, "", "", *parsed) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
-        gpus=0, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
+        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
     )  # fmt: skip
 
 

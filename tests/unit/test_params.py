@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
+from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.literals import MAX_LENGTH
 from cerebro_plpy.optimizers import parse_optimizer
-from cerebro_plpy.params import FitParams, canonical, parse_compile_params, parse_fit_params
+from cerebro_plpy.params import canonical, parse_compile_params
 
 
 def optimizer_of(text: str) -> dict[str, Any]:
@@ -193,46 +194,6 @@ def test_hints_name_near_matches() -> None:
     with pytest.raises(InvalidParameter) as caught:
         parse_compile_params("optimizer='SGD', loss='catgorical_crossentropy'")
     assert caught.value.hint is not None and "categorical_crossentropy" in caught.value.hint
-
-
-FIT_FORMS: list[tuple[str | None, FitParams]] = [
-    (None, FitParams(32, 1, True, 0)),
-    ("", FitParams(32, 1, True, 0)),
-    (" \n", FitParams(32, 1, True, 0)),
-    ("batch_size=8,epochs=1", FitParams(8, 1, True, 0)),
-    ("verbose = 1,\n shuffle=False , epochs=3, batch_size=128", FitParams(128, 3, False, 1)),
-]
-
-
-@pytest.mark.parametrize(("text", "params"), FIT_FORMS)
-def test_fit_forms(text: str | None, params: FitParams) -> None:
-    assert parse_fit_params(text) == params
-
-
-REFUSED_FIT: list[tuple[str, type[CerebroError], str]] = [
-    ("batch_size=0", InvalidParameter, "parameter batch_size=0, please refer to the documentation"),
-    ("batch_size=1.5", InvalidParameter, "parameter batch_size=1.5"),
-    ("batch_size=True", InvalidParameter, "parameter batch_size=True"),
-    ("batch_size=9999999999", InvalidParameter, "parameter batch_size=9999999999"),
-    ("epochs='2'", InvalidParameter, "parameter epochs='2'"),
-    ("epochs=n", InvalidParameter, "parameter epochs=n"),
-    ("shuffle=1", InvalidParameter, "parameter shuffle=1"),
-    ("verbose=3", InvalidParameter, "parameter verbose=3"),
-    ("validation_split=0.1", InvalidParameter, "validation_split is not currently accepted as a parameter."),
-    ("class_weight={0: 1}", FeatureNotSupported, "class_weight"),
-    ("initial_epoch=1", FeatureNotSupported, "initial_epoch"),
-    ("steps_per_epoch=1", FeatureNotSupported, "steps_per_epoch"),
-    ("callbacks=[]", FeatureNotSupported, "callbacks"),
-    ("8", InvalidText, "holds a value without a key"),
-]
-
-
-@pytest.mark.parametrize(("text", "error", "message"), REFUSED_FIT)
-def test_refused_fit_params(text: str, error: type[CerebroError], message: str) -> None:
-    with pytest.raises(error) as caught:
-        parse_fit_params(text)
-    assert message in caught.value.message
-    assert caught.value.hint is not None
 
 
 def test_canonical_is_one_for_orders_and_spaces() -> None:

@@ -1,8 +1,9 @@
-"""PostgreSQL's binary arrays against a slow and plain encoder written from array_send's format."""
+"""PostgreSQL's arrays against a slow and plain encoder, written from the description in its array.h."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,27 +14,26 @@ from hypothesis.extra import numpy as hnp
 from cerebro_trainer import arrays, packing
 from cerebro_trainer.errors import RequestError
 
-FORMATS = {700: ">f", 701: ">d", 21: ">h", 23: ">i"}
+FORMATS = {700: "f", 701: "d", 21: "h", 23: "i", 20: "q"}
 
 
-def array_send(
-    values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), flag: int | None = None, lower: int = 1
-) -> bytes:
-    """One array value; `nulls` are flat positions of NULL elements."""
-    flag = int(bool(nulls)) if flag is None else flag
-    head = struct.pack(">iiI", values.ndim, flag, oid) + b"".join(struct.pack(">ii", n, lower) for n in values.shape)
-    elements = [
-        struct.pack(">i", -1)
-        if position in nulls
-        else struct.pack(">i", struct.calcsize(FORMATS[oid])) + struct.pack(FORMATS[oid], value)
-        for position, value in enumerate(values.ravel().tolist())
-    ]
-    return head + b"".join(elements)
+def in_memory(values: np.ndarray, oid: int, nulls: tuple[int, ...] = (), bitmap: bool = False, lower: int = 1) -> bytes:
+    """One array without its length word; `nulls` are flat positions of NULL elements, which are not stored."""
+    dimensions = struct.pack(f"={2 * values.ndim}i", *values.shape, *[lower] * values.ndim)
+    present = [position not in nulls for position in range(values.size)]
+    offset, bits = 0, b""
+    if nulls or bitmap:
+        bits = np.packbits(present, bitorder="little").tobytes()
+        bits += bytes(-(16 + len(dimensions) + len(bits)) % 8)
+        offset = 16 + len(dimensions) + len(bits)
+    kept = [value for value, there in zip(values.ravel().tolist(), present, strict=True) if there]
+    head = struct.pack("=iiI", values.ndim, offset, oid)
+    return head + dimensions + bits + struct.pack(f"={len(kept)}{FORMATS[oid]}", *kept)
 
 
 def column(values: np.ndarray, oid: int) -> np.ndarray:
     """string_agg over all rows."""
-    return payload(b"".join(array_send(row, oid) for row in values))
+    return payload(b"".join(in_memory(row, oid) for row in values))
 
 
 def payload(data: bytes) -> np.ndarray:
@@ -60,7 +60,7 @@ def test_small_integers_come_back(values: np.ndarray) -> None:
 @given(st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))))
 def test_one_hot_has_its_one_at_the_index(case: tuple[int, list[int]]) -> None:
     classes, indices = case
-    found = arrays.one_hot(column(np.array(indices).reshape(-1, 1), 23), len(indices), classes)
+    found = arrays.one_hot(payload(np.array(indices, ">i4").tobytes()), len(indices), classes)
     assert found.shape == (len(indices), classes)
     assert found.sum(axis=1).tolist() == [1] * len(indices)
     assert found.argmax(axis=1).tolist() == indices
@@ -78,7 +78,7 @@ def test_first_null_element_is_named_with_its_row(data: st.DataObject) -> None:
     later = data.draw(st.sets(st.integers(row, rows - 1)))
     nulls = tuple(data.draw(st.sets(st.integers(0, width - 1), min_size=1)))
     sent = payload(
-        b"".join(array_send(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows))
+        b"".join(in_memory(np.zeros(width), 700, nulls if r == row or r in later else ()) for r in range(rows))
     )
     with pytest.raises(RequestError, match=rf"row {row + 1} has a NULL element") as refused:
         arrays.floats(sent, rows)
@@ -90,32 +90,32 @@ def test_first_row_of_another_shape_is_named(data: st.DataObject) -> None:
     rows = data.draw(st.integers(2, 6))
     row = data.draw(st.integers(1, rows - 1))
     first, other = data.draw(st.lists(hnp.array_shapes(max_dims=3, max_side=3), min_size=2, max_size=2, unique=True))
-    sent = payload(b"".join(array_send(np.zeros(other if r == row else first), 700) for r in range(rows)))
+    sent = payload(b"".join(in_memory(np.zeros(other if r == row else first), 700) for r in range(rows)))
     with pytest.raises(RequestError, match=rf"row {row + 1} has shape .* row 1 has shape") as refused:
         arrays.floats(sent, rows)
     assert refused.value.sqlstate == "22023"
 
 
-def test_null_flag_without_a_null_is_no_error() -> None:
+def test_a_bitmap_without_a_null_is_no_error() -> None:
     """PostgreSQL keeps the bitmap of an array whose NULL was overwritten."""
-    sent = payload(array_send(np.ones(2), 700) + array_send(np.ones(2), 700, flag=1))
+    sent = payload(in_memory(np.ones(2), 700) + in_memory(np.ones(2), 700, bitmap=True))
     assert arrays.floats(sent, 2).tolist() == [[1, 1], [1, 1]]
 
 
 def test_lower_bounds_do_not_matter() -> None:
-    sent = payload(array_send(np.ones(2), 700) + array_send(np.ones(2), 700, lower=0))
+    sent = payload(in_memory(np.ones(2), 700) + in_memory(np.ones(2), 700, lower=0))
     assert arrays.floats(sent, 2).tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
     ("sent", "rows", "sqlstate"),
     [
-        (array_send(np.ones(2), 701), 1, "42804"),
-        (array_send(np.ones(2, int), 23), 1, "42804"),
-        (struct.pack(">iiI", 0, 0, 700), 1, "22023"),
-        (array_send(np.ones(2), 700), 2, "22004"),
-        (array_send(np.ones(2), 700) * 3, 2, "22023"),
-        (array_send(np.ones(2), 700)[:-1], 1, "22004"),
+        (in_memory(np.ones(2), 701), 1, "42804"),
+        (in_memory(np.ones(2, int), 23), 1, "42804"),
+        (struct.pack("=iiI", 0, 0, 700), 1, "22023"),
+        (in_memory(np.ones(2), 700), 2, "22004"),
+        (in_memory(np.ones(2), 700) * 3, 2, "22023"),
+        (in_memory(np.ones(2), 700)[:-1], 1, "22023"),
         (b"", 1, "22004"),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_is_no_such_column_is_refused(sent: bytes, rows: int, sqlstate: str
 @pytest.mark.parametrize("index", [-1, 3])
 def test_class_index_out_of_range_is_named_with_its_row(index: int) -> None:
     with pytest.raises(RequestError, match=f"row 2: class index {index}"):
-        arrays.one_hot(column(np.array([[0], [index]]), 23), 2, 3)
+        arrays.one_hot(payload(np.array([0, index], ">i4").tobytes()), 2, 3)
 
 
 @given(st.lists(st.floats(allow_nan=False)))
@@ -138,14 +138,41 @@ def test_literals_keep_every_digit(values: list[float]) -> None:
 
 
 def test_several_columns_are_cut_by_their_lengths() -> None:
-    floats, small = column(np.ones((2, 3)), 700), column(np.full((2, 1), 7), 21)
+    numbers, floats, small = row_numbers([1, 2]), column(np.ones((2, 3)), 700), column(np.full((2, 1), 7), 21)
     header = {
         "rows": 2,
-        "lengths": [len(floats), len(small)],
+        "lengths": [len(numbers), len(floats), len(small)],
         "arrays": [{"kind": "float32"}, {"kind": "int16"}],
     }
-    first, second = packing.pack(header, np.concatenate([floats, small]))
+    first, second = packing.pack(header, np.concatenate([numbers, floats, small]))
     assert first.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert second.tolist() == [[7], [7]]
     with pytest.raises(RequestError, match="add up"):
         packing.pack(header, floats)
+
+
+def row_numbers(numbers: Sequence[int]) -> np.ndarray:
+    return payload(np.array(numbers, ">i8").tobytes())
+
+
+def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0) -> list[int]:
+    """The numbers of rows, packed as their only column."""
+    sent = [row_numbers(numbers), column(np.array(numbers, float).reshape(-1, 1), 701)]
+    header = {"rows": len(numbers), "lengths": [len(part) for part in sent], "arrays": [{"kind": "float64"}],
+              "seed": seed, "buffer_id": buffer_id}  # fmt: skip
+    return [int(value) for value in packing.pack(header, np.concatenate(sent))[0][:, 0]]
+
+
+@given(st.lists(st.integers(1, 1 << 24), min_size=1, max_size=30, unique=True), st.none() | st.integers(), st.data())
+def test_rows_are_placed_by_their_numbers_and_not_by_how_they_came(
+    numbers: list[int], seed: int | None, data: st.DataObject
+) -> None:
+    found = packed(numbers, seed)
+    assert packed(data.draw(st.permutations(numbers)), seed) == found
+    assert sorted(found) == sorted(numbers)
+    assert seed is not None or found == sorted(numbers)
+
+
+def test_the_seed_and_the_buffer_decide_the_order() -> None:
+    orders = {tuple(packed(range(1, 50), seed, buffer)) for seed in (1, 2) for buffer in (0, 1)}
+    assert len(orders) == 4

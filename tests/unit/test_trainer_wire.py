@@ -78,12 +78,6 @@ def test_sending_to_nobody_means_the_peer_is_gone() -> None:
             Connection(ours).send(Message({}))
 
 
-def test_nothing_for_the_idle_time_means_the_peer_is_gone() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(PeerGone):
-        Connection(ours, idle_seconds=0.01).receive()
-
-
 @pytest.mark.parametrize(
     "data",
     [

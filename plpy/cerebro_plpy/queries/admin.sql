@@ -17,7 +17,7 @@ GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
 
 -- name: grant_tables
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
-GRANT SELECT, INSERT, UPDATE ON cerebro.run_log, cerebro.config, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
+GRANT SELECT, INSERT, UPDATE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON cerebro.form_timing TO {role};
 GRANT USAGE ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
-GRANT SELECT ON cerebro.setting, cerebro.run, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve TO {role}
+GRANT SELECT ON cerebro.setting, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve TO {role}

@@ -3,7 +3,7 @@ CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __
 
 -- name: add_model
 INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__)
-SELECT c.mst_key, %s::bytea, c.architecture, %s::integer FROM cerebro.config c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+SELECT c.mst_key, %s::bytea, c.architecture, %s::integer FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: info
 CREATE TABLE {output} (
@@ -27,7 +27,7 @@ CREATE TABLE {output} (
     model_arch_table text, model_selection_table text, object_table text, num_iterations integer, metrics_compute_frequency integer,
     warm_start boolean, name text, description text, start_training_time timestamp, end_training_time timestamp, madlib_version text,
     num_classes integer[], {class_columns}, dependent_vartype text[], normalizing_const real, metrics_iters integer[],
-    run_id bigint)
+    run_id bigint, dtype_policy text)
 
 -- name: add_summary
 INSERT INTO {output} VALUES (
@@ -35,19 +35,21 @@ INSERT INTO {output} VALUES (
     %s::text, %s::text, %s::text, %s::integer, %s::integer,
     %s::boolean, %s::text, %s::text, %s::timestamptz::timestamp, %s::timestamptz::timestamp, %s::text,
     %s::integer[], {class_values}, %s::text[], %s::real, %s::integer[],
-    %s::bigint)
+    %s::bigint, %s::text)
 
 -- name: states
-CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, chunk bytea NOT NULL, PRIMARY KEY (mst_key, part))
+CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY KEY (mst_key, part))
 
--- name: states_external
-ALTER TABLE {output} ALTER COLUMN chunk SET STORAGE EXTERNAL
+-- name: states_chunk
+-- See run.state_table.
+ALTER TABLE {output} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: add_state
 INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
 
 -- name: read_state
-SELECT t.chunk FROM {state} t ORDER BY t.part
+-- See visit.state_source.
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
@@ -57,7 +59,7 @@ FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 -- The newest state of each configuration that has one; a failed one counts as having none.
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, v.state_table,
        pg_catalog.to_regclass(v.state_table) IS NOT NULL AS kept
-FROM cerebro.config c
+FROM cerebro.config_log c
 LEFT JOIN LATERAL (
     SELECT v.state_table FROM cerebro.visit v
     WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' AND c.status <> 'failed'

@@ -1,13 +1,34 @@
 -- name: count
 SELECT count(*) AS rows{nulls} FROM {source} t
 
+-- name: forms
+-- The texts of the values of a target.
+SELECT pg_catalog.array_agg(d.form) AS forms
+FROM (SELECT DISTINCT t.{column}::text AS form FROM {source} t LIMIT {most}) d
+
 -- name: classes
--- The classes of a target: NULL first, then by code point of their text, numbers by value.
+-- The classes of which these are the texts: NULL first, then by code point of their text, numbers by value.
 SELECT pg_catalog.array_agg(d.v ORDER BY d.v IS NOT NULL, {order})::text[] AS classes
-FROM (SELECT DISTINCT t.{column} AS v FROM {source} t LIMIT {most}) d
+FROM (SELECT DISTINCT f.v FROM pg_catalog.unnest(%s::text[]::{type}[]) AS f (v)) d
+
+-- name: class_numbers
+-- The numbers of the classes that equal further texts.
+SELECT pg_catalog.array_agg(pg_catalog.array_position(%s::text[]::{type}[], f.v) - 1 ORDER BY f.n)
+FROM pg_catalog.unnest(%s::text[]::{type}[]) WITH ORDINALITY AS f (v, n)
 
 -- name: elements
 SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
+
+-- name: image
+-- What the packer says of the first image.
+SELECT pg_catalog.convert_from(b.packed[1], 'UTF8') AS about
+FROM (SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS packed
+      FROM (SELECT {image} AS image FROM {source} t LIMIT 1) r
+      UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
+WHERE b.packed IS NOT NULL
+
+-- name: shapes
+SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP BY 1 ORDER BY 2 DESC, 1
 
 -- name: table
 CREATE TABLE {output} (
@@ -17,17 +38,33 @@ CREATE TABLE {output} (
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 
 -- name: fill
--- Rows in the order of a hash of their number and the seed, cut into buffers whose sizes differ by at most one;
--- neighbouring buffers form a segment, so that segments are as even. Rows that came since they were counted go last.
+-- Neighbouring buffers form a segment, so that segments are as even as buffers. A buffer comes back with the call for the
+-- one that follows it.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
-SELECT (b.buffer_id * {segments}::bigint / {buffers})::integer, {parts}, {part_shapes}, b.buffer_id
-FROM (SELECT g.buffer_id, cerebro.pack_rows(
-          pg_catalog.json_build_object('rows', count(*), 'arrays', %s::json), ARRAY[{aggregates}]) AS packed
-      FROM (SELECT least(o.position * {buffers} / {rows}, {buffers} - 1)::integer AS buffer_id, o.position, {carried}
-            FROM (SELECT pg_catalog.row_number() OVER (ORDER BY {order}) - 1 AS position, {carried}
-                  FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n) o
-            ORDER BY 1, 2) g
-      GROUP BY g.buffer_id) b
+SELECT (a.buffer_id * {segments}::bigint / {buffers})::integer, {parts}, {part_shapes}, a.buffer_id
+FROM (SELECT cerebro.pack_rows(
+          pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.buffer_id, 'arrays', %s::json),
+          ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS packed
+      FROM (SELECT {buffer} AS buffer_id, n.number, {carried}
+            FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n {joins}
+            ORDER BY 1) g
+      GROUP BY g.buffer_id
+      UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
+     CROSS JOIN LATERAL pg_catalog.json_to_record(pg_catalog.convert_from(b.packed[1], 'UTF8')::json) AS a (buffer_id integer, shapes json)
+WHERE b.packed IS NOT NULL
+
+-- name: buffer_by_hash
+-- How many of the hashes at which a buffer begins lie below that of the row. They are taken from the order of the hashes
+-- of all row numbers, so that the sizes of buffers differ by at most one.
+pg_catalog.width_bucket(pg_catalog.hashint8extended(n.number, {seed}), (
+    SELECT pg_catalog.percentile_disc(ARRAY(
+               SELECT ((k * {rows}::bigint + {buffers} - 1) / {buffers} + 0.5::float8) / {rows}
+               FROM pg_catalog.generate_series(1, {buffers} - 1) AS k))
+           WITHIN GROUP (ORDER BY pg_catalog.hashint8extended(r.i, {seed}))
+    FROM (SELECT pg_catalog.generate_series(1, {rows}::bigint)) AS r (i)))
+
+-- name: buffer_in_order
+least((n.number - 1) * {buffers} / {rows}, {buffers} - 1)::integer
 
 -- name: index
 CREATE INDEX ON {output} (__dist_key__, buffer_id)

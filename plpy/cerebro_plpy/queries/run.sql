@@ -2,7 +2,7 @@
 SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
 
 -- name: recorded
-SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy' FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: recorded_visits
 SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),
@@ -14,7 +14,7 @@ INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDI
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
 -- name: config
-INSERT INTO cerebro.config (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture)
+INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture)
 SELECT c.run_id, c.mst_key,
        pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params),
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture
@@ -22,31 +22,33 @@ FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::te
      AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture)
 
 -- name: state_table
-CREATE TABLE {state} (part integer NOT NULL, chunk bytea NOT NULL) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
-ALTER TABLE {state} ALTER COLUMN chunk SET STORAGE EXTERNAL
+-- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
+-- It is not made either, because there never is a column that could be moved to it.
+CREATE TABLE IF NOT EXISTS {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
+ALTER TABLE {state} ADD COLUMN IF NOT EXISTS chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: add_state_table
-UPDATE cerebro.config c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer AND %s::text <> ALL (c.state_tables)
 
 -- name: spare_state_tables
 -- State tables of a run that do not hold a newest state.
-SELECT t.name FROM cerebro.config c CROSS JOIN LATERAL pg_catalog.unnest(c.state_tables) AS t (name)
+SELECT t.name FROM cerebro.config_log c CROSS JOIN LATERAL pg_catalog.unnest(c.state_tables) AS t (name)
 WHERE c.run_id = %s::bigint AND t.name <> ALL (%s::text[])
 
 -- name: drop_state_table
-SELECT pg_catalog.set_config('lock_timeout', '2s', true);
+SET LOCAL lock_timeout = '2s';
 DROP TABLE {state};
-UPDATE cerebro.config c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
+UPDATE cerebro.config_log c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
 WHERE c.run_id = %s::bigint AND %s::text = ANY (c.state_tables)
 
 -- name: config_running
-UPDATE cerebro.config c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+UPDATE cerebro.config_log c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
--- name: config_epoch
-UPDATE cerebro.config c SET epochs = %s::integer, status = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+-- name: config_completed
+UPDATE cerebro.config_log c SET status = 'completed' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: config_failed
-UPDATE cerebro.config c SET status = 'failed', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+UPDATE cerebro.config_log c SET status = 'failed', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: metrics
 INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
@@ -77,7 +79,7 @@ ON CONFLICT (owner, machine, program, batch_size, threads, form) DO UPDATE
 SET seconds_per_row = excluded.seconds_per_row, compile_seconds = excluded.compile_seconds, measured_at = excluded.measured_at
 
 -- name: stop_configs
-UPDATE cerebro.config c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
+UPDATE cerebro.config_log c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
 
 -- name: stop_visits
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text

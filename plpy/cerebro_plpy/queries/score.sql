@@ -5,7 +5,7 @@ SELECT t.compile_params::text FROM {table} t WHERE t.mst_key = %s::integer
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: weights
-SELECT t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
+SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: evaluation
 CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)
@@ -16,8 +16,8 @@ INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::tex
 -- name: declare
 -- Blocks of rows go through the trainer as a whole; their predictions wait in the cursor, on disk if they are many.
 DECLARE cerebro_predict NO SCROLL CURSOR WITH HOLD FOR
-SELECT pg_catalog.array_agg(b.id::text)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(pg_catalog.array_send(b.x), ''::bytea)])
-FROM (SELECT t.{id} AS id, {input}::real[] AS x, (pg_catalog.row_number() OVER () - 1) / {block} AS number FROM {table} t) b
+SELECT pg_catalog.array_agg(b.id::text)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(cerebro.array_bytes(b.x), ''::bytea)])
+FROM (SELECT t.{id} AS id, {input} AS x, (pg_catalog.row_number() OVER () - 1) / {block} AS number FROM {table} t) b
 GROUP BY b.number
 
 -- name: shape

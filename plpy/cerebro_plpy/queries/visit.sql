@@ -4,31 +4,37 @@ SELECT cerebro.trainer_start(%s::json)
 -- name: dataset_load
 -- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
 SELECT cerebro.dataset_open(%s::text, %s::bigint);
-SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, d.data))
-FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
-             ARRAY[{arrays}] AS data
-      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d;
+SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
 SELECT cerebro.dataset_close(%s::text)
 
 -- name: dataset_stream
--- The same rows into an open job, for a trainer that cannot keep them.
-SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, d.data))
-FROM (SELECT t.buffer_id, pg_catalog.json_build_object('inputs', {inputs}, 'shapes', pg_catalog.json_build_array({shapes})) AS shapes,
-             ARRAY[{arrays}] AS data
-      FROM {table} t WHERE {key} = %s::integer ORDER BY t.buffer_id OFFSET 0) d
+-- The same bytes into an open job, for a trainer that cannot keep them.
+SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d
+
+-- name: dataset_parts
+-- Where each part of a buffer begins, in order; what is sorted are references to the data. The first part brings the
+-- shapes of all arrays.
+SELECT t.buffer_id, a.data, s.start,
+       CASE WHEN a.number = 1 AND s.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs},
+           'shapes', pg_catalog.json_build_array({shapes}), 'sizes', pg_catalog.json_build_array({sizes})) END AS shapes
+FROM {table} t CROSS JOIN LATERAL (VALUES {arrays}) AS a (number, data)
+     CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS s (start)
+WHERE {key} = %s::integer ORDER BY t.buffer_id, a.number, s.start OFFSET 0
 
 -- name: visit_begin
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)
 VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
 
 -- name: state_read
-SELECT count(cerebro.state_add(s.chunk)) FROM ({source}) s
+SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 
 -- name: state_source
-SELECT t.chunk FROM {state} t ORDER BY t.part OFFSET 0
+-- In the order in which they lie, without a sort of the whole state: one statement wrote them into an empty table, and
+-- each but the last fills its page. cerebro.state_add checks it.
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: weights_source
-SELECT t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
+SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 
 -- name: job_begin
 SELECT cerebro.job_begin(%s::json)
@@ -38,15 +44,19 @@ SELECT cerebro.job_finish()
 
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
--- whatever snapshots others hold.
-SELECT pg_catalog.set_config('lock_timeout', '2s', true);
+-- whatever snapshots others hold. The trainer sends 128 rows at a time.
+SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};
-INSERT INTO {state} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(1000000) AS chunk) c;
+WITH stored AS (
+    INSERT INTO {state} (part, chunk)
+    SELECT (c.number - 1) * 128 + g.i + 1, pg_catalog.substring(c.data, g.i * 8120 + 1, 8120)
+    FROM (SELECT row_number() OVER () AS number, d.data FROM (SELECT cerebro.state_chunks(128 * 8120) AS data) d) c
+    CROSS JOIN LATERAL pg_catalog.generate_series(0, (pg_catalog.octet_length(c.data) - 1) / 8120) AS g (i)
+    RETURNING pg_catalog.octet_length(chunk) AS bytes
+)
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, state_table = %s::text,
-    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t)
+    loss = %s::double precision, state_table = %s::text, state_bytes = (SELECT sum(s.bytes) FROM stored s)
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: visit_failed

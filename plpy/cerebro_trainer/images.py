@@ -1,0 +1,119 @@
+"""Images as they lie in a table, PNG or JPEG in a bytea, as float32 arrays of shape (rows, height, width, channels).
+
+Values are 0 to 255, before a divisor. Channels are those that the image has, as with `tf.io.decode_image`: one for
+grey, three for colours, one more for transparency. A palette becomes its colours, CMYK becomes RGB.
+
+The bytes come from users: no format but these two is tried, and what an image declares is looked at before any
+memory is taken for its pixels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.errors import RequestError
+
+try:
+    from PIL import Image
+except ImportError as missing:
+    raise RequestError(
+        f"images cannot be read: {missing}",
+        sqlstate="55000",
+        hint="Install pillow for the interpreter that trainer_python in cerebro.setting names; "
+        "cerebro_db[tensorflow] and cerebro_db[jax] bring it.",
+    ) from missing
+
+FORMATS = ("PNG", "JPEG")
+MAX_PIXELS = 1 << 25
+"""Of one image; 400 MB as three channels of float32."""
+MODES = {"1": "L", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "CMYK": "RGB"}
+"""What the modes of an image become; beside these a palette."""
+BROKEN = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    IndexError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow raises for bytes that are no image, or only part of one."""
+
+Shape = tuple[int, int, int]
+
+
+def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> npt.NDArray[np.float32]:
+    """All images of a column, which must have one shape; RequestError tells how to find one that is wrong."""
+    opened = [_opened(data, column) for data in encoded]
+    shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in opened]
+    _check_shapes(shapes, encoded, column)
+    values = np.empty((len(opened), *shapes[0]), np.float32)
+    for row, image in enumerate(opened):
+        values[row] = _pixels(image, encoded[row], column).reshape(shapes[0])
+        image.close()
+    if divide is not None and divide != 1.0:
+        values /= np.float32(divide)
+    return values
+
+
+def _opened(data: memoryview, column: str) -> Image.Image:
+    """The image, of which only the header has been read."""
+    try:
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        raise _refused(data, column, str(error)) from error
+    except BROKEN as error:
+        raise _refused(data, column, "they are no image in one of these formats") from error
+    if image.width * image.height > MAX_PIXELS:
+        raise _refused(data, column, f"it has {image.width}x{image.height} pixels; expected at most {MAX_PIXELS}")
+    if image.mode != "P" and image.mode not in MODES:
+        raise _refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
+    return image
+
+
+def _pixels(image: Image.Image, data: memoryview, column: str) -> npt.NDArray[np.uint8]:
+    try:
+        return np.asarray(image.convert(_mode(image)))
+    except BROKEN as error:
+        raise _refused(data, column, f"it is damaged: {error}") from error
+
+
+def _mode(image: Image.Image) -> str:
+    if image.mode == "P":
+        return "RGBA" if "transparency" in image.info else "RGB"
+    return MODES[image.mode]
+
+
+def _check_shapes(shapes: Sequence[Shape], encoded: Sequence[memoryview], column: str) -> None:
+    counts = Counter(shapes).most_common()
+    if len(counts) == 1:
+        return
+    listed = ", ".join(f"{'x'.join(map(str, shape))} ({count})" for shape, count in counts[:10])
+    odd = encoded[shapes.index(counts[-1][0])]
+    raise RequestError(
+        f"the images of column {column} have {len(counts)} shapes (height x width x channels); expected one",
+        detail=f"In a block of {len(shapes)} images there are {listed}{', …' if len(counts) > 10 else ''}.",
+        hint=f"Resize or convert them before, or leave some out. {_finding(odd, column)}",
+    )
+
+
+def _refused(data: memoryview, column: str, why: str) -> RequestError:
+    return RequestError(
+        f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {why}", hint=_finding(data, column)
+    )
+
+
+def _finding(data: memoryview, column: str) -> str:
+    digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    return f"Such a row is found by WHERE md5({column}) = '{digest}'."

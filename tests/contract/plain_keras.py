@@ -1,0 +1,43 @@
+"""Keras by itself, for comparison, in a process of its own: a process has one backend for its life."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+Arrays = list[tuple[str, np.ndarray]]
+Model = tuple[dict[str, Any], list[np.ndarray]]
+"""A program as it stands in a request, and weights to begin with."""
+
+
+def choose(backend: str) -> None:
+    """Fix this process's backend, on the CPU; called before all else."""
+    os.environ.update(KERAS_BACKEND=backend, TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
+
+
+def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tuple[float, list[np.ndarray]]:
+    """Mean loss over all rows, and weights, after `Model.fit` over buffer by buffer in the order of their rows."""
+    built = _compiled(model)
+    losses, rows = [], []
+    for _ in range(epochs):
+        for (_, x), (_, y) in parts:
+            history = built.fit(x, y.astype(np.float32), batch_size, shuffle=False, verbose=0)
+            losses.append(history.history["loss"][0])
+            rows.append(len(x))
+    return float(np.average(losses, weights=rows)), built.get_weights()
+
+
+def _compiled(model: Model) -> Any:
+    import keras
+
+    program, weights = model
+    built = keras.models.model_from_json(json.dumps(program["architecture"]))
+    built.set_weights(weights)
+    options = program["compile"]
+    optimizer = keras.optimizers.get(copy.deepcopy(options["optimizer"]))  # Keras takes configs apart
+    built.compile(optimizer, loss=options["loss"], metrics=options["metrics"], loss_weights=options["loss_weights"])
+    return built

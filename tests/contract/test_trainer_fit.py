@@ -1,0 +1,46 @@
+"""A visit gives what Keras' `fit` gives on the same backend: the same weights, the same batches, the same numbers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import plain_keras
+import pytest
+from test_trainer_forms import use
+from test_trainer_keras import CONVOLUTION
+from test_trainer_training import NEW
+from trainer_peer import Peer
+from trainer_programs import REGULARISED, Json, dense, layer, program, sequential, weights
+
+LOSS_TOLERANCE = 1e-5
+"""Float32 has 24 bits, and a form rounds the sums of a batch in another order than `fit`."""
+WEIGHT_TOLERANCE = 1e-4
+"""The same, carried on over 36 steps."""
+RECURRENT = sequential(
+    [6, 2],
+    layer("Conv1D", "conv", filters=4, kernel_size=[3], activation="relu"),
+    layer("LSTM", "cells", units=4),
+    dense(3, "out", "softmax"),
+)
+CASES = {
+    "regularised": (program(REGULARISED, "AdamW", weight_decay=0.01), (4,)),
+    "convolution": (program(CONVOLUTION, "SGD", momentum=0.9), (6, 6, 1)),
+    "recurrent": (program(RECURRENT), (6, 2)),
+}
+
+
+@pytest.mark.parametrize(("chosen", "shape"), CASES.values(), ids=CASES)
+def test_every_form_equals_fit(
+    trainer: Peer, plain: ProcessPoolExecutor, form: str, chosen: Json, shape: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(0).normal(size=(142, *shape)).astype(np.float32)
+    y = np.eye(3, dtype=np.int16)[np.arange(142) % 3]
+    parts: list[plain_keras.Arrays] = [[("x", x), ("y", y)]]
+    trainer.load("d", parts)
+    initial = weights(trainer.initial(chosen, 3))
+    result, state = trainer.train(chosen, NEW, shuffle=False, epochs=2, forms=use(form))
+    loss, expected = plain.submit(plain_keras.fit, (chosen, initial), parts, 8, 2).result()
+    assert result["loss"] == pytest.approx(loss, rel=LOSS_TOLERANCE)
+    for left, right in zip(expected, weights(state), strict=True):
+        np.testing.assert_allclose(right, left, rtol=WEIGHT_TOLERANCE, atol=WEIGHT_TOLERANCE / 10)

@@ -1,0 +1,124 @@
+"""A state is written and read piece by piece, and is what the library of its format would write and read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.weights import read_weights
+from cerebro_trainer import state, streams
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.state import Array, Layout
+
+DTYPES = st.sampled_from(["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"])
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+VALUES = arrays.arrays(DTYPES, SHAPES)
+EXACT = arrays.arrays(DTYPES, SHAPES, elements=st.sampled_from([0, 1]))
+STATES = st.lists(VALUES, min_size=1, max_size=6)
+CHUNKS = st.integers(1, 300)
+
+
+def layout(values: list[Array]) -> Layout:
+    """What such variables look like; every second one is a weight, the last of them first."""
+    return Layout(
+        shapes=tuple(value.shape for value in values), dtypes=tuple(value.dtype.name for value in values),
+        weights=tuple(range(0, len(values), 2))[::-1], architecture="a", optimizer="o", framework="f", keras="k",
+    )  # fmt: skip
+
+
+def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:
+    return [b"".join(chunk) for chunk in state.dump(values, layout(values), 3, chunk_bytes)]
+
+
+def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
+    streams.begin(reading)
+    for chunk in chunks:
+        reading.send(memoryview(chunk))
+    streams.finish(reading)
+
+
+def read(expected: Layout, chunks: list[bytes], *, weights_only: bool = False) -> dict[int, Array]:
+    """The variables by position."""
+    found: dict[int, Array] = {}
+    taken(state.read(expected, found.__setitem__, weights_only=weights_only), chunks)
+    return found
+
+
+def same(one: Array, other: Array) -> bool:
+    return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+
+
+@given(values=STATES, chunk_bytes=CHUNKS)
+def test_the_library_reads_what_is_written(values: list[Array], chunk_bytes: int) -> None:
+    chunks = dumped(values, chunk_bytes)
+    assert {len(chunk) for chunk in chunks[:-1]} <= {chunk_bytes}
+    tensors = safetensors.numpy.load(b"".join(chunks))
+    assert all(same(tensors[f"{position:05d}"], value) for position, value in enumerate(values))
+    assert len(tensors) == len(values)
+
+
+@given(values=STATES, chunk_bytes=CHUNKS)
+def test_what_the_library_writes_is_read(values: list[Array], chunk_bytes: int) -> None:
+    expected = layout(values)
+    metadata = {"format": state.FORMAT, "architecture": "a", "optimizer": "o"}
+    data = safetensors.numpy.save({f"{p:05d}": value for p, value in enumerate(values)}, metadata)
+    cuts = [*range(0, len(data), chunk_bytes), len(data)]
+    found = read(expected, [data[begin:end] for begin, end in pairwise(cuts)])
+    assert all(same(found[position], value) for position, value in enumerate(values))
+
+
+@given(values=STATES, chunk_bytes=CHUNKS)
+def test_weights_alone_are_read_from_the_state_of_another_optimizer(values: list[Array], chunk_bytes: int) -> None:
+    expected = replace(layout(values), optimizer="another")
+    found = read(expected, dumped(values, chunk_bytes), weights_only=True)
+    assert found.keys() == set(expected.weights)
+    assert all(same(found[position], values[position]) for position in found)
+
+
+@given(values=st.lists(EXACT, min_size=1, max_size=6), chunk_bytes=CHUNKS)
+def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int) -> None:
+    flat = b"".join(values[position].astype("<f4").tobytes() for position in layout(values).weights)
+    found = read_weights(dumped(values, chunk_bytes), len(flat))
+    assert (found.size, found.flat) == (len(flat), flat)
+    if flat:
+        assert read_weights(dumped(values, chunk_bytes), len(flat) - 1).flat is None
+
+
+@given(values=STATES, data=st.data())
+def test_a_state_that_ends_too_early_is_damaged(values: list[Array], data: st.DataObject) -> None:
+    whole = b"".join(dumped(values))
+    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    with pytest.raises(RequestError, match="damaged"):
+        read(layout(values), [cut])
+
+
+def test_a_backend_refuses_a_state_that_ends_too_early() -> None:
+    values = [np.ones(100, "f4")]
+    with pytest.raises(DataCorrupted):
+        read_weights(dumped(values)[:-1], 1 << 20)
+
+
+@given(values=STATES)
+def test_the_header_ends_where_tensors_are_aligned(values: list[Array]) -> None:
+    data = b"".join(dumped(values))
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    assert length % 8 == 0
+    for position, value in enumerate(values):
+        assert header[f"{position:05d}"]["data_offsets"][0] % value.dtype.itemsize == 0
+
+
+def test_nothing_is_copied_on_the_way_out() -> None:
+    value = np.zeros(1000, "f4")
+    chunks = list(state.dump([value], layout([value]), 0, 1 << 20))
+    value += 1
+    assert b"".join(chunks[0]).endswith(np.ones(1000, "f4").tobytes())
