@@ -57,8 +57,9 @@ def buffers(session: Any, packed: str, segment: int) -> Buffers:
 
 def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> list[float]:
     """Seconds of each visit that a trainer makes for these configurations."""
-    with Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments)) as peer:
-        peer.socket.settimeout(None)
+    peer = Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments))
+    peer.socket.settimeout(None)
+    with peer:
         for segment, partition in enumerate(partitions):
             peer.load(str(segment), partition, 1 << 40)
         for number in share:
