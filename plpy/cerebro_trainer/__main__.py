@@ -17,7 +17,9 @@ import shutil
 import signal
 import socket
 import sys
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import TracebackType
 
 from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.programs import Framework
@@ -42,6 +44,7 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = _end_at_once
     connection = Connection(socket.socket(fileno=arguments.fd))
     try:
         framework = _framework(arguments)
@@ -56,6 +59,13 @@ def main() -> None:
         _remove_working_directory()
     # A framework takes a second to take itself apart, and there is nothing left to save.
     os._exit(status)
+
+
+def _end_at_once(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """After an error of our own: the thread that waits for the peer would keep the process alive until it goes."""
+    sys.__excepthook__(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _arguments() -> argparse.Namespace:
@@ -88,14 +98,24 @@ def _framework(arguments: argparse.Namespace) -> Framework | None:
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    for not_needed in NOT_NEEDED[name]:
-        sys.modules[not_needed] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
         module = importlib.import_module(FRAMEWORKS[name])
     except ModuleNotFoundError as error:
         sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
     started: Framework = module.start(arguments.threads, arguments.compilation_cache)
     return started
+
+
+class _NotNeeded(MetaPathFinder):
+    """Lets modules look as if they were not installed. An entry None in sys.modules would look imported to Keras."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname in self._names:
+            raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
 
 
 def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
