@@ -93,14 +93,9 @@ def predict_row(plpy: Any, session: Globals, id: str | None, row: bytes | None) 
     return raise_to_sql(plpy, lambda: session[blocks.KEY].add(id, row))  # type: ignore[no-any-return]
 
 
-def predict_rest(plpy: Any, session: Globals) -> Iterator[Predicted]:
-    """The predictions that have not been returned yet."""
-    rest = raise_to_sql(plpy, session[blocks.KEY].rest)
-    while True:
-        block = raise_to_sql(plpy, lambda: next(rest, None))
-        if block is None:
-            return
-        yield block
+def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
+    """Send the last rows; the predictions of the block before."""
+    return raise_to_sql(plpy, session[blocks.KEY].next)  # type: ignore[no-any-return]
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
