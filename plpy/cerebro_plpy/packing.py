@@ -121,6 +121,14 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
     return buffers, -(-packing.rows // buffers)
 
 
+def pack(db: Database, packing: Packing) -> None:
+    """Make the packed table and its summary."""
+    elements = sum(row_elements(db, packing.source, c) for c in (*packing.independent, *packing.dependent))
+    buffers, buffer_size = layout(packing, elements)
+    fill(db, packing, buffers)
+    summarize(db, packing, buffer_size)
+
+
 def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str]) -> None:
     """Create the packed table, with columns of these quoted names."""
     db.rows(
