@@ -133,3 +133,6 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.config_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
+
+CREATE TYPE cerebro.predicted AS (ids json, found json);
+COMMENT ON TYPE cerebro.predicted IS 'Internal: the ids of a block of rows, and their predictions';

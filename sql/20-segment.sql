@@ -64,12 +64,26 @@ return segment_api.metric_results(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_rows(spec json, row_count bigint, data bytea[]) RETURNS json
+CREATE OR REPLACE FUNCTION cerebro.predict_begin(spec json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
-return segment_api.predict_rows(plpy, GD, spec, row_count, data)
+return segment_api.predict_begin(plpy, GD, spec)
 $$;
-COMMENT ON FUNCTION cerebro.predict_rows(json, bigint, bytea[]) IS 'Internal: predictions for a block of rows';
+COMMENT ON FUNCTION cerebro.predict_begin(json) IS 'Internal: begin to collect rows into blocks for predictions';
+
+CREATE OR REPLACE FUNCTION cerebro.predict_row(id text, data bytea) RETURNS cerebro.predicted
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.predict_row(plpy, GD, id, data)
+$$;
+COMMENT ON FUNCTION cerebro.predict_row(text, bytea) IS 'Internal: take a row; where it completes a block, return the predictions of the block before, else NULL';
+
+CREATE OR REPLACE FUNCTION cerebro.predict_rest() RETURNS cerebro.predicted
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.predict_rest(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.predict_rest() IS 'Internal: after the last row, first the predictions of the block before the last one, then those of the last';
 
 -- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
 -- declared for another type of the same make. Arrays then cross to the packer without a call for each element.

@@ -133,6 +133,14 @@ class Dispatcher(Generic[T]):
         self._ended.append(outcome)
 
 
+def awaited(session: Session, check: Callable[[], None]) -> Rows:
+    """Wait for the rows of a statement that was started; `check` is called meanwhile and may raise."""
+    while (wanted := session.wants()) != DONE:
+        if not ready([(session, wanted)]):
+            check()
+    return session.result()
+
+
 def drive(session: Session, steps: Steps[T]) -> T:
     """Work through steps in one session, one statement after another; their value."""
     try:

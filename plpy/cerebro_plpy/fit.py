@@ -81,10 +81,7 @@ def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], Postgres
         )
         for number in range(trainers)
     ]
-    tables = 2 if request.validation else 1
-    partitions = tables * -(-len(request.source.segments) // trainers)
-    cache = settings.cache_bytes(place.settings, trainers, partitions)
-    platform = PostgresPlatform(started, cache)
+    platform = PostgresPlatform(started, settings.cache_bytes(place.settings, trainers), place.db.info)
     dispatcher: Dispatcher[None] = Dispatcher(place.check)
     for worker in workers:
         dispatcher.begin(worker.number, worker.session, platform.start(worker))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import socket
 import struct
 import subprocess
@@ -19,18 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Union
 
-from cerebro_plpy import errors, resources
-from cerebro_plpy.errors import CerebroError, ConfigFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy import errors, folders, memory, resources
+from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
 SEND_BYTES = 4 << 20
-PREFIX = "cerebro_trainer-"
 Header = dict[str, Any]
 Buffer = Union[bytes, memoryview]
 
@@ -57,8 +54,8 @@ class Link:
         self._broken = False
         self._owed = 0
         self.hello: Header = {}
-        self._stderr = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115
-        self._home = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
+        self._home = folders.make()
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
@@ -66,7 +63,7 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            shutil.rmtree(self._home, ignore_errors=True)
+            folders.remove(self._home)
             raise errors.ObjectNotReady(
                 f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
                 hint="Set trainer_python in cerebro.setting to the Python of an environment with"
@@ -92,17 +89,10 @@ class Link:
         return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        sweep()
         spec, fd, home = self.spec, theirs.fileno(), self._home
         command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
-        command += [
-            "--framework",
-            spec.framework,
-            "--threads",
-            str(spec.threads),
-            "--idle-seconds",
-            str(spec.idle_seconds),
-        ]
+        command += ["--framework", spec.framework, "--threads", str(spec.threads)]
+        command += ["--idle-seconds", str(spec.idle_seconds)]
         if spec.compilation_cache:
             command += ["--compilation-cache", spec.compilation_cache]
         environment = {
@@ -186,7 +176,7 @@ class Link:
         self._process.kill()
         self._process.wait()
         self._stderr.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        folders.remove(self._home)
 
     def accepted(self, header: Header) -> Header:
         """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
@@ -241,15 +231,7 @@ class Link:
         if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
             return
         self._memory_checked = now
-        used = resources.resident_bytes(self.pid)
-        if used <= self.spec.memory_bytes:
-            return
-        limit = self.spec.memory_bytes >> 20
-        message = f"the trainer used {used >> 20} MB of memory and was ended; its limit is {limit} MB"
-        raising = "ask the administrator to raise trainer_memory_mb in cerebro.setting"
-        if not self.hello:  # no model is the reason
-            raise errors.ConfigurationLimit(f"while it started, {message}", hint=f"Use fewer workers, or {raising}.")
-        raise OutOfMemory(message, hint=f"Use smaller batches or models, or {raising}.")
+        memory.check(self.pid, self.spec.memory_bytes, starting=not self.hello)
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
@@ -266,11 +248,3 @@ class Link:
             hint="trainer_python in cerebro.setting names the interpreter, which needs"
             f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
         )
-
-
-def sweep() -> None:
-    """Remove the folders left by trainers whose backend, named in the folder, was killed while they started."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
-        owner = folder.name[len(PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)  # those of other users cannot be removed, and stay

@@ -12,7 +12,7 @@ from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import DONE, Rows
 
 # What statements need of a worker session, here for as long as each of them takes.
-SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0"}
+SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction": "1"}
 
 
 class LocalSession:

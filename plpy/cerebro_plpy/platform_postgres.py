@@ -7,7 +7,7 @@ the new state with the log row that says which table holds it.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from cerebro_plpy import jobs, strict_json
@@ -30,10 +30,15 @@ def job_result(rows: Rows) -> dict[str, Any]:
 class PostgresPlatform:
     """See `platform.Platform` for the laws."""
 
-    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of a partition."""
+    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int, note: Callable[[str], None]) -> None:
+        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer.
+
+        `note` tells the caller something.
+        """
         self._trainers = trainers
         self._cache_bytes = cache_bytes
+        self._note = note
+        self._noted: set[str] = set()
 
     def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
         """Start the trainer of a worker that has none."""
@@ -127,12 +132,12 @@ class PostgresPlatform:
         return dict(done["datasets"])
 
     def predict(
-        self, worker: Worker, state: StateSource, job: dict[str, Any], blocks: Statement
+        self, worker: Worker, state: StateSource, job: dict[str, Any], collect: Statement
     ) -> Generator[Statement, Rows, None]:
-        """Open a prediction job; `blocks` declares the cursor that the caller then fetches from."""
+        """Open a prediction job, and make the worker ready to collect rows for it."""
         yield from self._prepare(worker, ())
         yield joined(begin(worker, job, (), state))
-        yield blocks
+        yield collect
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
@@ -147,6 +152,19 @@ class PostgresPlatform:
             if dataset.key not in worker.datasets:
                 loaded = job_result((yield load(dataset, self._cache_bytes)))
                 worker.datasets[dataset.key] = loaded["cached"]
+                self._tell(dataset, loaded)
+
+    def _tell(self, dataset: Dataset, loaded: dict[str, Any]) -> None:
+        """Say of the first partition of a table that is not kept what it would take."""
+        name = dataset.table.relation.given
+        if not loaded["cached"] and name not in self._noted:
+            self._noted.add(name)
+            self._note(
+                f"segment {dataset.segment_id} of {name} takes {megabytes(loaded['bytes'])} MB of memory, of which its"
+                f" trainer has {megabytes(loaded['limit'])} MB left for segments. Those that do not fit are read again"
+                " at every visit, with the same result. To keep them, raise cache_mb in cerebro.setting, or use fewer"
+                " workers."
+            )
 
     def _job(
         self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
@@ -186,6 +204,15 @@ def without_known_program(worker: Worker, request: dict[str, Any]) -> dict[str, 
 def joined(parts: Sequence[Statement]) -> Statement:
     """Several statements as one transaction."""
     return Statement("; ".join(part.sql for part in parts), [value for part in parts for value in part.values])
+
+
+def megabytes(size: int) -> str:
+    """Bytes for a message.
+
+    >>> megabytes(3_500_000)
+    '3.5'
+    """
+    return f"{size / 1e6:,.1f}"
 
 
 def load(dataset: Dataset, cache_bytes: int) -> Statement:

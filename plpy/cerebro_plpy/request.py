@@ -133,13 +133,11 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     if schedule == "replay":
         again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
     seed = secrets.randbits(31) if again.seed is None else again.seed
-    training_metrics = given.training_metrics is not False
-    evaluated = metrics_iterations(epochs, frequency) if training_metrics or validation else ()
-    if not evaluated:
-        catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
+    evaluated = evaluated_epochs(catalog, given, epochs, frequency)
     spec = {
-        **specification(given, source, checked), "model_arch_table": table.given, "object_table": summary.objects,
-        "seed": seed, "dtype_policy": again.dtype_policy, **report.ranking(configs, validation is not None),
+        **specification(given, source, schedule), "model_arch_table": table.given, "object_table": summary.objects,
+        "seed": seed, "dtype_policy": again.dtype_policy, "metrics_compute_frequency": frequency,
+        "evaluate_epochs": evaluated, **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return FitRequest(
         source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
@@ -147,17 +145,23 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
-        training_metrics=training_metrics,
+        training_metrics=given.training_metrics is not False,
     )  # fmt: skip
 
 
-def specification(given: FitArguments, source: PackedTable, checked: tuple[int, int, str]) -> dict[str, Any]:
+def evaluated_epochs(catalog: Catalog, given: FitArguments, epochs: int, frequency: int) -> tuple[int, ...]:
+    """The epochs that end with an evaluation; the caller is told where there is nothing to evaluate on."""
+    if given.training_metrics is not False or given.validation_table is not None:
+        return metrics_iterations(epochs, frequency)
+    catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
+    return ()
+
+
+def specification(given: FitArguments, source: PackedTable, schedule: str) -> dict[str, Any]:
     """The arguments of the call as they were understood, for the log."""
-    epochs, frequency, schedule = checked
     return {
-        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start),
-        "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(epochs, frequency),
-        "segments": source.segments, "source": source.described(),
+        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start), "segments": source.segments,
+        "source": source.described(),
     }  # fmt: skip
 
 

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 NO_GPU = "-1"  # the device number that hides them all
 TRAINER_BYTES = 1 << 30  # a trainer with its framework, a small model and some data
+# Where control groups of version 2 and 1 lie, their controller in /proc, the files with limit and use, and the entry of
+# memory.stat with what can be freed.
+GROUPS = (
+    ("/sys/fs/cgroup", "", ("memory.max", "memory.current", "inactive_file")),
+    ("/sys/fs/cgroup/memory", "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")),
+)
 
 
 def cores() -> int:
@@ -24,14 +31,27 @@ def cores() -> int:
 
 def memory_bytes() -> int:
     """Bytes of memory that may be used in all."""
-    total = _meminfo("MemTotal")
-    limits = (_read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-    return min([total] + [int(limit) for limit in limits if limit.strip().isdigit()])
+    return min([_meminfo("MemTotal"), *(limit for limit, _ in _groups())])
 
 
 def available_bytes() -> int:
     """Bytes of memory that are free or can be freed now."""
-    return min(_meminfo("MemAvailable"), memory_bytes())
+    return max(0, min([_meminfo("MemAvailable"), *(free for _, free in _groups())]))
+
+
+def _groups() -> Iterator[tuple[int, int]]:
+    """Limit and free bytes of the control group of this process and of those around it, as far as they are limited."""
+    paths = dict(line.split(":", 2)[1:] for line in _read("/proc/self/cgroup").splitlines())
+    for base, controller, names in GROUPS:
+        own = Path(base + paths.get(controller, "/"))
+        for folder in (own, *own.parents):
+            limit, used = (_read(str(folder / name)).strip() for name in names[:2])
+            if limit.isdigit() and used.isdigit():
+                # The kernel takes pages of files that nobody looked at lately first.
+                idle = re.search(rf"^{names[2]} (\d+)$", _read(str(folder / "memory.stat")), re.MULTILINE)
+                yield int(limit), int(limit) - int(used) + (int(idle[1]) if idle else 0)
+            if str(folder) == base:
+                break
 
 
 def resident_bytes(pid: int) -> int:

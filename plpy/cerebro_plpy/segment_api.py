@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import settings, strict_json, visit
+from cerebro_plpy import blocks, settings, strict_json, visit
+from cerebro_plpy.blocks import Predicted
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.link import Buffer
 from cerebro_plpy.settings import TrainerRequest
@@ -82,9 +83,19 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     return raise_to_sql(plpy, lambda: strict_json.dumps(visit.trainer(session).ask(request)))
 
 
-def predict_rows(plpy: Any, session: Globals, spec: str, row_count: int, data: list[bytes]) -> str:
-    """Predictions for a block of rows, as JSON of array literals."""
-    return raise_to_sql(plpy, lambda: json.dumps(visit.predict_rows(visit.trainer(session), spec, row_count, data)))
+def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
+    """Begin to collect rows for predictions."""
+    raise_to_sql(plpy, lambda: blocks.begin(session, visit.trainer(session), spec))
+
+
+def predict_row(plpy: Any, session: Globals, id: str | None, row: bytes | None) -> Predicted | None:
+    """Take a row; now and then the predictions of a block."""
+    return raise_to_sql(plpy, lambda: session[blocks.KEY].add(id, row))  # type: ignore[no-any-return]
+
+
+def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
+    """Send the last rows; the predictions of the block before."""
+    return raise_to_sql(plpy, session[blocks.KEY].next)  # type: ignore[no-any-return]
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:

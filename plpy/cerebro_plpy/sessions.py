@@ -36,6 +36,8 @@ OPTIONS = {
     "synchronous_commit": "off",
     # A hashed aggregate would hold all blocks of a table in memory at once.
     "enable_hashagg": "off",
+    # All rows of a cursor are fetched.
+    "cursor_tuple_fraction": "1",
     # What is read in order is read by an index; sorting a state would write it to disk.
     "enable_sort": "off",
     # Compiling a statement takes longer than the few calls in it.

@@ -160,8 +160,13 @@ def check_trainer(settings: Settings) -> None:
         )
 
 
-def cache_bytes(settings: Settings, trainers: int, partitions: int) -> int:
-    """How many bytes of decoded buffers a trainer, one of several, may keep of each of its partitions."""
-    limit = settings.cache_mb
-    share = limit << 20 if limit is not None else resources.available_bytes() // 2 // trainers
-    return share // max(1, partitions)
+def cache_bytes(settings: Settings, trainers: int) -> int:
+    """How many bytes of decoded buffers each of the trainers that are about to start may keep, of all its partitions.
+
+    By default half of what is free, or of the trainer's memory limit, when frameworks and models have their room.
+    """
+    if settings.cache_mb is not None:
+        return settings.cache_mb << 20
+    limit = settings.trainer_memory_mb
+    room = [resources.available_bytes() // trainers, *([] if limit is None else [limit << 20])]
+    return max(0, min(room) - resources.TRAINER_BYTES) // 2

@@ -73,22 +73,13 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
             hint="Name the output table of madlib_fit_multiple_model().",
         )
-    compile_text = _compile_text(catalog, reader, info, mst_key)
-    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
-    states = None
-    if stored and not stored[0][1]:
-        states = catalog.companion(relation, "_state")
-    held = states is not None and bool(reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)))
-    if mst_key is None or not stored or not (stored[0][1] or held):
-        raise ObjectNotReady(
-            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
-            hint="It failed in training; see cerebro.leaderboard for the reason.",
-        )
+    key, compile_text = _compile_text(catalog, reader, info, mst_key)
+    architecture, states = _stored(catalog, reader, relation, key)
     row = _summary(reader, summary)
     dependent = names(row, "dependent_varname")
     classes = row.get(f"{dependent[0]}_class_values")
     return TrainedModel(
-        relation=relation, mst_key=mst_key, architecture=read_architecture(stored[0][0]),
+        relation=relation, mst_key=key, architecture=read_architecture(architecture),
         compile=parse_compile_params(compile_text), dependent=dependent,
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
@@ -97,8 +88,22 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
     )  # fmt: skip
 
 
-def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> str:
-    """The compile parameters of the model with that key."""
+def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int) -> tuple[str, Relation | None]:
+    """The architecture of a model, and the table of states where that and not the model table has its weights."""
+    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
+    if stored and stored[0][1]:
+        return stored[0][0], None
+    states = catalog.companion(relation, "_state") if stored else None
+    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
+        raise ObjectNotReady(
+            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
+            hint="It failed in training; see cerebro.leaderboard for the reason.",
+        )
+    return stored[0][0], states
+
+
+def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str]:
+    """The key of the model that is meant, and its compile parameters."""
     if mst_key is None:
         raise NullNotAllowed(
             f"{catalog.module}: Multi-model needs to pass mst_key",
@@ -110,7 +115,7 @@ def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: in
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return str(rows[0][0])
+    return mst_key, str(rows[0][0])
 
 
 def _summary(reader: Session, summary: Relation) -> dict[str, Any]:

@@ -128,12 +128,6 @@ def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
             yield frame[begin : begin + chunk_bytes]
 
 
-def predict_rows(link: Link, spec: str, row_count: int, data: list[bytes]) -> dict[str, Any]:
-    """Predictions for a block of rows in PostgreSQL's binary array format."""
-    header = {"do": "rows", **json.loads(spec), "rows": row_count, "lengths": [len(part) for part in data]}
-    return link.ask(header, *data)
-
-
 def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
     """Send rows to be packed, without waiting; None at the end. Returns what became of the rows sent before.
 

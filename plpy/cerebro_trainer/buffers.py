@@ -82,6 +82,11 @@ class Dataset:
         """Whether a job can run over it without its being streamed again."""
         return self.closed and self.cached
 
+    @property
+    def kept_bytes(self) -> int:
+        """What its buffers take in memory."""
+        return self.nbytes if self.cached else 0
+
     def add(self, buffer: Buffer) -> None:
         """Keep the buffer; once the limit is passed keep none at all, as part of a dataset is of no use."""
         fits = self.cached and self.nbytes + buffer.nbytes <= self.limit
@@ -96,4 +101,10 @@ class Dataset:
 
     def summary(self) -> dict[str, object]:
         """The reply to `close`."""
-        return {"buffers": self.count, "rows": self.rows, "bytes": self.nbytes, "cached": self.cached}
+        return {
+            "buffers": self.count,
+            "rows": self.rows,
+            "bytes": self.nbytes,
+            "cached": self.cached,
+            "limit": self.limit,
+        }

@@ -101,7 +101,11 @@ class Trainer:
         return ()
 
     def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        self._datasets[text(header, "dataset")] = Dataset(integer(header, "cache_bytes", minimum=0))
+        """A dataset may be kept in what the others leave of the trainer's cache."""
+        key = text(header, "dataset")
+        self._datasets.pop(key, None)
+        others = sum(dataset.kept_bytes for dataset in self._datasets.values())
+        self._datasets[key] = Dataset(max(0, integer(header, "cache_bytes", minimum=0) - others))
         return ()
 
     def _buffer(self, header: Mapping[str, Any], payload: Bytes) -> Messages:

@@ -37,8 +37,8 @@ def test_error_of_a_request_without_reply_comes_with_the_next_reply(packer: Peer
         ({"do": "unheard of"}, "unheard of"),
         ({"do": "close"}, "dataset"),
         ({"do": "pack", "arrays": [], "rows": "three"}, "rows"),
-        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1}, "float32, int16, onehot"),
-        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1}, "divide"),
+        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1, "lengths": [0, 0]}, "image, int16, onehot"),
+        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1, "lengths": [0, 0]}, "divide"),
         ({"do": "pack", "arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
     ],
 )
@@ -68,26 +68,31 @@ def test_buffers_that_do_not_fit_their_payload_are_refused(packer: Peer, entry: 
 
 def test_dataset_is_kept_whole_or_not_at_all(packer: Peer) -> None:
     size = sum(array.nbytes for arrays in buffers(5, 5) for _, array in arrays)
-    assert packer.load("d", buffers(5, 5), size) == {"buffers": 2, "rows": 10, "bytes": size, "cached": True}
-    assert packer.load("d", buffers(5, 5), size - 1) == {
-        "buffers": 2,
-        "rows": 10,
-        "bytes": size,
-        "cached": False,
-    }
+    loaded = {"buffers": 2, "rows": 10, "bytes": size}
+    assert packer.load("d", buffers(5, 5), size) == {**loaded, "cached": True, "limit": size}
+    assert packer.load("d", buffers(5, 5), size - 1) == {**loaded, "cached": False, "limit": size - 1}
+
+
+def test_datasets_share_a_cache(packer: Peer) -> None:
+    size = sum(array.nbytes for arrays in buffers(5, 5) for _, array in arrays)
+    assert packer.load("a", buffers(5, 5), 2 * size)["cached"]
+    assert packer.load("b", buffers(5, 5), 2 * size)["cached"]
+    assert not packer.load("c", buffers(5, 5), 2 * size)["cached"]
+    assert packer.load("b", buffers(5, 5), 2 * size)["cached"], "what it was itself before does not count"
 
 
 def test_pack_gives_what_a_packed_table_stores(packer: Peer) -> None:
-    floats = [struct.pack(">iiIiiif", 1, 0, 700, 1, 1, 4, value) for value in (255.0, 51.0)]
-    indices = [struct.pack(">iiIiiii", 1, 0, 23, 1, 1, 4, value) for value in (2, 0)]
+    numbers = struct.pack(">qq", 1, 2)
+    floats = b"".join(struct.pack("=iiIiif", 1, 0, 700, 1, 1, value) for value in (255.0, 51.0))
+    indices = struct.pack(">ii", 2, 0)
     packer.tell(
         {
             "do": "pack",
             "rows": 2,
-            "lengths": [56, 56],
+            "lengths": [16, 48, 8],
             "arrays": [{"kind": "float32", "divide": 255.0}, {"kind": "onehot", "classes": 3}],
         },
-        b"".join(floats + indices),
+        numbers + floats + indices,
     )
     reply, payload = packer.reply()
     assert reply == {"shapes": [[2, 1], [2, 3]], "lengths": [8, 12]}
@@ -99,7 +104,7 @@ def test_payload_that_no_memory_holds_is_an_error_and_not_an_end(packer: Peer) -
     used = int(Path(f"/proc/{packer.process.pid}/statm").read_text().split()[0]) * resource.getpagesize()
     resource.prlimit(packer.process.pid, resource.RLIMIT_AS, (used + (20 << 20), resource.RLIM_INFINITY))
     packer.tell({"do": "open", "dataset": "d", "cache_bytes": 1 << 30})
-    packer.send_buffer("d", 0, [("x", np.zeros(50 << 18, np.float32))])
+    packer.send_buffer("d", 0, [("x", np.zeros(200 << 18, np.float32))])
     with pytest.raises(TrainerFailed, match="does not fit into memory") as failed:
         packer.ask({"do": "close", "dataset": "d"})
     assert failed.value.error["kind"] == "memory"

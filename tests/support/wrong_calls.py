@@ -66,7 +66,7 @@ PACKING = [
     pack("'typed', 'o', 'label', 'buffer_id'", "42701", "would have buffer_id twice"),
     pack("'typed', 'o', '__dist_key__', 'x'", "42701", "would have __dist_key__ twice"),
     pack("'typed', 'o', 'label', 'x, x_shape'", "42701", "would have x_shape twice"),
-    pack("'typed', 'o', 'label', 'huge'", "22003", "out of range"),
+    pack("'typed', 'o', 'label', 'huge'", "22003", "beyond the range of float32"),
     pack("'typed', 'o', 'large', 'x'", "22003", "smallint out of range"),
     pack("'typed', 'o', 'label', 'odd'", "22003", "cannot hold the integer 16777217: it would become 16777216"),
     pack("'typed', 'o', 'label', 'scrawl'", WRONG, "7 bytes in column scrawl cannot be read as PNG or JPEG"),

@@ -165,7 +165,7 @@ SCORING = [
             " points."),
     predict("'model', 'points', 'id', 'id', 'o', mst_key => 1", "42804",
             "does not match the input shape [1] of column id"),
-    predict("'model', 'holes', 'id', 'x', 'o', mst_key => 1", NULL, "values are not NULL"),
+    predict("'model', 'holes', 'id', 'x', 'o', mst_key => 1", NULL, "the input of the row whose id is"),
     predict("'model', 'null_elements', 'id', 'x', 'o', mst_key => 1", NULL, "has a NULL element"),
     predict("'model', 'ragged', 'id', 'x', 'o', mst_key => 1", WRONG, "has shape 2, but row 1 has shape 4"),
     predict("'model', 'typed', 'id', 'scrawl', 'o', mst_key => 1", WRONG, "cannot be read as PNG or JPEG"),

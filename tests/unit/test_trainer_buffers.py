@@ -30,7 +30,9 @@ def test_kept_whole_or_not_at_all(sizes: list[int], limit: int) -> None:
         "rows": len(sizes),
         "bytes": sum(sizes),
         "cached": dataset.complete,
+        "limit": limit,
     }
+    assert dataset.kept_bytes <= limit
 
 
 def test_arrays_are_views_of_the_payload() -> None:

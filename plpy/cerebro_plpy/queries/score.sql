@@ -14,11 +14,22 @@ CREATE TABLE {output} (loss double precision, metric double precision, metrics_t
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
 
 -- name: declare
--- Blocks of rows go through the trainer as a whole; their predictions wait in the cursor, on disk if they are many.
-DECLARE cerebro_predict NO SCROLL CURSOR WITH HOLD FOR
-SELECT pg_catalog.array_agg(b.id::text)::text, cerebro.predict_rows(%s::json, count(*), ARRAY[pg_catalog.string_agg(cerebro.array_bytes(b.x), ''::bytea)])
-FROM (SELECT t.{id} AS id, {input} AS x, (pg_catalog.row_number() OVER () - 1) / {block} AS number FROM {table} t) b
-GROUP BY b.number
+-- The table is read once, in its own order; predictions come block by block as they are fetched. At the end one block is
+-- computed and the last one not even sent.
+DECLARE cerebro_predict NO SCROLL CURSOR FOR
+SELECT (p.block).ids::text, (p.block).found::text
+FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT t.{id}::text AS id, {data} AS data FROM {table} t OFFSET 0) r
+      UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
+WHERE (p.block).ids IS NOT NULL
+
+-- name: begin
+BEGIN
+
+-- name: collect
+SELECT cerebro.predict_begin(%s::json)
+
+-- name: commit
+COMMIT
 
 -- name: shape
 SELECT ARRAY(SELECT pg_catalog.array_length(r.x, d.n) FROM pg_catalog.generate_series(1, pg_catalog.array_ndims(r.x)) AS d (n) ORDER BY d.n)
@@ -34,8 +45,10 @@ CLOSE cerebro_predict
 CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob double precision{rank})
 
 -- name: add_predictions
--- ids is an array literal of the block's identifiers as texts; the other arrays have one element per output row.
+-- ids is a JSON array of the block's identifiers as texts; the arrays have one element per output row.
 INSERT INTO {output}
-SELECT (%s::text[])[p.row]::{id_type}, %s::text, (%s::text[])[p.class + 1], p.value{rank}
+SELECT i.id::{id_type}, %s::text, l.label, p.value{rank}
 FROM ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::integer[]),
                 pg_catalog.unnest(%s::double precision[]), pg_catalog.unnest(%s::integer[])) AS p (row, class, value, rank)
+     JOIN pg_catalog.json_array_elements_text(%s::json) WITH ORDINALITY AS i (id, row) ON i.row = p.row
+     JOIN pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (label, class) ON l.class = p.class + 1
