@@ -131,8 +131,10 @@ def add_state(session: Globals, part: int, chunk: bytes) -> None:
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
-    """The state of the job that ended last."""
-    return link.chunks({"do": "state_get", "chunk_bytes": chunk_bytes})
+    """The state of the job that ended last, in chunks of that size, the last as small as it is."""
+    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // chunk_bytes * chunk_bytes}):
+        for begin in range(0, len(frame), chunk_bytes):
+            yield frame[begin : begin + chunk_bytes]
 
 
 def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
