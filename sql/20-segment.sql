@@ -78,12 +78,12 @@ return segment_api.predict_row(plpy, GD, id, data)
 $$;
 COMMENT ON FUNCTION cerebro.predict_row(text, bytea) IS 'Internal: take a row; where it completes a block, return the predictions of the block before, else NULL';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_rest() RETURNS SETOF cerebro.predicted
+CREATE OR REPLACE FUNCTION cerebro.predict_rest() RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
 return segment_api.predict_rest(plpy, GD)
 $$;
-COMMENT ON FUNCTION cerebro.predict_rest() IS 'Internal: the predictions that cerebro.predict_row has not returned';
+COMMENT ON FUNCTION cerebro.predict_rest() IS 'Internal: after the last row, first the predictions of the block before the last one, then those of the last';
 
 -- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
 -- declared for another type of the same make. Arrays then cross to the packer without a call for each element.

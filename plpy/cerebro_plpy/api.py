@@ -12,13 +12,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cerebro_plpy import fit, grid, model_table, outputs, preprocess, score, selection, settings
+from cerebro_plpy import fit, grid, model_table, outputs, predictions, preprocess, score, selection, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady
+from cerebro_plpy.predictions import PredType
 from cerebro_plpy.queries import sql
 from cerebro_plpy.request import FitArguments
-from cerebro_plpy.score import PredType, ScoreArguments
+from cerebro_plpy.score import ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
 from cerebro_plpy.workplace import check_encoding, check_transaction
 
@@ -185,7 +186,7 @@ def predict(
 ) -> None:
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, session, lambda db: score.predict(db, session, given, (id_col, independent_varname), pred_type))
+    call(plpy, session, lambda db: predictions.predict(db, session, given, (id_col, independent_varname), pred_type))
 
 
 def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | None) -> None:

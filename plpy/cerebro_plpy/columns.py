@@ -19,7 +19,7 @@ SEND_TYPE = {
 # Sent as they are: integers that float32 may not hold, for the packer to look at, and arrays that it rounds faster.
 AS_IT_IS = {
     "integer": "int32", "bigint": "int64", "integer[]": "int32", "bigint[]": "int64",
-    "double precision[]": "float64",
+    "double precision": "float64", "double precision[]": "float64",
 }  # fmt: skip
 IMAGE = "image"
 OWN_COLUMNS = ("__dist_key__", "buffer_id")

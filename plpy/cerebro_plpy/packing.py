@@ -200,12 +200,16 @@ def buffer_of(packing: Packing, buffers: int) -> str:
 
 
 def described(packing: Packing, column: Column) -> dict[str, object]:
-    """A column as the packer wants it described."""
+    """A column as the packer wants it described; "array" is what it looks for bad rows by."""
+    described: dict[str, object] = {"kind": column.kind, "column": column.name}
     if column.classes is not None:
-        return {"kind": "onehot", "column": column.name, "classes": len(column.classes)}
+        return {**described, "kind": "onehot", "classes": len(column.classes)}
+    if column.kind != IMAGE:
+        name = quote_identifier(column.name)
+        described["array"] = f"ARRAY[{name}]" if column.scalar else name
     if column in packing.independent:
-        return {"kind": column.kind, "column": column.name, "divide": packing.normalizing_const}
-    return {"kind": column.kind, "column": column.name}
+        described["divide"] = packing.normalizing_const
+    return described
 
 
 def summarize(db: Database, packing: Packing, buffer_size: int) -> None:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import prediction, settings, strict_json, visit
+from cerebro_plpy import blocks, settings, strict_json, visit
+from cerebro_plpy.blocks import Predicted
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.link import Buffer
-from cerebro_plpy.prediction import Predicted
 from cerebro_plpy.settings import TrainerRequest
 
 Globals = dict[str, Any]
@@ -85,22 +85,17 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
 
 def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    raise_to_sql(plpy, lambda: prediction.begin(session, visit.trainer(session), spec))
+    raise_to_sql(plpy, lambda: blocks.begin(session, visit.trainer(session), spec))
 
 
 def predict_row(plpy: Any, session: Globals, id: str | None, row: bytes | None) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
-    return raise_to_sql(plpy, lambda: session[prediction.KEY].add(id, row))  # type: ignore[no-any-return]
+    return raise_to_sql(plpy, lambda: session[blocks.KEY].add(id, row))  # type: ignore[no-any-return]
 
 
-def predict_rest(plpy: Any, session: Globals) -> Iterator[Predicted]:
-    """The predictions that have not been returned yet."""
-    rest = raise_to_sql(plpy, session[prediction.KEY].rest)
-    while True:
-        block = raise_to_sql(plpy, lambda: next(rest, None))
-        if block is None:
-            return
-        yield block
+def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
+    """Send the last rows; the predictions of the block before."""
+    return raise_to_sql(plpy, session[blocks.KEY].next)  # type: ignore[no-any-return]
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:

@@ -21,6 +21,13 @@ Array = npt.NDArray[Any]
 FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
 WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
 INPUTS = (*FLOATS, *WHOLE, "image")
+FINDING = {
+    "22003": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IN ('NaN', 'Infinity', "
+    "'-Infinity') OR abs(e) > 3.4e38).",
+    "22004": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IS NULL).",
+    "22023": "The dimensions that there are: SELECT array_dims({array}), count(*) … GROUP BY 1.",
+}
+"""How to find the rows that caused an error, by its SQLSTATE."""
 ROW_NUMBER = np.dtype(">i8")
 
 
@@ -40,7 +47,19 @@ def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
 
 def _columns(header: Mapping[str, Any], entries: list[dict[str, Any]], parts: list[Bytes]) -> list[Array]:
     rows = integer(header, "rows", minimum=1)
-    return [_decoded(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
+    return [_decoded_or_told(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
+
+
+def _decoded_or_told(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    """The values of a column; an error says how such rows are found, where "array" is the column in SQL."""
+    try:
+        return _decoded(entry, payload, rows)
+    except RequestError as error:
+        whole = entry.get("kind") in WHOLE and error.sqlstate == "22003"  # it names the number itself
+        if "array" in entry and error.sqlstate in FINDING and not whole:
+            found = FINDING[error.sqlstate].format(array=text(entry, "array"))
+            error.detail = f"Rows are counted within a block, not in the table. {found}"
+        raise
 
 
 def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:

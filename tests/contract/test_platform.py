@@ -16,7 +16,7 @@ from processes import eventually, trainers
 from states import same
 from workbench import Row, Workbench, compile_text
 
-from cerebro_plpy import jobs
+from cerebro_plpy import jobs, platform_postgres
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.fit_params import parse_fit_params
@@ -270,6 +270,28 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
         states.append(run.stored(1))
     assert same(states[0], states[1])
     assert not same(states[0], states[2])
+
+
+@pytest.mark.parametrize("part", [1, 7, 64])
+def test_into_what_parts_a_buffer_is_cut_does_not_matter(
+    place: Place, worker: Worker, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    whole, cut = (begun(place, worker, packed(place.bench, "packed")) for _ in range(2))
+    drive(worker.session, place.platform.train(worker, whole.train(0)))
+    monkeypatch.setattr(platform_postgres, "PART_BYTES", part)
+    fresh = Worker(worker.number, worker.session)
+    drive(fresh.session, place.platform.train(fresh, cut.train(0)))
+    assert same(whole.stored(1), cut.stored(1))
+
+
+def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker) -> None:
+    told: list[str] = []
+    platform = PostgresPlatform([TrainerRequest(trainers=2)], 100, told.append)
+    run = begun(place, worker, packed(place.bench, "packed"))
+    fresh = Worker(worker.number, worker.session)
+    for visit in (run.train(0), run.train(1, 2)):
+        drive(fresh.session, platform.train(fresh, visit))
+    assert [text.partition(" takes ")[0] for text in told] == ["segment 0 of packed"]
 
 
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:

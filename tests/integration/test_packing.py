@@ -312,3 +312,50 @@ def test_what_is_no_number_is_refused(bench: Workbench, column: str, value: str)
     bench.rows(f"UPDATE {table} SET {column}[1] = %s WHERE id = 5", value)
     with pytest.raises(psycopg2.errors.NumericValueOutOfRange, match=r"1 of a block of \d+ rows"):
         pack(bench, table, "y", "x")
+
+
+def test_values_that_are_equal_are_one_class_however_they_are_written(bench: Workbench) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY['1.0', '2', '1.00', '2.000'])[i % 4 + 1]::numeric AS y"
+               " FROM generate_series(1, 12) i")  # fmt: skip
+    packed = pack(bench, table, "y", "id")
+    assert bench.value(f"SELECT y_class_values = '{{1, 2}}' FROM {packed}_summary")
+    for number, encoded in examples(buffers(bench, packed, id=FLOATS, y=ONE_HOT)):
+        assert encoded.tolist() == ([1, 0] if number[0] % 2 == 0 else [0, 1])
+
+
+def test_many_classes_are_encoded_as_few_are(bench: Workbench) -> None:
+    view = fresh()
+    bench.rows(f"CREATE VIEW {view} AS SELECT i AS id, 'c' || lpad((i % 700)::text, 3, '0') AS y"
+               " FROM generate_series(1, 1400) i")  # fmt: skip
+    packed = pack(bench, view, "y", "id")
+    for number, encoded in examples(buffers(bench, packed, id=FLOATS, y=ONE_HOT)):
+        assert [int(encoded.sum()), int(encoded.argmax())] == [1, int(number[0]) % 700]
+
+
+ODD_ARRAYS = {
+    "a bitmap that no NULL needs any more": "UPDATE {table} SET x[2] = id WHERE x[2] IS NULL",
+    "stored out of line": "ALTER TABLE {table} ALTER x SET STORAGE EXTERNAL; UPDATE {table} SET x[2] = id",
+}
+
+
+@pytest.mark.parametrize("change", ODD_ARRAYS.values(), ids=ODD_ARRAYS)
+def test_how_an_array_lies_in_the_table_does_not_matter(bench: Workbench, change: str) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[1, CASE WHEN i % 2 = 0 THEN i END]"
+               " || array_fill(0, ARRAY[998]) AS x, 'a' AS y FROM generate_series(1, 6) i")  # fmt: skip
+    bench.rows(change.format(table=table))
+    found = examples(buffers(bench, pack(bench, table, "y", "id, x"), id=FLOATS, x=FLOATS))
+    assert sorted((float(i[0]), x[:3].tolist()) for i, x in found) == [(i, [1, i, 0]) for i in range(1, 7)]
+
+
+def test_an_error_says_how_the_rows_are_found(bench: Workbench) -> None:
+    table = fresh()
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::float8[] AS x, 1 AS y FROM generate_series(1, 9) i"
+    )
+    bench.rows(f"UPDATE {table} SET x[2] = 'NaN' WHERE id = 5")
+    with pytest.raises(psycopg2.errors.NumericValueOutOfRange) as refused:
+        pack(bench, table, "y", "x")
+    condition = str(refused.value.diag.message_detail).partition("found by ")[2].removesuffix(".")
+    assert bench.rows(f"SELECT id FROM {table} {condition}") == [(5,)]

@@ -390,3 +390,24 @@ def test_weights_of_another_model_fail_their_configuration_only(bench: Workbench
     assert bench.rows("SELECT mst_key FROM fitted_info WHERE training_loss_final > 0") == [(2,)]
     with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="mst_key 1 has no weights"):
         predict(bench, "fitted")
+
+
+def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench, model: str) -> None:
+    """A block holds at most 10,000 rows."""
+    for rows in (10_000, 20_001):
+        bench.rows("DROP VIEW IF EXISTS many")
+        bench.rows(f"CREATE VIEW many AS SELECT n AS id, p.x FROM generate_series(1, {rows}) n"
+                   " JOIN points p ON p.id = n % 96 + 1")  # fmt: skip
+        table = predict(bench, table="many", pred_type="'response'")
+        assert bench.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {table}") == (rows, rows, 1, rows)
+        same = f"SELECT count(DISTINCT (class_value, prob::real)) FROM {table} GROUP BY id % 96"
+        assert {count for (count,) in bench.rows(same)} == {1}
+
+
+def test_the_row_that_cannot_be_predicted_is_named_by_its_id(bench: Workbench, model: str) -> None:
+    bench.rows(
+        "CREATE VIEW short AS SELECT 'row ' || id AS id, CASE WHEN id = 77 THEN x[2:] ELSE x END AS x FROM points"
+    )
+    with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
+        predict(bench, table="short")
+    assert str(refused.value.diag.message_detail).endswith("whose id is row 77.")

@@ -39,7 +39,7 @@ SOLE_IMPORTERS = {
 
 SQL_FUNCTION = re.compile(
     r"CREATE (?:OR REPLACE )?FUNCTION\s+(?P<name>[\w.@]+)\s*\((?P<arguments>[^;]*?)\)\s*RETURNS[^$;]*?"
-    r"LANGUAGE\s+plpython3u[^$]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
+    r"LANGUAGE\s+plpython3u[^$;]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
     re.DOTALL,
 )
 IMPORT_LINE = re.compile(r"from cerebro_plpy import (\w+)")

@@ -99,6 +99,9 @@ def test_the_breakdown_of_a_log() -> None:
     expected = {"start-up": 2, "data": 1, "train": 6, "compile": 4, "hop": 6, "idle": 5, "end": 6}
     assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
 
+    known = broken_down(steps(log), began, began + 30, training=5.0)
+    assert (known["train"], known["hop"]) == pytest.approx((5, 7), abs=0.01)
+
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
 def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: int) -> None:

@@ -14,11 +14,12 @@ CREATE TABLE {output} (loss double precision, metric double precision, metrics_t
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
 
 -- name: declare
--- The table is read once, in its own order; predictions come block by block as they are fetched.
+-- The table is read once, in its own order; predictions come block by block as they are fetched. At the end one block is
+-- computed and the last one not even sent.
 DECLARE cerebro_predict NO SCROLL CURSOR FOR
 SELECT (p.block).ids::text, (p.block).found::text
 FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT t.{id}::text AS id, {data} AS data FROM {table} t OFFSET 0) r
-      UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
+      UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
 WHERE (p.block).ids IS NOT NULL
 
 -- name: begin

@@ -8,7 +8,7 @@ SELECT i.mst_key, i.compile_params FROM {info} i WHERE EXISTS (SELECT FROM {stat
 SELECT t.part, t.chunk FROM {state} t WHERE t.mst_key = %s::integer ORDER BY t.part OFFSET 0
 
 -- name: has_state
-SELECT FROM {state} t WHERE t.mst_key = %s::integer LIMIT 1
+SELECT 1 FROM {state} t WHERE t.mst_key = %s::integer LIMIT 1
 
 -- name: empty
 DELETE FROM {table}

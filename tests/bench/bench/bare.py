@@ -24,6 +24,7 @@ from bench.workloads import Config
 BEST_FORM: dict[str, Any] = {"use": None, "remaining_rows": 1 << 40, "known": {}}
 """With so much work ahead every form is worth trying, so the fastest is found."""
 
+CHUNK_BYTES = 1 << 20
 Buffers = list[list[tuple[str, Any]]]
 
 
@@ -71,7 +72,6 @@ def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epo
     """Train one configuration for some epochs; seconds within the loops of each visit."""
     config = job.configs[number]
     architecture, weights = architectures[config.model - 1]
-    peer.tell({"do": "state"}, weights)
     state: dict[str, Any] = {"source": "weights", "seed": job.seed}
     for epoch in range(1, epochs + 1):
         for segment in range(job.segments):
@@ -79,6 +79,8 @@ def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epo
             fit = {"batch_size": config.batch_size, "epochs": 1, "shuffle": True}
             program = described(json.loads(architecture), config, job.classes)
             peer.begin("train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM)
+            if state["source"] == "weights":
+                peer.send_state(weights, CHUNK_BYTES)
             yield peer.ask({"do": "finish"})["seconds"]
             state = {"source": "kept", "key": "result"}
 

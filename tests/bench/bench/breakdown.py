@@ -65,14 +65,22 @@ def steps(log: str) -> list[Step]:
     return found
 
 
-def broken_down(found: Sequence[Step], began: float, ended: float) -> dict[str, float]:
-    """Seconds by phase, of a call between these times; all zero where no worker's statement was logged."""
+def broken_down(found: Sequence[Step], began: float, ended: float, training: float | None = None) -> dict[str, float]:
+    """Seconds by phase, of a call between these times; all zero where no worker's statement was logged.
+
+    A visit reads its state and trains in one statement. Where the seconds of training are known, summed over all
+    visits, the rest of what these statements usually take counts as part of the hop.
+    """
     workers = {step.pid for step in found if step.kind == "train"}
     total = dict.fromkeys(PHASES, 0.0)
     usual = usual_seconds(found)
     for pid in workers:
         for phase, seconds in _of_worker([s for s in found if s.pid == pid], usual, began, ended):
             total[phase] += seconds / len(workers)
+    if training is not None and workers:
+        reading = max(0.0, total["train"] - training / len(workers))
+        total["train"] -= reading
+        total["hop"] += reading
     return total
 
 

@@ -76,7 +76,9 @@ def attempt(
     stored, logged, began = database_bytes(at), at.logged(), time.time()
     usage, result, reason = process(at, contender.module, own, limit)
     ended = time.time()
-    phases = broken_down(steps(at.log_since(logged)), began, ended) if contender.ours else None
+    phases = None
+    if contender.ours and result is not None:
+        phases = broken_down(steps(at.log_since(logged)), began, ended, result.more["training_seconds"])
     return Attempt(usage=usage, result=result, reason=reason, stored=database_bytes(at) - stored, phases=phases)
 
 

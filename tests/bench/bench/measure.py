@@ -111,15 +111,22 @@ def run(command: Sequence[str], environment: Mapping[str, str], servers: Iterabl
         ) as process,
     ):
         watch.add(process.pid)
+        status, output = None, ""
         try:
             output, _ = process.communicate(timeout=limit)
-            status: int | None = process.returncode
+            status = process.returncode
         except subprocess.TimeoutExpired:
-            status, output = None, ""
-            for seen in descendants(everything(), [process.pid]):
-                with suppress(ProcessLookupError):
-                    os.kill(seen.pid, signal.SIGKILL)
+            pass
+        finally:
+            if process.poll() is None:  # its time was over, or somebody wants to stop
+                _kill(descendants(everything(), [process.pid]))
     return Ended(usage=watch.usage(), status=status, output=output)
+
+
+def _kill(family: Iterable[Seen]) -> None:
+    for seen in family:
+        with suppress(ProcessLookupError):
+            os.kill(seen.pid, signal.SIGKILL)
 
 
 def everything() -> list[Seen]:

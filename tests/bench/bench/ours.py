@@ -56,18 +56,24 @@ def known(session: Connection, named: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in named.items() if name in names}
 
 
-def _logged(session: Connection, run_id: int) -> dict[str, int]:
-    """Bytes of the states that the visits wrote, and of the packed rows that the trainers were given once."""
+def _logged(session: Connection, run_id: int) -> dict[str, Any]:
+    """Bytes of the states that the visits wrote, and of the packed rows that the trainers were given once; seconds
+    of training, None where the log does not tell them."""
     with session.cursor() as cursor:
-        cursor.execute("SELECT coalesce(sum(state_bytes), 0), count(*) FROM cerebro.visit WHERE run_id = %s", (run_id,))
-        states, visits = cursor.fetchone()  # type: ignore[misc]
+        cursor.execute(
+            "SELECT coalesce(sum(state_bytes), 0), count(*), sum((to_jsonb(v) ->> 'training_seconds')::float8)"
+            " FROM cerebro.visit v WHERE run_id = %s",
+            (run_id,),
+        )
+        states, visits, training = cursor.fetchone()  # type: ignore[misc]
         cursor.execute(
             "SELECT sum(pg_table_size(t::regclass)) FROM cerebro.run r,"
             " unnest(ARRAY[r.spec ->> 'source_table', r.spec ->> 'validation_table']) t WHERE run_id = %s",
             (run_id,),
         )
         (packed,) = cursor.fetchone()  # type: ignore[misc]
-    return {"state_bytes": int(states), "visits": int(visits), "packed_bytes": int(packed or 0)}
+    logged = {"state_bytes": int(states), "visits": int(visits), "packed_bytes": int(packed or 0)}
+    return {**logged, "training_seconds": training}
 
 
 def _forms(session: Connection, run_id: int) -> dict[str, int]:

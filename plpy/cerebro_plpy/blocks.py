@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -39,16 +38,10 @@ class Prediction:
             )
         self.ids.append(name)
         self.rows.append(row)
-        return self._next() if len(self.ids) == self.block else None
+        return self.next() if len(self.ids) == self.block else None
 
-    def rest(self) -> Iterator[Predicted]:
-        """The predictions of the last two blocks."""
-        for _ in range(2):
-            found = self._next()
-            if found is not None:
-                yield found
-
-    def _next(self) -> Predicted | None:
+    def next(self) -> Predicted | None:
+        """Send the rows that are here to the trainer; the predictions of the block before."""
         found = None if self.computed is None else (json.dumps(self.computed), self._answer(self.computed))
         self.computed = None
         if self.ids:

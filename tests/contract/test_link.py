@@ -1,0 +1,50 @@
+"""The backend's end of a trainer's socket, against a trainer that loads no framework."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from cerebro_plpy.errors import DatatypeMismatch, TrainerFailure
+from cerebro_plpy.link import Link, TrainerSpec
+
+SIZE = 5_000_000  # more than a socket holds
+
+
+@pytest.fixture
+def link() -> Iterator[Link]:
+    opened = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+    yield opened
+    opened.close()
+
+
+def begin(link: Link, size: int) -> None:
+    """The head of a buffer of so many bytes."""
+    link.send({"do": "open", "dataset": "d", "cache_bytes": 2 * SIZE})
+    arrays = [{"role": "x", "dtype": "float32", "shape": [size // 4]}]
+    link.send_head({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": arrays}, size)
+
+
+def test_a_payload_may_be_sent_in_parts(link: Link) -> None:
+    begin(link, SIZE)
+    for _ in range(5):
+        assert not link.alive(), "in the middle of a request no other can be sent"
+        link.send_part(bytes(SIZE // 5))
+    assert link.alive()
+    assert link.ask({"do": "close", "dataset": "d"})["bytes"] == SIZE
+
+
+def test_after_a_payload_that_was_cut_off_the_trainer_is_given_up(link: Link) -> None:
+    begin(link, SIZE)
+    link.send_part(bytes(1000))
+    with pytest.raises(TrainerFailure, match=f"{SIZE - 1000} bytes"):
+        link.send({"do": "close", "dataset": "d"})
+    assert not link.alive()
+
+
+def test_more_than_was_said_is_not_sent(link: Link) -> None:
+    begin(link, 8)
+    with pytest.raises(DatatypeMismatch, match="9 bytes where 8 are expected"):
+        link.send_part(bytes(9))
