@@ -84,7 +84,8 @@ def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> 
     chosen = program(large, "SGD", loss="mse", metrics=[], targets=[{"kind": "float"}])
     trainer.begin("predict", chosen, NEW, ())
     header = {"do": "rows", "rows": 2, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": 0}
-    sent = b"".join(np.array([1, 0, 23, 1, 1, 4, token], ">i4").tobytes() for token in ((1 << 24) - 1, (1 << 24) - 2))
+    # An array of one integer as PostgreSQL holds it: dimensions, no NULLs, type, size, lower bound, value.
+    sent = np.array([(1, 0, 23, 1, 1, token) for token in ((1 << 24) - 1, (1 << 24) - 2)], "i4").tobytes()
     first, second = trainer.ask(header, sent)["value"].strip("{}").split(",")
     table = weights(trainer.state(1 << 20))[0]
     assert [float(first), float(second)] == [float(table[-1, 0]), float(table[-2, 0])]

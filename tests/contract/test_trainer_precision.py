@@ -167,11 +167,9 @@ def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> No
         "dtype_policy": policy,
     }
     trainer.begin("predict", chosen, NEW, ())
-    tokens = np.arange(size)
     header = {"do": "rows", "rows": size, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": 0}
-    rows = np.zeros((size, 9), ">i4")
-    rows[:] = (2, 0, 23, 1, 1, 1, 1, 4, 0)
-    rows[:, 8] = tokens
+    # As PostgreSQL holds them: dimensions, no NULLs, type, sizes, lower bounds, value.
+    rows = np.array([(2, 0, 23, 1, 1, 1, 1, token) for token in range(size)], "i4")
     found = trainer.ask(header, rows.tobytes())["value"].strip("{}").split(",")
     table = weights(trainer.state(1 << 20))[0][:, 0]
     np.testing.assert_allclose(np.array(found, float), table, rtol=2 * SHORT[policy], atol=1e-7)
