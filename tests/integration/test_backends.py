@@ -72,5 +72,5 @@ def test_a_run_can_have_both_frameworks(bench: Workbench) -> None:
     bench.rows("UPDATE cerebro.visit SET form = 'jit_step' WHERE run_id = %s AND mst_key = 3", run)
     again = bench.fit("halves", "mixed", "one", 1, schedule="replay", replay_run=run)
     assert visits(bench, again) == visits(bench, run)
-    kept = dict(weights(bench, "mixed")).items() & dict(weights(bench, "alike")).items()
+    kept: set[Row] = dict(weights(bench, "mixed")).items() & dict(weights(bench, "alike")).items()
     assert {key for key, _ in kept} == {1, 2}
