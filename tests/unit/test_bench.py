@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import measure
+from bench import measure, tables
 from bench.breakdown import PHASES, broken_down, steps, visit_seconds
+from bench.contenders import Attempt
 from bench.copying import SIGNATURE, decode, encode
 from bench.document import replaced
 from bench.job import Job, Result, read_job, read_result, write_job, write_result
 from bench.madlib_hop import hops
 from bench.must import Target
 from bench.ratios import Span, ratios
+from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +130,37 @@ def test_a_visit_takes_until_the_next_begins() -> None:
 def test_a_family_is_all_that_comes_from_its_root() -> None:
     seen = [measure.Seen(pid, 0, parent, 0.0) for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))]
     assert {process.pid for process in measure.descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
+
+
+def attempted(wall: float, succeeded: bool = True) -> Attempt:
+    usage = measure.Usage(wall=wall, cpu=wall, memory=1, trainer=0)
+    return Attempt(usage=usage, result=Result(scores={}, moved=0) if succeeded else None, reason="no rows")
+
+
+def test_a_peer_that_lost_clearly_or_failed_takes_no_other_turn() -> None:
+    assert is_out(attempted(16.0), 10.0)
+    assert is_out(attempted(1.0, succeeded=False), 10.0)
+    assert not is_out(attempted(14.0), 10.0)
+    assert not is_out(attempted(14.0), None)
+
+
+def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
+    workload = WORKLOADS["F"]
+    job = Job(
+        url="u", train="t", valid="v", packed="p", packed_valid="pv", models="m", selection="s", output="o",
+        classes=3, epochs=1, segments=2, seed=1, configs=workload.configs,
+    )  # fmt: skip
+    done = Measured(workload=workload, job=job, scale=SMALL, settings={})
+    done.packing[0] = attempted(1.0).usage
+    done.attempts = {
+        "cerebro_db, tensorflow": {0: attempted(2.0), 1: attempted(4.0)},
+        "a peer": {0: attempted(6.0), 1: attempted(8.0)},
+        "another": {0: attempted(1.0, succeeded=False)},
+    }
+    text = tables.contenders(done)
+    assert "| another | failed: no rows |" in text
+    assert "2.50 (2.00 to 3.00) |" in text
+    assert (tables.best_peer(done), tables.best_of_ours(done)) == ("a peer", "cerebro_db, tensorflow")
 
 
 def test_a_target_is_reached_where_the_median_reaches_it() -> None:

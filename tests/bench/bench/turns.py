@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bench import place
-from bench.contenders import Attempt, Contender, attempt, process
+from bench.contenders import FRAMEWORKS, Attempt, Contender, attempt, process
 from bench.job import Job
 from bench.measure import Usage, Watch
 from bench.place import Place
@@ -87,18 +88,22 @@ def measured(
 
 
 def _take_turn(at: Place, done: Measured, contender: Contender, number: int, say: Say) -> None:
-    peers = [name for name, attempts in done.attempts.items() if attempts and not name.startswith(PRODUCT)]
+    peers = [name for name in done.attempts if not name.startswith(PRODUCT)]
     fastest = min((wall for name in peers for wall in done.walls(name).values()), default=None)
-    if number and not contender.ours and fastest is not None:
-        first = done.attempts[contender.name][0]
-        if first.result is None or first.usage.wall > CLEARLY * fastest:
-            return
+    first = done.attempts.get(contender.name, {}).get(0)
+    if first is not None and not contender.ours and is_out(first, fastest):
+        return
     limit = None if contender.ours or fastest is None else max(LEAST_LIMIT, HOPELESS * fastest)
     # Ours needs no settings: it finds them by itself.
     settings = {} if contender.ours else done.settings[contender.framework]
     tried = attempt(at, done.job, contender, settings, limit)
     done.attempts.setdefault(contender.name, {})[number] = tried
     say(f"  {contender.name}: {_told(tried)}")
+
+
+def is_out(first: Attempt, fastest: float | None) -> bool:
+    """Whether a peer takes no more turns after this first one, when the best peer took so many seconds."""
+    return first.result is None or (fastest is not None and first.usage.wall > CLEARLY * fastest)
 
 
 def _packing(at: Place, job: Job) -> Usage:
@@ -108,10 +113,13 @@ def _packing(at: Place, job: Job) -> Usage:
 
 
 def _bare(at: Place, job: Job, done: Measured, number: int, say: Say) -> None:
-    _, result, reason = process(at, "bench.bare", job)
-    if result is not None:
-        done.bare[number] = result.more["seconds"]
-    say(f"  bare loops: {reason or f'{done.bare[number]:.2f} s'}")
+    """The bare loops of the faster framework."""
+    for framework in FRAMEWORKS:
+        _, result, reason = process(at, "bench.bare", replace(job, framework=framework))
+        if result is not None:
+            done.bare[number] = min(result.more["seconds"], done.bare.get(number, math.inf))
+        told = reason or f"{result.more['seconds'] if result else math.nan:.2f} s"
+        say(f"  bare loops, {framework}: {told}")
 
 
 def _told(tried: Attempt) -> str:
