@@ -29,8 +29,6 @@ FORMAT = "cerebro_db.state/1"
 LENGTH = struct.Struct("<Q")
 HEADER_LIMIT = 100_000_000
 """Bytes; the library's own limit."""
-ALIGNMENT = 64
-"""Bytes; frameworks take over an array so aligned as it is, and copy any other."""
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
@@ -140,7 +138,7 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
             continue
         position = wanted[entry.name]
         _check(position, entry, layout)
-        array = _empty(layout.shapes[position], np.dtype(layout.dtypes[position]))
+        array = np.empty(layout.shapes[position], layout.dtypes[position])
         yield from stream.fill(_bytes_of(array))
         assign(position, array)
     extra = yield from stream.rest()
@@ -154,7 +152,7 @@ def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
     sizes = [4 * math.prod(layout.shapes[position]) for position in layout.weights]
     try:
         for position in layout.weights:
-            array = _empty(layout.shapes[position], np.dtype("<f4"))
+            array = np.empty(layout.shapes[position], "<f4")
             yield from stream.fill(_bytes_of(array))
             assign(position, array.astype(layout.dtypes[position], copy=False))
         yield from stream.rest()
@@ -225,14 +223,6 @@ def _check(position: int, entry: Entry, layout: Layout) -> None:
         )
     if entry.end - entry.begin != layout.sizes[position]:
         raise damaged(f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {layout.sizes[position]}")
-
-
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An aligned array whose values are yet to come."""
-    count = math.prod(shape) * dtype.itemsize
-    room = np.empty(count + ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % ALIGNMENT
-    return room[start : start + count].view(dtype).reshape(shape)
 
 
 def _bytes_of(array: Array) -> memoryview:
