@@ -17,7 +17,10 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Collection
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from types import TracebackType
 
 from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.programs import Framework
@@ -42,6 +45,7 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = _end
     connection = Connection(socket.socket(fileno=arguments.fd))
     try:
         framework = _framework(arguments)
@@ -56,6 +60,13 @@ def main() -> None:
         _remove_working_directory()
     # A framework takes a second to take itself apart, and there is nothing left to save.
     os._exit(status)
+
+
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Tell of an error nobody expected, and end at once: a thread that reads ahead would keep the process."""
+    sys.__excepthook__(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _arguments() -> argparse.Namespace:
@@ -83,13 +94,24 @@ def _follow_parent(parent: int) -> None:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 
 
+class _Absent(MetaPathFinder):
+    """Makes modules seem not to be installed. None in sys.modules would not do: Keras' preprocessing layers take it
+    for TensorFlow."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname in self._names:
+            raise ModuleNotFoundError(f"{fullname} is not used here", name=fullname)
+
+
 def _framework(arguments: argparse.Namespace) -> Framework | None:
     name = arguments.framework
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    for not_needed in NOT_NEEDED[name]:
-        sys.modules[not_needed] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, _Absent(NOT_NEEDED[name]))
     try:
         module = importlib.import_module(FRAMEWORKS[name])
     except ModuleNotFoundError as error:
