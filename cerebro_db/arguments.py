@@ -115,6 +115,7 @@ class FitOptions(TypedDict, total=False):
     replay_run: int
     training_metrics: bool
     dtype_policy: str
+    backend: str
 
 
 class PredictOptions(TypedDict, total=False):

@@ -6,12 +6,12 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     warm_start boolean DEFAULT FALSE, name varchar DEFAULT NULL, description varchar DEFAULT NULL,
     use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
     workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
-    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL) RETURNS void
+    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import api
-return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy)
+return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend)
 $$;
-COMMENT ON FUNCTION madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text)
+COMMENT ON FUNCTION madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text)
 IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics and dtype_policy (float32, mixed_bfloat16 or mixed_float16) are additions to MADlib';
 
 CREATE OR REPLACE FUNCTION madlib_fit_multiple_model(
@@ -20,12 +20,12 @@ CREATE OR REPLACE FUNCTION madlib_fit_multiple_model(
     warm_start boolean DEFAULT FALSE, name varchar DEFAULT NULL, description varchar DEFAULT NULL,
     use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
     workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
-    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL) RETURNS void
+    training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import api
-return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy)
+return api.fit_multiple_model(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend)
 $$;
-COMMENT ON FUNCTION madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text)
+COMMENT ON FUNCTION madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text)
 IS 'Train all configurations of a model selection table over a packed table; use_caching is accepted, memory decides; seed, schedule (longest, rotation, or replay of replay_run), workers, training_metrics and dtype_policy (float32, mixed_bfloat16 or mixed_float16) are additions to MADlib';
 
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(run_id bigint, name text) RETURNS void

@@ -21,7 +21,7 @@ COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orches
 
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / cardinality(r.segments) AS epochs,
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
 CROSS JOIN LATERAL (
     SELECT count(*)::integer AS visits FROM cerebro.visit v

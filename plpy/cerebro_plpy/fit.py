@@ -8,14 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cerebro_plpy import outputs, report, settings
+from cerebro_plpy import crews, outputs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
-from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, QueryCanceled
-from cerebro_plpy.orchestrator import PASSING, Orchestrator, Surroundings
-from cerebro_plpy.platform import Worker
-from cerebro_plpy.platform_postgres import PostgresPlatform
+from cerebro_plpy.orchestrator import Orchestrator, Surroundings
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest
 from cerebro_plpy.request import MODULE, FitArguments, build_request, check_arguments, find_inputs
@@ -44,7 +41,8 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
 
 def train(db: Database, place: Workplace, request: FitRequest) -> int:
     """Run the request; the log says how it ended, whatever ends it. The run id."""
-    workers, platform = start(place, request)
+    crew = crews.start(place, request)
+    request, workers = crews.chosen(place, request, crew)
     run_id = int(place.control.run(sql("run.reserve"))[0][0])
     db.value(sql("session.mark_alive"), run_id)
     log = RunLog(place.control, run_id)
@@ -52,7 +50,7 @@ def train(db: Database, place: Workplace, request: FitRequest) -> int:
         log.begin(request, db.value(sql("session.pid")))
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        orchestrator = Orchestrator(platform, request, workers, log, surroundings(db, place, request))
+        orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request))
         orchestrator.run()
     except BaseException as error:
         stop(place, log, error)
@@ -69,28 +67,6 @@ def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         place.stop_workers()
         log.stop("cancelled" if cancelled else "failed", str(error))
-
-
-def start(place: Workplace, request: FitRequest) -> tuple[list[Worker], PostgresPlatform]:
-    """Workers and their trainers, started at once; where one cannot start, there is no run yet that could fail."""
-    workers = place.workers(request.workers)
-    trainers = len(workers)
-    started = [
-        settings.TrainerRequest(
-            trainers=trainers, gpu=settings.device_of(request.gpus, number), threads=request.threads
-        )
-        for number in range(trainers)
-    ]
-    platform = PostgresPlatform(started, settings.cache_bytes(place.settings, trainers), place.db.info)
-    dispatcher: Dispatcher[None] = Dispatcher(place.check)
-    for worker in workers:
-        dispatcher.begin(worker.number, worker.session, platform.start(worker))
-    while dispatcher.busy():
-        for outcome in dispatcher.wait():
-            # What passes is tried again by the first visit; anything else would fail every visit.
-            if outcome.error is not None and not isinstance(outcome.error, PASSING):
-                raise outcome.error
-    return workers, platform
 
 
 def surroundings(db: Database, place: Workplace, request: FitRequest) -> Surroundings:

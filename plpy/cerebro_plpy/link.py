@@ -17,11 +17,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Union
 
-from cerebro_plpy import errors, folders, memory, resources
+from cerebro_plpy import errors, folders, memory
 from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
+from cerebro_plpy.launch import TrainerSpec
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
@@ -32,23 +32,13 @@ Header = dict[str, Any]
 Buffer = Union[bytes, memoryview]
 
 
-@dataclass(frozen=True)
-class TrainerSpec:
-    """How a trainer is started; two equal specs can share one."""
-
-    python: str
-    framework: str = "tensorflow"
-    threads: int = 1
-    gpu: str = resources.NO_GPU
-    idle_seconds: int = 60
-    memory_bytes: int = 0
-    compilation_cache: str | None = None
-
-
 class Link:
-    """A running trainer. `check` is called while waiting and may raise to end the wait."""
+    """A running trainer. `check` is called while waiting and may raise to end the wait.
 
-    def __init__(self, spec: TrainerSpec, check: Callable[[], None]) -> None:
+    Without `wait` it may still be starting; then `greet` has to be called before anything else.
+    """
+
+    def __init__(self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True) -> None:
         self.spec = spec
         self._check = check
         self._broken = False
@@ -72,14 +62,19 @@ class Link:
         finally:
             theirs.close()
         self._memory_checked = time.monotonic()
-        try:
-            self.hello = self._greeting()
-        except BaseException:
-            self.close()
-            raise
+        if wait:
+            self.greet()
+
+    def greet(self) -> None:
+        """Wait until the trainer has loaded its framework and says what it is, unless it has said so."""
+        if not self.hello:
+            try:
+                self.hello = self._greeting()
+            except BaseException:
+                self.close()
+                raise
 
     def _greeting(self) -> Header:
-        """What the trainer says of itself, once it has loaded its framework."""
         hello = self.answer()
         if hello.get("protocol") != PROTOCOL:
             raise TrainerFailure(
@@ -89,19 +84,10 @@ class Link:
         return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        spec, fd, home = self.spec, theirs.fileno(), self._home
-        command = [spec.python, "-I", "-m", "cerebro_trainer", "--fd", str(fd), "--parent", str(os.getpid())]
-        command += ["--framework", spec.framework, "--threads", str(spec.threads)]
-        command += ["--idle-seconds", str(spec.idle_seconds)]
-        if spec.compilation_cache:
-            command += ["--compilation-cache", spec.compilation_cache]
-        environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
-            "KERAS_BACKEND": spec.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": spec.gpu,
-        }  # fmt: skip
+        fd = theirs.fileno()
         return subprocess.Popen(
-            command, env=environment, cwd=home, pass_fds=(fd,), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
+            self.spec.command(fd), env=self.spec.environment(self._home), cwd=self._home, pass_fds=(fd,),
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
         )  # fmt: skip
 
     @property

@@ -64,12 +64,13 @@ class Orchestrator:
         self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, around: Surroundings
     ) -> None:
         self._platform, self._request, self._log, self._around = platform, request, log, around
-        self._workers = {worker.number: worker for worker in workers}
+        self._workers = {(worker.number, worker.framework): worker for worker in workers}
+        self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
         self._plan = schedule.Plan(
             request.epochs,
             segments,
-            {segment: index % len(workers) for index, segment in enumerate(segments)},
+            {segment: index % len(self._numbers) for index, segment in enumerate(segments)},
             frozenset(request.evaluate_epochs),
         )
         self._standing = {
@@ -78,7 +79,7 @@ class Orchestrator:
         }
         self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))
         self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
-        self._tasks: dict[int, Task] = {}
+        self._tasks: dict[int, tuple[Worker, Task]] = {}
         self._began = self._epoch_began = time.monotonic()
         self._announced = 0
         self.evaluations: list[Evaluation] = []
@@ -96,8 +97,7 @@ class Orchestrator:
             self._around.check()
             self._start_visits(dispatcher)
             for outcome in dispatcher.wait():
-                task = self._tasks.pop(outcome.worker)
-                worker = self._workers[outcome.worker]
+                worker, task = self._tasks.pop(outcome.worker)
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
                 else:
@@ -108,15 +108,15 @@ class Orchestrator:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
 
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
-        idle = self._workers.keys() - self._tasks.keys()
+        idle = self._numbers - self._tasks.keys()
         for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy()):
             standing = self._standing[visit.mst_key]
             self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
             attempt = standing.attempts[visit] = standing.attempts.get(visit, 0) + 1
             if not standing.visits and attempt == 1 and visit.kind == "train":
                 self._log.config_running(visit.mst_key)
-            worker = self._workers[number]
-            self._tasks[number] = visit
+            worker = self._workers[number, self._request.backends[visit.mst_key]]
+            self._tasks[number] = (worker, visit)
             dispatcher.begin(number, worker.session, self._steps(worker, visit, standing, attempt))
 
     def _steps(self, worker: Worker, visit: Visit, standing: Standing, attempt: int) -> Any:
@@ -137,7 +137,7 @@ class Orchestrator:
             for key, other in self._standing.items()
             if key in self._progress and other.shares_forms(standing)
         )
-        return visits * self._request.source.rows // len(self._plan.segments) // len(self._workers)
+        return visits * self._request.source.rows // len(self._plan.segments) // len(self._numbers)
 
     def _policy(self) -> schedule.Policy:
         if self._request.schedule == "rotation":
@@ -166,7 +166,7 @@ class Orchestrator:
             self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
-        self._tasks[worker.number] = task
+        self._tasks[worker.number] = (worker, task)
         dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
 
     def _trained(self, worker: Worker, standing: Standing, visit: Visit, result: VisitResult) -> None:

@@ -116,6 +116,7 @@ def _write_info(db: Database, table: str, run: Row, config: Row, size: float | N
         sql("output.add_info", output=table),
         config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size,
         [row["elapsed"] for row in newest] or None, list(parsed.metrics_given) or None, parsed.loss_given, *columns,
+        config["backend"],
     )  # fmt: skip
 
 

@@ -121,6 +121,14 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
     return buffers, -(-packing.rows // buffers)
 
 
+def pack(db: Database, packing: Packing) -> None:
+    """Make the packed table and its summary."""
+    elements = sum(row_elements(db, packing.source, c) for c in (*packing.independent, *packing.dependent))
+    buffers, buffer_size = layout(packing, elements)
+    fill(db, packing, buffers)
+    summarize(db, packing, buffer_size)
+
+
 def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str]) -> None:
     """Create the packed table, with columns of these quoted names."""
     db.rows(
@@ -181,7 +189,7 @@ def insertion(db: Database, packing: Packing, named: Sequence[str], shapes: Sequ
         segments=str(packing.segments),
         buffers=str(buffers),
         buffer=buffer_of(packing, buffers),
-        seed="NULL" if packing.seed is None else f"{packing.seed}::bigint",
+        seed="NULL" if packing.seed is None else f"'{packing.seed}'::bigint",
         columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
         carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
         joins=" ".join(joins),
@@ -196,7 +204,7 @@ def insertion(db: Database, packing: Packing, named: Sequence[str], shapes: Sequ
 def buffer_of(packing: Packing, buffers: int) -> str:
     """The buffer of row n.number, from 0: an expression."""
     name = "pack.buffer_in_order" if packing.seed is None else "pack.buffer_by_hash"
-    return sql(name, rows=str(packing.rows), buffers=str(buffers), seed=str(packing.seed))
+    return sql(name, rows=str(packing.rows), buffers=str(buffers), seed=f"'{packing.seed}'::bigint")
 
 
 def described(packing: Packing, column: Column) -> dict[str, object]:

@@ -9,12 +9,16 @@ from cerebro_plpy.dispatch import Session, Steps
 from cerebro_plpy.records import PackedTable, VisitResult
 
 
-@dataclass
+@dataclass(eq=False)
 class Worker:
-    """A session with its trainer, and what that trainer is known to hold."""
+    """A session with its trainer, and what that trainer is known to hold.
+
+    Workers of one number take turns: they are there for one place, with a framework each.
+    """
 
     number: int
     session: Session
+    framework: str = "tensorflow"
     started: bool = False
     datasets: dict[str, bool] = field(default_factory=dict)
     programs: set[str] = field(default_factory=set)
@@ -112,6 +116,10 @@ class Platform(Protocol):
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
         """Evaluate one visit; per data set (training, validation) its rows and sums."""
+        ...
+
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
         ...
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:

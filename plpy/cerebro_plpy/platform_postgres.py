@@ -43,7 +43,7 @@ class PostgresPlatform:
     def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
         """Start the trainer of a worker that has none."""
         if not worker.started:
-            request = json.dumps(vars(self._trainers[worker.number]))
+            request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
             hello = job_result((yield Statement(sql("visit.trainer_start"), (request,))))
             worker.machine, worker.threads, worker.started = hello["machine"], hello["threads"], True
 
@@ -121,6 +121,12 @@ class PostgresPlatform:
         rows = sum(part["rows"] for part in done["datasets"].values())
         yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
         return {name: done["datasets"][d.key] for name, d in zip(visit.names, visit.datasets)}
+
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+        """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
+        yield from self._prepare(worker, (dataset,))
+        worker.state = ""
+        return (yield from self._job(worker, job, (dataset,), state))
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: dict[str, Any]

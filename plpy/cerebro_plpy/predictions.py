@@ -118,7 +118,7 @@ def _blocks(
     `how` says which classes are wanted, and how many rows make a block.
     """
     want, block = how
-    worker, platform = one_worker(place, gpu)
+    worker, platform = one_worker(place, model.backend, gpu)
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
     identifier, sent = columns

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,19 +52,20 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
     check_arguments(catalog, given)
     constant = check_options(catalog, options)
     source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
-    rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
-    plan = Packing(
-        source=source,
-        output=output,
-        dependent=with_found_classes(catalog, source, dependent, options.num_classes),
-        independent=independent,
-        rows=rows,
-        buffer_size=given.buffer_size,
-        normalizing_const=constant,
-        segments=min(options.n_segments or resources.parallel_trainers(), rows),
-        seed=secrets.randbits(31) if options.seed is None else options.seed,
-    )
-    pack(catalog, session, plan)
+    with packer(db, session):
+        rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
+        plan = Packing(
+            source=source,
+            output=output,
+            dependent=with_found_classes(catalog, source, dependent, options.num_classes),
+            independent=independent,
+            rows=rows,
+            buffer_size=given.buffer_size,
+            normalizing_const=constant,
+            segments=min(options.n_segments or resources.parallel_trainers(), rows),
+            seed=secrets.randbits(31) if options.seed is None else options.seed,
+        )
+        packing.pack(db, plan)
 
 
 def check_options(catalog: Catalog, options: TrainingOptions) -> float:
@@ -92,19 +95,20 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
             f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
-    dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
-    plan = Packing(
-        source=source,
-        output=output,
-        dependent=dependent,
-        independent=independent,
-        rows=packing.count_rows(db, catalog, source, (*independent, *dependent)),
-        buffer_size=given.buffer_size,
-        normalizing_const=model.normalizing_const,
-        segments=len(model.segments),
-        seed=None,
-    )
-    pack(catalog, session, plan)
+    with packer(db, session):
+        dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
+        plan = Packing(
+            source=source,
+            output=output,
+            dependent=dependent,
+            independent=independent,
+            rows=packing.count_rows(db, catalog, source, (*independent, *dependent)),
+            buffer_size=given.buffer_size,
+            normalizing_const=model.normalizing_const,
+            segments=len(model.segments),
+            seed=None,
+        )
+        packing.pack(db, plan)
 
 
 def read_training(catalog: Catalog, training: str | None) -> PackedTable:
@@ -230,17 +234,14 @@ def show(classes: set[str | None]) -> str:
     return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
 
 
-def pack(catalog: Catalog, session: dict[str, Any], plan: Packing) -> None:
-    """Pack with a trainer that has numpy only, which ends with the call."""
-    db = catalog.db
+@contextmanager
+def packer(db: Database, session: dict[str, Any]) -> Iterator[None]:
+    """A trainer that has numpy only, and ends with the call; it starts while the rows are counted."""
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
-    visit.start_trainer(db.check_interrupts, session, spec)
+    visit.begin_trainer(db.check_interrupts, session, spec)
     try:
-        elements = sum(packing.row_elements(db, plan.source, c) for c in (*plan.independent, *plan.dependent))
-        buffers, buffer_size = packing.layout(plan, elements)
-        packing.fill(db, plan, buffers)
+        yield
     finally:
         visit.stop_trainer(session)
-    packing.summarize(db, plan, buffer_size)

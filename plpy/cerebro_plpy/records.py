@@ -97,6 +97,7 @@ class WarmState:
 class FitRequest:
     """A call of fit whose arguments have been checked.
 
+    `backends` are the frameworks by mst_key; none where they are still to be chosen.
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
     those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
     whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share.
@@ -118,6 +119,7 @@ class FitRequest:
     orders: Mapping[tuple[int, int], tuple[int, ...]]
     forms: Mapping[tuple[int, int, int], str]
     threads: int | None
+    backends: Mapping[int, str]
     name: str | None
     spec: dict[str, Any]
     training_metrics: bool = True

@@ -25,6 +25,7 @@ class Recorded:
     forms: Forms
     threads: int | None
     dtype_policy: str | None
+    backends: dict[int, str]
 
 
 def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded:
@@ -51,7 +52,9 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
         )
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
-    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, next(iter(threads), None), policy)
+    backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
+    count = next(iter(threads), None)
+    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends)
 
 
 def check_recorded(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cerebro_plpy import report, resources, settings
+from cerebro_plpy import backends, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -14,7 +15,7 @@ from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace, check_positive
@@ -45,6 +46,7 @@ class FitArguments:
     replay_run: int | None
     training_metrics: bool | None
     dtype_policy: str | None
+    backend: str | None
 
 
 class Again(NamedTuple):
@@ -55,6 +57,7 @@ class Again(NamedTuple):
     forms: Forms
     threads: int | None
     dtype_policy: str | None
+    backends: dict[int, str]
 
 
 def check_arguments(given: FitArguments) -> tuple[int, int, str]:
@@ -78,6 +81,11 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
     if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
             f"{MODULE} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
+        )
+    if given.backend is not None and given.backend not in (*backends.BACKENDS, backends.AUTO):
+        raise InvalidParameter(
+            f"{MODULE} error: backend is {given.backend!r}; expected one of"
+            f" {', '.join((*backends.BACKENDS, backends.AUTO))}."
         )
     return given.num_iterations, frequency, schedule
 
@@ -127,11 +135,11 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
-        catalog.db.notice(text)
-    again = Again(given.seed, {}, {}, None, given.dtype_policy)
+    tell(catalog, configs, source)
+    mst_keys = [c.mst_key for c in configs]
+    again = Again(given.seed, {}, {}, None, given.dtype_policy, backends.asked(given.backend, mst_keys))
     if schedule == "replay":
-        again = recorded_order(place, given, epochs, source, [c.mst_key for c in configs])
+        again = recorded_order(place, given, epochs, source, mst_keys)
     seed = secrets.randbits(31) if again.seed is None else again.seed
     evaluated = evaluated_epochs(catalog, given, epochs, frequency)
     spec = {
@@ -144,9 +152,15 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
         epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
-        orders=again.orders, forms=again.forms, threads=again.threads, name=given.name, spec=spec,
-        training_metrics=given.training_metrics is not False,
+        orders=again.orders, forms=again.forms, threads=again.threads, backends=again.backends, name=given.name,
+        spec=spec, training_metrics=given.training_metrics is not False,
     )  # fmt: skip
+
+
+def tell(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
+    """Notices about settings that are understood otherwise than a user may expect."""
+    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
+        catalog.db.notice(text)
 
 
 def evaluated_epochs(catalog: Catalog, given: FitArguments, epochs: int, frequency: int) -> tuple[int, ...]:
@@ -192,7 +206,7 @@ def recorded_order(
             hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
         )
     orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
-    return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy)
+    return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy, recorded.backends)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

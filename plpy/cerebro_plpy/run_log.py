@@ -31,7 +31,7 @@ class RunLog:
         segments = list(request.source.segments)
         spec = json.dumps(request.spec)
         run = [self.run_id, request.name, spec, pid, request.epochs, segments]
-        configs = [self._described(c, request.architectures[c.model_id].json) for c in request.configs]
+        configs = [self._described(c, request) for c in request.configs]
         text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
         self._control.run(text, [*run, *chain.from_iterable(configs)])
         for config in request.configs:
@@ -39,10 +39,11 @@ class RunLog:
             tables = jobs.state_tables(self.run_id, config.mst_key)
             self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
 
-    def _described(self, config: Config, architecture: str) -> tuple[object, ...]:
+    def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = list(jobs.state_tables(self.run_id, config.mst_key))
         key = (self.run_id, config.mst_key, tables)
-        return (*key, config.model_id, config.compile_text, config.fit_text, architecture)
+        architecture, backend = request.architectures[config.model_id].json, request.backends[config.mst_key]
+        return (*key, config.model_id, config.compile_text, config.fit_text, architecture, backend)
 
     def config_running(self, mst_key: int) -> None:
         """A configuration made its first visit."""

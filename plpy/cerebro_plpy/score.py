@@ -59,7 +59,7 @@ def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, Re
 
 def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
     """Loss and metrics, segment after segment."""
-    worker, platform = one_worker(place, gpu)
+    worker, platform = one_worker(place, model.backend, gpu)
     program = model.program(test.targets())
     job = {"job": "evaluate", "program": program, "result_key": model.state().key}
     sums: list[list[float]] = []
@@ -74,9 +74,9 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
     return dict(drive(worker.session, platform.results(worker, request))["test"])
 
 
-def one_worker(place: Workplace, gpu: bool) -> tuple[Worker, PostgresPlatform]:
+def one_worker(place: Workplace, framework: str, gpu: bool) -> tuple[Worker, PostgresPlatform]:
     """A worker that does all, with its platform."""
-    worker = place.workers(1)[0]
+    worker = place.workers(1, (framework,))[0]
     cache = settings.cache_bytes(place.settings, 1)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
     request = settings.TrainerRequest(

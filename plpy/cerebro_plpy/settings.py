@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from cerebro_plpy import resources
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
-from cerebro_plpy.link import TrainerSpec
+from cerebro_plpy.launch import TrainerSpec
 from cerebro_plpy.queries import sql
 
 FRAMEWORKS = ("tensorflow", "jax", "none")

@@ -42,6 +42,7 @@ class TrainedModel:
     normalizing_const: float
     float_target: bool
     dtype_policy: str | None
+    backend: str
     states: Relation | None = None
 
     def targets(self, classes: int) -> list[dict[str, Any]]:
@@ -73,7 +74,7 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
             hint="Name the output table of madlib_fit_multiple_model().",
         )
-    key, compile_text = _compile_text(catalog, reader, info, mst_key)
+    key, compile_text, backend = _info(catalog, reader, info, mst_key)
     architecture, states = _stored(catalog, reader, relation, key)
     row = _summary(reader, summary)
     dependent = names(row, "dependent_varname")
@@ -84,7 +85,7 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
         float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
-        states=states,
+        backend=backend, states=states,
     )  # fmt: skip
 
 
@@ -102,8 +103,8 @@ def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int)
     return stored[0][0], states
 
 
-def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str]:
-    """The key of the model that is meant, and its compile parameters."""
+def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str, str]:
+    """The key of the model that is meant, its compile parameters, and the framework that trained it."""
     if mst_key is None:
         raise NullNotAllowed(
             f"{catalog.module}: Multi-model needs to pass mst_key",
@@ -115,7 +116,7 @@ def _compile_text(catalog: Catalog, reader: Session, info: Relation, mst_key: in
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return mst_key, str(rows[0][0])
+    return mst_key, str(rows[0][0]), str(rows[0][1])
 
 
 def _summary(reader: Session, summary: Relation) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from cerebro_plpy import resources
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
-from cerebro_plpy.link import Buffer, Link, TrainerSpec
+from cerebro_plpy.launch import TrainerSpec
+from cerebro_plpy.link import Buffer, Link
 
 KEY = "cerebro_trainer"
 PACKING = "cerebro_packing"  # the number of the buffer that is being packed
@@ -50,6 +51,13 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     return link
 
 
+def begin_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> None:
+    """Start a trainer for this session without waiting for it: its first use does."""
+    stop_trainer(session)
+    session.pop(PACKING, None)
+    session[KEY] = Link(spec, check, wait=False)
+
+
 def stop_trainer(session: Globals) -> None:
     """End the trainer of this session, if there is one."""
     link: Link | None = session.pop(KEY, None)
@@ -64,6 +72,7 @@ def trainer(session: Globals) -> Link:
         raise ObjectNotReady(
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
+    link.greet()
     chunks = session.pop(CHUNKS, None)
     if chunks:
         link.send({"do": "state"}, b"".join(chunks))
@@ -122,8 +131,10 @@ def add_state(session: Globals, part: int, chunk: bytes) -> None:
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
-    """The state of the job that ended last."""
-    return link.chunks({"do": "state_get", "chunk_bytes": chunk_bytes})
+    """The state of the job that ended last, in chunks of that size, the last as small as it is."""
+    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // chunk_bytes * chunk_bytes}):
+        for begin in range(0, len(frame), chunk_bytes):
+            yield frame[begin : begin + chunk_bytes]
 
 
 def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:

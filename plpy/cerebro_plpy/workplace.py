@@ -30,6 +30,7 @@ from cerebro_plpy.records import Relation
 from cerebro_plpy.sessions import WorkerSession, identity
 
 POOL = "cerebro_sessions"
+CONTROL = "control"  # the role of the session that writes the log; other roles are those of a worker's framework
 LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
@@ -44,17 +45,18 @@ class Workplace:
         self.local = local
         self._session = session
         # The control session has no trainer: it must not be given to a worker while those with one wait.
-        self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {"control": [], "worker": []})
+        self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
         self._looked = time.monotonic()
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port")))
-        self.control = self._take("control")
+        self.control = self._take(CONTROL)
         self.reader: Session = LocalSession(db) if local else self.control
 
     def _take(self, role: str) -> WorkerSession:
-        while self._pool[role]:
-            session = self._pool[role].pop()
+        waiting = self._pool.setdefault(role, [])
+        while waiting:
+            session = waiting.pop()
             try:
                 if session.who == self._who:
                     session.guard(self.check)
@@ -64,7 +66,7 @@ class Workplace:
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
-        session = WorkerSession(self._who, f"cerebro_db {role}", self.check)
+        session = WorkerSession(self._who, f"cerebro_db {CONTROL if role == CONTROL else 'worker'}", self.check)
         self._open.append((role, session))
         return session
 
@@ -90,18 +92,30 @@ class Workplace:
                 " transaction, and a queued ALTER TABLE then stops the workers behind it.",
             )
 
-    def workers(self, count: int) -> list[Worker]:
-        """That many workers; one, in the caller's session, where the tables are visible only there."""
+    def workers(self, count: int, frameworks: Sequence[str]) -> list[Worker]:
+        """That many workers for each framework; one, in the caller's session, where tables are visible only there."""
+        if self.local and len(frameworks) > 1:
+            raise ActiveTransaction(
+                "this run needs trainers of several frameworks, but works in the caller's own session, which has one",
+                hint="COMMIT first, so that other sessions can see the tables.",
+            )
         if self.local:
-            return [Worker(0, LocalSession(self.db))]
-        return [Worker(number, self._take("worker")) for number in range(count)]
+            return [Worker(0, LocalSession(self.db), frameworks[0])]
+        return [Worker(n, self._take(framework), framework) for framework in frameworks for n in range(count)]
+
+    def dismiss(self, workers: Sequence[Worker]) -> None:
+        """End the sessions of workers that are not needed after all, and so their trainers."""
+        gone = [worker.session for worker in workers]
+        for session in gone:
+            session.close()
+        self._open = [(role, session) for role, session in self._open if session not in gone]
 
     def reopen(self, worker: Worker) -> None:
         """Give a worker a new session, after the server ended the one it had."""
         self.db.check_interrupts()  # the server may be gone altogether
         worker.session.close()
         self._open = [(role, session) for role, session in self._open if session is not worker.session]
-        worker.session = self._take("worker")
+        worker.session = self._take(worker.framework)
 
     def close(self, keep: bool) -> None:
         """End the sessions and the trainer of the caller's own, or let them wait for the next call."""
@@ -128,7 +142,7 @@ class Workplace:
         A cancel has been noticed already: from now on the control session waits without looking for one.
         """
         self.control.unguarded()
-        workers = [session for role, session in self._open if role == "worker"]
+        workers = [session for role, session in self._open if role != CONTROL]
         for session in workers:
             session.close()
         deadline = time.monotonic() + END_SECONDS

@@ -17,7 +17,6 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Collection
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +44,7 @@ def main() -> None:
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.excepthook = _end
+    sys.excepthook = _end_at_once
     connection = Connection(socket.socket(fileno=arguments.fd))
     try:
         framework = _framework(arguments)
@@ -62,8 +61,8 @@ def main() -> None:
     os._exit(status)
 
 
-def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Tell of an error nobody expected, and end at once: a thread that reads ahead would keep the process."""
+def _end_at_once(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """After an error of our own: the thread that waits for the peer would keep the process alive until it goes."""
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
     os._exit(1)
@@ -94,30 +93,29 @@ def _follow_parent(parent: int) -> None:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 
 
-class _Absent(MetaPathFinder):
-    """Makes modules seem not to be installed. None in sys.modules would not do: Keras' preprocessing layers take it
-    for TensorFlow."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname in self._names:
-            raise ModuleNotFoundError(f"{fullname} is not used here", name=fullname)
-
-
 def _framework(arguments: argparse.Namespace) -> Framework | None:
     name = arguments.framework
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    sys.meta_path.insert(0, _Absent(NOT_NEEDED[name]))
+    sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
         module = importlib.import_module(FRAMEWORKS[name])
     except ModuleNotFoundError as error:
         sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
     started: Framework = module.start(arguments.threads, arguments.compilation_cache)
     return started
+
+
+class _NotNeeded(MetaPathFinder):
+    """Lets modules look as if they were not installed. An entry None in sys.modules would look imported to Keras."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname in self._names:
+            raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
 
 
 def _hello(framework: Framework | None, threads: int) -> dict[str, object]:

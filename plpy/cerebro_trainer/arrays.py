@@ -111,7 +111,7 @@ def variable_length(payload: Bytes, rows: int) -> list[memoryview]:
             raise RequestError(f"more rows than values: only {row - 1} are not NULL", sqlstate="22004")
         dimensions, _, oid, _, _, length = SENT.unpack_from(data, offset)
         if dimensions != 1 or oid != BYTEA or length == NULL_LENGTH:
-            raise RequestError(f"row {row} has no value of type bytea", sqlstate="22004")
+            raise RequestError(f"row {row} is NULL, or of another type than bytea", sqlstate="22004")
         offset += SENT.size
         found.append(data[offset : offset + length])
         offset += length

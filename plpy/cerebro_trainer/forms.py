@@ -109,6 +109,10 @@ class Forms:
         self._compiled.add(best)
         return best
 
+    def timing(self, form: str) -> Timing:
+        """What is known of a form that `choose` gave; FALLBACK was never timed."""
+        return self._timings.get(form, DOES_NOT_WORK)
+
     def measured(self) -> dict[str, Timing]:
         """The timings that are new since this was asked last."""
         new, self._measured = self._measured, {}

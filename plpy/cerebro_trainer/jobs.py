@@ -136,6 +136,30 @@ class TrainJob(Job):
         }
 
 
+class TimeJob(Job):
+    """How fast a config would train: its form is chosen on the first buffer, and its state stays as it was."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms) -> None:
+        super().__init__(program, datasets)
+        self._fit = fit
+        self._forms = forms
+        self._form: str | None = None
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        if self._form is None and buffer.rows:
+            fit, rows = self._fit, order.natural(buffer.rows)
+            weighted = weighting.weighted(buffer, fit.class_weight)
+            self._form = self._forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size)
+
+    def result(self) -> dict[str, object]:
+        form = self._form or self.program.forms[0]
+        return {
+            "form": form,
+            "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
+            **self._forms.timing(form).as_header(),
+        }
+
+
 class EvaluateJob(Job):
     """Loss and metrics of a config over one or two datasets, as sums that add up over segments."""
 

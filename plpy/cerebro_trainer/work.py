@@ -12,7 +12,7 @@ from cerebro_trainer.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.fields import integer, record, text, typed
 from cerebro_trainer.forms import Forms
-from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TrainJob
+from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
@@ -189,7 +189,7 @@ class Work:
         self._held = None if isinstance(job, TrainJob) else Held(self._result_key, job.program)
 
     def _make_job(self, program: Program, header: Header) -> Job:
-        kind = text(header, "job", choices=("train", "evaluate", "predict"))
+        kind = text(header, "job", choices=("train", "time", "evaluate", "predict"))
         keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
         unknown = [key for key in keys if key not in self._datasets]
         if unknown:
@@ -199,9 +199,11 @@ class Work:
         return job
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
-        if kind == "train":
+        if kind in ("train", "time"):
             fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
             forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
+            if kind == "time":
+                return TimeJob(program, keys, fit, forms)
             return TrainJob(program, keys, fit, forms, self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
 

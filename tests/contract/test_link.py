@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from cerebro_plpy.errors import DatatypeMismatch, TrainerFailure
-from cerebro_plpy.link import Link, TrainerSpec
+from cerebro_plpy.launch import TrainerSpec
+from cerebro_plpy.link import Link
 
 SIZE = 5_000_000  # more than a socket holds
 

@@ -21,7 +21,7 @@ import numpy as np
 PREFIX = struct.Struct("<4sIQ")
 PLPY = Path(__file__).parents[2] / "plpy"
 PROGRAM = f"import sys; sys.path.insert(0, {str(PLPY)!r}); from cerebro_trainer.__main__ import main; main()"
-SECONDS = 60
+SECONDS = 300
 """How long to wait for an answer or an end before a test fails."""
 
 

@@ -13,7 +13,8 @@ from states import load, metadata, packed_rows, same, stored, tensors, trainer, 
 from workbench import Workbench, compile_text, setting, several
 
 from cerebro_plpy.jobs import config_seed
-from cerebro_plpy.link import Link, TrainerSpec
+from cerebro_plpy.launch import TrainerSpec
+from cerebro_plpy.link import Link
 from cerebro_plpy.params import parse_compile_params
 
 SEED = 11

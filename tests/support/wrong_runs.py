@@ -61,6 +61,8 @@ FIT = [
         "Please ensure that the model selection table (alone) has been created by load_model_selection_table()."),
     fit("'packed', 'o', 'mst', 1, dtype_policy => 'float8'", WRONG,
         "dtype_policy is 'float8'; expected one of float32, mixed_bfloat16, mixed_float16."),
+    fit("'packed', 'o', 'mst', 1, backend => 'torch'", WRONG,
+        "backend is 'torch'; expected one of tensorflow, jax, auto."),
     fit("'packed', 'o', 'points', 1", TABLE, "has been created by load_model_selection_table()."),
     fit("'packed', 'o', 'keyless', 1", COLUMN, "Column 'mst_key' does not exist in table 'keyless'!"),
     fit("'packed', 'o', 'empty_mst', 1", WRONG, "Input table 'empty_mst' is empty!"),

@@ -21,7 +21,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, 
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
 from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.platform import EvaluateVisit, TrainVisit, Worker
+from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
 from cerebro_plpy.run_log import RunLog
 
@@ -103,6 +103,9 @@ class Unreliable:
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
         return {"training": {"rows": 1, "sums": [[1.0, float(segment)]]}}
 
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+        raise NotImplementedError("frameworks are chosen before there is an epoch loop")
+
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         with self._alone("workers", worker.number):
             yield from self._work(("results",), 1)
@@ -150,7 +153,8 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         source=source, validation=None, configs=tuple(Config(key, 1, "", "", *parsed) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
-        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None, name=None, spec={},
+        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,
+        backends=dict.fromkeys(range(configs), "tensorflow"), name=None, spec={},
     )  # fmt: skip
 
 

@@ -12,14 +12,16 @@ CREATE TABLE {output} (
     training_metrics_final double precision, training_loss_final double precision,
     training_metrics double precision[], training_loss double precision[],
     validation_metrics_final double precision, validation_loss_final double precision,
-    validation_metrics double precision[], validation_loss double precision[])
+    validation_metrics double precision[], validation_loss double precision[],
+    backend text)
 
 -- name: add_info
 INSERT INTO {output} VALUES (
     %s::integer, %s::integer, %s::text, %s::text, 'madlib_keras', %s::double precision,
     %s::double precision[], %s::text[], %s::text,
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
-    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[])
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
+    %s::text)
 
 -- name: summary
 CREATE TABLE {output} (
@@ -57,7 +59,7 @@ FROM cerebro.run_log r WHERE r.run_id = %s::bigint
 
 -- name: configs
 -- The newest state of each configuration that has one; a failed one counts as having none.
-SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, v.state_table,
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table,
        pg_catalog.to_regclass(v.state_table) IS NOT NULL AS kept
 FROM cerebro.config_log c
 LEFT JOIN LATERAL (

@@ -9,17 +9,20 @@ SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no
        pg_catalog.array_agg(v.form ORDER BY v.visit_no)
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' GROUP BY v.mst_key, v.epoch
 
+-- name: recorded_backends
+SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
 -- name: config
-INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture)
+INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend)
 SELECT c.run_id, c.mst_key,
        pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params),
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture
-FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json))
-     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture)
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
+FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text))
+     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend)
 
 -- name: state_table
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.

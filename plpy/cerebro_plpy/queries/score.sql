@@ -1,5 +1,5 @@
 -- name: info
-SELECT t.compile_params::text FROM {table} t WHERE t.mst_key = %s::integer
+SELECT t.compile_params::text, t.backend FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: model
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer

@@ -44,19 +44,18 @@ SELECT cerebro.job_finish()
 
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
--- whatever snapshots others hold. The trainer sends 128 rows at a time.
+-- whatever snapshots others hold.
 SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
-    SELECT (c.number - 1) * 128 + g.i + 1, pg_catalog.substring(c.data, g.i * 8120 + 1, 8120)
-    FROM (SELECT row_number() OVER () AS number, d.data FROM (SELECT cerebro.state_chunks(128 * 8120) AS data) d) c
-    CROSS JOIN LATERAL pg_catalog.generate_series(0, (pg_catalog.octet_length(c.data) - 1) / 8120) AS g (i)
+    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120) AS chunk) c
     RETURNING pg_catalog.octet_length(chunk) AS bytes
 )
 UPDATE cerebro.visit v
-SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, state_table = %s::text, state_bytes = (SELECT sum(s.bytes) FROM stored s)
+SET status = 'completed', ended_at = s.ended_at, rows = %s::bigint, form = %s::text, threads = %s::integer,
+    loss = %s::double precision, state_table = %s::text, state_bytes = s.bytes
+FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS ended_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: visit_failed

@@ -21,7 +21,7 @@ PRODUCT = "cerebro_db"
 CLEARLY = 1.5
 """A peer that took so many times as long as the best is out of the race."""
 HOPELESS = 4.0
-LEAST_LIMIT = 30.0
+LEAST_LIMIT = 60.0
 """A peer is stopped after so many times the best one's time, and after so many seconds at the earliest."""
 
 

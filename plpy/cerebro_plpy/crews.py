@@ -1,0 +1,74 @@
+"""The workers of a run: a place for each that trains at a time, and in each place a worker per framework.
+
+Their trainers are started at once, before there is a run that could fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cerebro_plpy import backends, settings
+from cerebro_plpy.dispatch import Dispatcher
+from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.orchestrator import PASSING
+from cerebro_plpy.platform import Worker
+from cerebro_plpy.platform_postgres import PostgresPlatform
+from cerebro_plpy.records import FitRequest
+from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.workplace import Workplace
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers whose trainers run, and the platform through which they work."""
+
+    workers: Sequence[Worker]
+    platform: PostgresPlatform
+
+
+def start(place: Workplace, request: FitRequest) -> Crew:
+    """Start the trainers; where the framework is still to be chosen, of each one that is installed."""
+    frameworks = sorted(set(request.backends.values())) or backends.BACKENDS[: 1 if place.local else None]
+    workers = place.workers(request.workers, frameworks)
+    places = 1 + max(worker.number for worker in workers)
+    started = [
+        settings.TrainerRequest(trainers=places, gpu=settings.device_of(request.gpus, number), threads=request.threads)
+        for number in range(places)
+    ]
+    platform = PostgresPlatform(started, settings.cache_bytes(place.settings, len(workers)), place.db.info)
+    missing = _missing(place, platform, workers, some_may=not request.backends)
+    place.dismiss(list(missing))
+    return Crew([worker for worker in workers if worker not in missing], platform)
+
+
+def _missing(
+    place: Workplace, platform: PostgresPlatform, workers: Sequence[Worker], some_may: bool
+) -> dict[Worker, ObjectNotReady]:
+    """Start all trainers side by side; the workers whose framework is not installed, if `some_may` be so."""
+    dispatcher: Dispatcher[None] = Dispatcher(place.check)
+    missing: dict[Worker, ObjectNotReady] = {}
+    for index, worker in enumerate(workers):
+        dispatcher.begin(index, worker.session, platform.start(worker))
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if some_may and isinstance(outcome.error, ObjectNotReady):
+                missing[workers[outcome.worker]] = outcome.error
+                if len(missing) == len(workers):
+                    raise outcome.error
+            # What passes is tried again by the first visit; anything else would fail every visit.
+            elif outcome.error is not None and not isinstance(outcome.error, PASSING):
+                raise outcome.error
+    return missing
+
+
+def chosen(place: Workplace, request: FitRequest, crew: Crew) -> tuple[FitRequest, Sequence[Worker]]:
+    """The request with a framework for each configuration, and the workers that these need."""
+    if request.backends:
+        return request, crew.workers
+    first = [worker for worker in crew.workers if worker.number == 0]
+    log = RunLog(place.control, 0)  # of no run yet: timings belong to none
+    found = backends.choose(crew.platform, request, first, log, place.db.info)
+    needed = [worker for worker in crew.workers if worker.framework in found.values()]
+    place.dismiss([worker for worker in crew.workers if worker not in needed])
+    return replace(request, backends=found), needed

@@ -1,0 +1,74 @@
+"""What a run takes on disk is bounded by what it trains and not by how long, even while nothing can be vacuumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from models import dense, sequential
+from workbench import Workbench, compile_text
+
+from cerebro_plpy.jobs import RENEWED
+
+WIDE = sequential([4], dense(300, "one"), dense(300, "two"), dense(3, "output", "softmax"))
+CONFIGS, EPOCHS, SEGMENTS = 4, 20, 2
+TABLES = "SELECT c.relname FROM pg_class c WHERE relnamespace = 'cerebro_state'::regnamespace ORDER BY 1"
+
+
+@pytest.fixture
+def long_snapshot(bench: Workbench) -> Iterator[None]:
+    """Somebody whose report takes long: no row that was deleted since can be removed."""
+    session = bench.another()
+    session.rows("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    session.rows("SELECT count(*) FROM points")
+    yield
+    session.close()
+
+
+def disk(session: Workbench) -> int:
+    """Bytes of everything in the database, catalogs and indexes included."""
+    return int(session.value("SELECT pg_database_size(current_database())"))
+
+
+@pytest.mark.usefixtures("long_snapshot")
+def test_a_run_takes_three_times_its_states_at_most(bench: Workbench) -> None:
+    optimizers = [compile_text(f"Adam(learning_rate=0.00{n})") for n in range(1, CONFIGS + 1)]
+    bench.configure("wide", optimizers, model=bench.model(WIDE))
+    before, watcher = disk(bench), bench.another()
+    bench.pack("packed", SEGMENTS)
+    packed = disk(bench) - before
+    with bench.fitting("packed", "model", "wide", EPOCHS, workers=2, metrics_compute_frequency=5) as fitted:
+        taken = [disk(watcher)]
+        while not fitted.done():
+            taken.append(disk(watcher))
+    run = fitted.result()
+    watcher.close()
+    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", run) == CONFIGS * EPOCHS * SEGMENTS
+    states = bench.value(
+        "SELECT sum(state_bytes) FROM cerebro.visit WHERE run_id = %s AND visit_no = %s", run, EPOCHS * SEGMENTS
+    )
+    assert states > CONFIGS << 20
+    assert max(*taken, disk(bench)) - before <= packed + 3 * states
+
+
+@pytest.mark.usefixtures("long_snapshot")
+def test_state_tables_are_made_anew_in_time(bench: Workbench) -> None:
+    bench.pack("halves", 2)
+    bench.configure("one", [compile_text()])
+    before = {name for (name,) in bench.rows(TABLES)}
+    run = bench.fit("halves", "often", "one", RENEWED // 2 + 5, schedule="rotation", seed=3)
+    tables = bench.rows(
+        "SELECT state_table, min(visit_no), max(visit_no), count(*) FROM cerebro.visit WHERE run_id = %s"
+        " GROUP BY state_table ORDER BY 2",
+        run,
+    )
+    assert [row[1:] for row in tables] == [
+        (1, RENEWED - 1, RENEWED // 2),
+        (2, RENEWED - 2, RENEWED // 2 - 1),
+        (RENEWED, RENEWED + 10, 6),
+        (RENEWED + 1, RENEWED + 9, 5),
+    ]
+    kept = bench.value("SELECT state_tables FROM cerebro.config WHERE run_id = %s", run)
+    assert kept == [tables[2][0]], "that with the newest state"
+    assert len({name for (name,) in bench.rows(TABLES)} - before) == 1
+    assert bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s", run) == RENEWED // 2 + 5
