@@ -70,6 +70,7 @@ CONFIG_EXCEPTIONS = (
     RuntimeError,
     NotImplementedError,
     RecursionError,
+    ImportError,
 )
 """What Keras raises, anywhere, for configurations that make no sense."""
 
