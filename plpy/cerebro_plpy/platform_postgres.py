@@ -56,7 +56,7 @@ class PostgresPlatform:
         try:
             done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
             worker.state = visit.job["result_key"]
-            logged = (done["rows"], done["form"], done["threads"], done["loss"])
+            logged = (done["rows"], done["form"], done["threads"], done["loss"], done["seconds"])
             table = yield from self._store(visit, logged, run)
         except CerebroError as error:
             worker.state = ""

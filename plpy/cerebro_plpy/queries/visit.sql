@@ -54,7 +54,7 @@ WITH stored AS (
 )
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = s.ended_at, rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, state_table = %s::text, state_bytes = s.bytes
+    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes
 FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS ended_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
