@@ -114,11 +114,8 @@ def test_sums_of_another_program_are_refused(trainer: Peer) -> None:
 def predict(
     trainer: Peer, x: np.ndarray, want: dict[str, object], classes: int = 3, divide: float = 1.0
 ) -> dict[str, list[float]]:
-    """Predictions of rows sent as PostgreSQL sends real[]."""
-    payload = b"".join(
-        struct.pack(">iiIii", 1, 0, 700, len(row), 1) + b"".join(struct.pack(">if", 4, value) for value in row)
-        for row in x
-    )
+    """Predictions of rows as PostgreSQL holds real[]: dimensions, no NULLs, type, size, lower bound, values."""
+    payload = b"".join(struct.pack("=iiIii", 1, 0, 700, len(row), 1) + row.astype("=f4").tobytes() for row in x)
     reply = trainer.ask(
         {
             "do": "rows",
