@@ -82,7 +82,7 @@ demo: bootstrap ## from a bare machine to a leaderboard
 
 test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
 	@$(READY) .venv/dev .venv/package
-	.venv/bin/pytest -rfEs
+	.venv/bin/pytest -rfEs -n 2 --dist loadfile
 
 # What BENCH may say: .venv/bin/python -m bench --help
 bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
