@@ -24,13 +24,11 @@ import tensorflow as tf
 
 from cerebro_trainer import compiled_code
 from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.columns import padded
+from cerebro_trainer.columns import filled
 from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
-
-ROWS_STEP = 64
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -77,7 +75,6 @@ class TensorflowProgram(KerasProgram):
         }
         self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
         self._full_batches: dict[tuple[str, int], Any] = {}
-        self._capacities: list[int] = []
         self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
         self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
 
@@ -113,18 +110,8 @@ class TensorflowProgram(KerasProgram):
                 reduce_retracing=form == "xla_step",
             )  # fmt: skip
         if form == "xla_loop":
-            rows = self._capacity(len(inputs[0]))
-            inputs, targets = ([padded(array, rows) for array in arrays] for arrays in (inputs, targets))
-            order = padded(order, rows)
+            (inputs, targets), order = filled((inputs, targets), order)
         return float(self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches)))
-
-    def _capacity(self, rows: int) -> int:
-        """How many rows a compiled loop's arrays have: one compiled for a slightly larger buffer will do."""
-        for capacity in self._capacities:
-            if rows <= capacity <= 2 * rows + ROWS_STEP:
-                return capacity
-        self._capacities.append((rows // ROWS_STEP + 2) * ROWS_STEP)
-        return self._capacities[-1]
 
     def evaluate(self, buffer: Buffer) -> Sums:
         inputs, targets = self.interface.fit(buffer)
