@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Union
 
 from cerebro_plpy import errors, folders, memory
@@ -27,6 +28,7 @@ FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
+END_SECONDS = 2.0
 SEND_BYTES = 4 << 20
 Header = dict[str, Any]
 Buffer = Union[bytes, memoryview]
@@ -221,6 +223,9 @@ class Link:
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
+        # A process that gives up closes its socket before it ends; killed in between, its exit status would be lost.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
         tail = self._stderr.read().decode(errors="replace").strip()
         self.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.errors import DatatypeMismatch, TrainerFailure
+from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady, TrainerFailure
 from cerebro_plpy.launch import TrainerSpec
 from cerebro_plpy.link import Link
 
@@ -49,3 +50,20 @@ def test_more_than_was_said_is_not_sent(link: Link) -> None:
     begin(link, 8)
     with pytest.raises(DatatypeMismatch, match="9 bytes where 8 are expected"):
         link.send_part(bytes(9))
+
+
+def test_a_trainer_that_gives_up_is_told_by_its_own_exit_status(tmp_path: Path) -> None:
+    """It closes its socket before it ends, as an interpreter does that takes itself apart."""
+    program = tmp_path / "trainer"
+    lines = [
+        f"#!{sys.executable}",
+        "import os, sys, time",
+        "os.close(int(sys.argv[sys.argv.index('--fd') + 1]))",
+        "time.sleep(0.3)",
+        "sys.exit('nothing is installed here')",
+    ]
+    program.write_text("\n".join(lines))
+    program.chmod(0o700)
+    with pytest.raises(ObjectNotReady, match="ended with exit status 1") as caught:
+        Link(TrainerSpec(python=str(program), framework="none"), lambda: None)
+    assert caught.value.detail == "nothing is installed here"
