@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Protocol, TypedDict
 
 import numpy as np
@@ -116,6 +117,9 @@ class FitOptions(TypedDict, total=False):
     training_metrics: bool
     dtype_policy: str
     backend: str
+    max_attempts: int
+    max_runtime: timedelta
+    keep_states: bool
 
 
 class PredictOptions(TypedDict, total=False):

@@ -6,6 +6,7 @@ import os
 import pwd
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from cerebro_db.deployment import interpreter
@@ -18,8 +19,9 @@ def give(data: Path) -> None:
     """Makes the folder for the server user, who may be unable to; one that is in use keeps its owner."""
     missing = [path for path in (data, *data.parents) if not path.exists()]
     for path in reversed(missing):
-        path.mkdir()
-        path.chmod(0o700 if path == data else 0o755)
+        with suppress(FileExistsError):  # another start made it just now
+            path.mkdir()
+            path.chmod(0o700 if path == data else 0o755)
     if data.stat().st_uid == 0 and not any(data.iterdir()):
         user = _user_of(data)
         os.chown(data, user.pw_uid, user.pw_gid)

@@ -6,6 +6,7 @@ them by the search_path of the session.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -73,6 +74,48 @@ class Session(Preparation):
         run = self.current_run()
         return None if run is None or run == before else self.progress(run)
 
+    def submit(
+        self,
+        source_table: str,
+        model_output_table: str,
+        model_selection_table: str,
+        num_iterations: int,
+        **options: Unpack[FitOptions],
+    ) -> int:
+        """Begins what `fit` does, in the background, and returns the run's id as soon as it is logged: cerebro.submit.
+
+        The run needs neither this session nor its connection.
+        """
+        run_id = self._call_cerebro(
+            "submit",
+            source_table=source_table,
+            model_output_table=model_output_table,
+            model_selection_table=model_selection_table,
+            num_iterations=num_iterations,
+            **options,
+        )
+        return int(run_id)
+
+    def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
+        """Waits until nobody works for a run any more; its status, or 'running' after the timeout: cerebro.wait."""
+        return str(self._call_cerebro("wait", run_id=run_id, timeout=timeout))
+
+    def cancel_run(self, run_id: int) -> bool:
+        """Cancels a run, in the background or not; False where nobody works for it: cerebro.cancel."""
+        return bool(self._call_cerebro("cancel", run_id=run_id))
+
+    def resume(self, run_id: int, *, background: bool = False) -> None:
+        """Goes on with a run that was interrupted, cancelled or failed, and makes its output tables: cerebro.resume."""
+        self._call_cerebro("resume", run_id=run_id, background=background)
+
+    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
+        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
+        return int(self._call_cerebro("vacuum_runs", older_than=older_than))
+
+    def drop_run(self, run_id: int) -> None:
+        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
+        self._call_cerebro("drop_run", run_id=run_id)
+
     def write_outputs(self, run_id: int, name: str) -> None:
         """Makes the output tables of a completed run again, under any name: cerebro.write_outputs."""
         self._call_cerebro("write_outputs", run_id=run_id, name=name)
@@ -112,6 +155,14 @@ class Session(Preparation):
     def grant_usage(self, role: str) -> None:
         """Lets a role use the extension: cerebro.grant_usage. For administrators."""
         self._call_cerebro("grant_usage", role=role)
+
+    def grant_predict(self, model_table: str, role: str) -> None:
+        """Lets a role predict with the models of a table, without reading their weights: cerebro.grant_predict."""
+        self._call_cerebro("grant_predict", model_table=model_table, role=role)
+
+    def revoke_predict(self, model_table: str, role: str) -> None:
+        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
+        self._call_cerebro("revoke_predict", model_table=model_table, role=role)
 
     def versions(self) -> dict[str, Any]:
         """Versions of the extension and of what runs in the server: cerebro.python_version."""

@@ -124,6 +124,8 @@ ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
+-- Numbers come from the sequence, in the session that logs the run: nobody takes those of others' runs to come.
+CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHECK (run_id = currval('cerebro.run_log_run_id_seq'));
 CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config_log.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));

@@ -50,6 +50,21 @@ return segment_api.job_begin(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.job_begin(json) IS 'Internal: begin to train, evaluate or predict in the trainer of this session';
 
+-- Functions that cerebro.grant_predict has made depend on the next two: their arguments must stay as they are.
+CREATE OR REPLACE FUNCTION cerebro.sealed_begin(spec json, architecture json) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.sealed_begin(plpy, GD, spec, architecture)
+$$;
+COMMENT ON FUNCTION cerebro.sealed_begin(json, json) IS 'Internal: begin to evaluate or predict with weights that this session must not see';
+
+CREATE OR REPLACE FUNCTION cerebro.sealed_add(part integer, chunk bytea) RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.sealed_add(plpy, GD, part, chunk)
+$$;
+COMMENT ON FUNCTION cerebro.sealed_add(integer, bytea) IS 'Internal: pass one chunk of such weights to the job that sealed_begin began; returns its length';
+
 CREATE OR REPLACE FUNCTION cerebro.job_finish() RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api
@@ -84,6 +99,17 @@ from cerebro_plpy import segment_api
 return segment_api.predict_rest(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.predict_rest() IS 'Internal: after the last row, first the predictions of the block before the last one, then those of the last';
+
+-- Names of state tables are taken from the log, which its owner may change, and put into statements: only such as this
+-- function knows. The pattern leaves no sign that would end a quoted name.
+CREATE OR REPLACE FUNCTION cerebro.is_state(run_id bigint, name text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
+$$SELECT EXISTS (
+    SELECT FROM pg_class c
+    WHERE c.relnamespace = 'cerebro_state'::regnamespace AND c.relkind = 'r' AND c.relname = split_part(name, '"', 2)::name
+      AND c.relowner = (SELECT r.oid FROM pg_roles r WHERE r.rolname = current_user)
+      AND name = 'cerebro_state."' || c.relname || '"' AND c.relname ~ ('^r' || run_id || '_c-?[0-9]+_[0-9ab_]+$'))$$;
+COMMENT ON FUNCTION cerebro.is_state(bigint, text) IS 'Internal: whether this is the quoted name of a table of the current user that holds a state of the run';
 
 -- The function behind bytea's binary output copies any value of variable length: as citext does with text's, it is
 -- declared for another type of the same make. Arrays then cross to the packer without a call for each element.

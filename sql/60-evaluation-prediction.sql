@@ -80,3 +80,18 @@ return api.predict(plpy, GD, model_table, test_table, id_col, independent_varnam
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
 IS 'Predictions for raw rows: the classes with a probability above pred_type';
+
+CREATE OR REPLACE FUNCTION cerebro.grant_predict(model_table text, role regrole) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import grants_api
+return grants_api.grant_predict(plpy, GD, model_table, role)
+$$;
+COMMENT ON FUNCTION cerebro.grant_predict(text, regrole)
+IS 'Let a role predict and evaluate with the models of an own table without reading their weights';
+
+CREATE OR REPLACE FUNCTION cerebro.revoke_predict(model_table text, role regrole) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import grants_api
+return grants_api.revoke_predict(plpy, GD, model_table, role)
+$$;
+COMMENT ON FUNCTION cerebro.revoke_predict(text, regrole) IS 'Take back what cerebro.grant_predict gave to a role';

@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
        CASE WHEN r.status <> 'running' THEN r.status
             WHEN EXISTS (SELECT FROM pg_catalog.pg_locks l
-                         WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid = r.run_id::oid AND l.objsubid = 2
+                         WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid::bigint = r.run_id AND l.objsubid = 2 AND l.pid = r.pid
                            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
             THEN 'running' ELSE 'interrupted' END AS status,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid
@@ -20,7 +20,7 @@ WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
-SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / cardinality(r.segments) AS epochs,
+SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / nullif(cardinality(r.segments), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
 CROSS JOIN LATERAL (
@@ -37,7 +37,7 @@ WITH last AS (
     ORDER BY m.run_id, m.mst_key, m.dataset, m.name, m.epoch DESC
 ), ranked_by AS (
     SELECT r.run_id, r.spec ->> 'rank_dataset' AS dataset, r.spec ->> 'rank_metric' AS name,
-           (r.spec ->> 'rank_descending')::boolean AS descending
+           r.spec ->> 'rank_descending' = 'true' AS descending
     FROM cerebro.run_log r
     WHERE cerebro.may_see(r.owner)
 ), trained AS (
@@ -77,7 +77,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT sum(k.done)::bigint AS done,
            sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
-           coalesce(min(k.done / cardinality(r.segments) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
+           coalesce(min(k.done / nullif(cardinality(r.segments), 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
            max(k.last_end) AS last_end
     FROM (SELECT c.status, count(*) FILTER (WHERE v.status = 'completed') AS done, max(v.epoch) AS epoch, max(v.ended_at) AS last_end
           FROM cerebro.config_log c LEFT JOIN cerebro.visit v USING (run_id, mst_key)

@@ -12,16 +12,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cerebro_plpy import fit, grid, model_table, outputs, predictions, preprocess, score, selection, settings
+from cerebro_plpy import fit, grid, model_table, predictions, preprocess, score, selection, settings
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_encoding
 from cerebro_plpy.db import Database, raise_to_sql
-from cerebro_plpy.errors import NullNotAllowed, ObjectNotReady
+from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.predictions import PredType
 from cerebro_plpy.queries import sql
-from cerebro_plpy.request import FitArguments
 from cerebro_plpy.score import ScoreArguments
 from cerebro_plpy.sessions import WorkerSession, identity
-from cerebro_plpy.workplace import check_encoding, check_transaction
 
 Globals = dict[str, Any]
 T = TypeVar("T")
@@ -38,20 +38,23 @@ def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
 
     def checked() -> T:
         db = Database(plpy)
-        if VERSION_KEY not in session:
-            installed, package = db.value(sql("read.version")), package_version()
-            if installed != package:
-                raise ObjectNotReady(
-                    f"extension cerebro_db is version {installed}, its Python package is version {package}",
-                    hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then"
-                    " reconnect.",
-                )
-            check_encoding(db)
-            session[VERSION_KEY] = package
         with db.pinned_path():
+            if VERSION_KEY not in session:
+                _check_version(db)
+                check_encoding(db)
+                session[VERSION_KEY] = package_version()
             return work(db)
 
     return raise_to_sql(plpy, checked)
+
+
+def _check_version(db: Database) -> None:
+    installed, package = db.value(sql("read.version")), package_version()
+    if installed != package:
+        raise ObjectNotReady(
+            f"extension cerebro_db is version {installed}, its Python package is version {package}",
+            hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then reconnect.",
+        )
 
 
 def training_preprocessor(
@@ -187,19 +190,6 @@ def predict(
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
     call(plpy, session, lambda db: predictions.predict(db, session, given, (id_col, independent_varname), pred_type))
-
-
-def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | None) -> None:
-    """Make the output tables of a completed run again."""
-
-    def work(db: Database) -> None:
-        check_transaction(db, "write_outputs")
-        if run_id is None:
-            raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
-        outputs.read_run(db, run_id)
-        outputs.write(db, run_id, Catalog(db, "write_outputs").output(name, outputs.SUFFIXES), refill=False)
-
-    call(plpy, session, work)
 
 
 def grant_usage(plpy: Any, session: Globals, role: str) -> None:

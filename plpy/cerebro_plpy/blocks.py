@@ -11,10 +11,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from cerebro_plpy.errors import CerebroError, NullNotAllowed
+from cerebro_plpy import given
+from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
 from cerebro_plpy.link import Link
 
 KEY = "cerebro_prediction"
+# What a backend holds of a table at a time, whatever the size of a block.
+MOST_ROWS, MOST_BYTES = 10_000, 64 << 20
 Ids = list[Optional[str]]
 Predicted = tuple[str, str]  # ids and predictions of a block, as JSON
 
@@ -28,6 +31,7 @@ class Prediction:
     block: int
     ids: Ids = field(default_factory=list)
     rows: list[bytes] = field(default_factory=list)
+    size: int = 0
     computed: Ids | None = None
 
     def add(self, name: str | None, row: bytes | None) -> Predicted | None:
@@ -38,7 +42,8 @@ class Prediction:
             )
         self.ids.append(name)
         self.rows.append(row)
-        return self.next() if len(self.ids) == self.block else None
+        self.size += len(row)
+        return self.next() if len(self.ids) >= self.block or self.size >= MOST_BYTES else None
 
     def next(self) -> Predicted | None:
         """Send the rows that are here to the trainer; the predictions of the block before."""
@@ -46,8 +51,8 @@ class Prediction:
         self.computed = None
         if self.ids:
             data = b"".join(self.rows)
-            self.link.send({**self.request, "do": "rows", "rows": len(self.rows), "lengths": [len(data)]}, data)
-            self.computed, self.ids, self.rows = self.ids, [], []
+            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": [len(data)]}, data)
+            self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
         return found
 
     def _answer(self, ids: Ids) -> str:
@@ -62,7 +67,19 @@ class Prediction:
             raise
 
 
-def begin(session: dict[str, Any], link: Link, spec: str) -> None:
+def begin(session: dict[str, Any], link: Link, spec: str | None) -> None:
     """Begin to collect rows; `spec` is JSON with the number of rows in a block and what is asked of the trainer."""
-    asked = json.loads(spec)
-    session[KEY] = Prediction(link, asked["request"], asked["block"])
+    asked = given.record("spec", spec)
+    request = given.kind("request", asked.get("request"), dict)
+    block = given.whole("block", asked.get("block"), 1)
+    if block > MOST_ROWS:
+        raise InvalidParameter(f"block is {block}; expected at most {MOST_ROWS} rows", hint=given.HINT)
+    session[KEY] = Prediction(link, request, block)
+
+
+def begun(session: dict[str, Any]) -> Prediction:
+    """The prediction that is under way."""
+    prediction: Prediction | None = session.get(KEY)
+    if prediction is None:
+        raise ObjectNotReady("no prediction was begun in this session", hint=given.HINT)
+    return prediction

@@ -84,7 +84,7 @@ class Catalog:
 
     def _reserve(self, given: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
-        if not self.db.value(sql("read.reserve"), name):
+        if not self.db.lock("reserve", name):
             raise DuplicateTable(
                 f"{self.module} error: Output table '{given}' is being made by another transaction.",
                 hint="Choose another name, or wait for the other call to end.",
@@ -110,7 +110,8 @@ class Catalog:
 
     def _lookup(self, name: str) -> Row | None:
         with self.db.configured(search_path=self.db.caller_path):
-            rows = self.db.rows(sql("read.relation"), name)
+            oid = self.db.value(sql("read.resolve"), name)
+        rows = [] if oid is None else self.db.rows(sql("read.relation"), oid)
         return rows[0] if rows else None
 
     def _parts(self, given: str, what: str) -> tuple[str, ...]:

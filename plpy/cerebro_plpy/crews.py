@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from cerebro_plpy import backends, settings
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.orchestrator import PASSING
 from cerebro_plpy.platform import Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.records import FitRequest
 from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.tasks import PASSING
 from cerebro_plpy.workplace import Workplace
 
 

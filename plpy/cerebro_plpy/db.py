@@ -32,14 +32,16 @@ def parameter_type(value: object) -> str:
     """The PostgreSQL type that a Python value is sent as; text where PostgreSQL is to convert it.
 
     >>> parameter_type(3), parameter_type("a"), parameter_type([1.5]), parameter_type(None)
-    ('bigint', 'text', 'double precision[]', 'text')
+    ('bigint', 'pg_catalog.text', 'double precision[]', 'pg_catalog.text')
+
+    Names that are no words of SQL are qualified: the caller's path may have types of its own.
     """
     if isinstance(value, (list, tuple)):
         return parameter_type(next((v for v in value if v is not None), None)) + "[]"
-    for kind, name in ((bool, "boolean"), (int, "bigint"), (float, "double precision"), (bytes, "bytea")):
+    for kind, name in ((bool, "boolean"), (int, "bigint"), (float, "double precision"), (bytes, "pg_catalog.bytea")):
         if isinstance(value, kind):
             return name
-    return "text"
+    return "pg_catalog.text"
 
 
 def numbered(sql: str) -> str:
@@ -60,6 +62,8 @@ class Database:
         self._postmaster = os.getppid()
         self.caller_path = ""
         self.caller_schema: str | None = None
+        self.in_procedure = False
+        self._alone = False
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
@@ -108,10 +112,35 @@ class Database:
         self._plpy.execute("SELECT 1")
         if os.getppid() != self._postmaster:
             raise ServerGone("the database server was ended while this statement ran")
+        if self._alone:
+            self._plpy.commit()  # a snapshot would hold back vacuum for as long as the call takes
+
+    def leave_client(self) -> None:
+        """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
+        self.value(sql("session.silence"))
+        self._alone = True
+        self.check_interrupts()
+
+    def commit(self) -> None:
+        """In a procedure: end a transaction and begin another one."""
+        self._plpy.commit()
+
+    def rollback(self) -> None:
+        """In a procedure: undo a transaction and begin another one."""
+        self._plpy.rollback()
+
+    def lock(self, name: str, key: object) -> bool:
+        """Take an advisory lock until the transaction ends, in a procedure the session; False where it is taken.
+
+        Does not wait: anyone may take any of them, and would stop the call for good.
+        """
+        function = "pg_try_advisory_lock" if self.in_procedure else "pg_try_advisory_xact_lock"
+        return bool(self.value(sql(f"session.{name}", lock=function), key))
 
     def info(self, message: str) -> None:
         """Tell the user something, whatever client_min_messages says."""
-        self._plpy.info(message)
+        if not self._alone:
+            self._plpy.info(message)
 
     def notice(self, message: str) -> None:
         """Tell the user something that they may have switched off."""
@@ -150,11 +179,20 @@ def sqlstate_of(code: int) -> str:
     return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
 
 
+def printable(text: str) -> str:
+    """A text as PostgreSQL can pass it on: JSON may hold the character 0 and halves of surrogate pairs, texts cannot.
+
+    >>> printable("a\\0b\\ud800"), printable("ä")
+    ('a?b?', 'ä')
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
 def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
     """Do the work; an error of ours becomes a PostgreSQL error with its code, detail and hint."""
     try:
         return work()
     except CerebroError as error:
-        extras = {k: v for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
-        plpy.error(error.message, sqlstate=error.sqlstate, **extras)
+        extras = {k: printable(v) for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
+        plpy.error(printable(error.message), sqlstate=error.sqlstate, **extras)
         raise

@@ -129,6 +129,12 @@ class ObjectNotReady(CerebroError):
     sqlstate = "55000"
 
 
+class ObjectInUse(CerebroError):
+    """Another session works on this just now."""
+
+    sqlstate = "55006"
+
+
 class ConnectionFailure(CerebroError):
     """A worker session could not be opened or was lost."""
 

@@ -2,63 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from cerebro_plpy import crews, outputs, report, settings
+from cerebro_plpy import crews, outputs, own_runs, report, settings
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import CerebroError, QueryCanceled
-from cerebro_plpy.orchestrator import Orchestrator, Surroundings
+from cerebro_plpy.fit_arguments import MODULE, FitArguments, check_arguments
+from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import FitRequest
-from cerebro_plpy.request import MODULE, FitArguments, build_request, check_arguments, find_inputs
+from cerebro_plpy.records import FitRequest, Relation
+from cerebro_plpy.request import build_request, find_inputs
 from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.standing import Past
+from cerebro_plpy.tasks import Surroundings
 from cerebro_plpy.warm import existing_output, warm_states
-from cerebro_plpy.workplace import Workplace, check_transaction, opened
+from cerebro_plpy.workplace import Workplace, opened
+
+Logged = Callable[[int], None]
 
 
-def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str) -> None:
-    """Train, and make the output tables."""
+def nobody(_: int) -> None:
+    """Nobody has to hear that a run was logged."""
+
+
+def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
+    """Train, and make the output tables; `logged` hears of the run when it is in the log."""
     check_transaction(db, MODULE)
     epochs, frequency, schedule = check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     before = existing_output(catalog, arguments.model_output_table) if arguments.warm_start else {}
     output = before[""] if before else catalog.output(arguments.model_output_table, outputs.SUFFIXES)
-    relations = {**find_inputs(catalog, arguments), **before}
-    with opened(db, session, relations.values(), arguments.workers) as place:
+    inputs = find_inputs(catalog, arguments)
+    with opened(db, session, {**inputs, **before}.values(), arguments.workers) as place:
         request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
         if before:
             request = replace(request, warm_states=warm_states(place.reader, before, request))
         request.spec["version"] = version
-        run_id = train(db, place, request)
-    outputs.write(db, run_id, output, refill=bool(before))
+        request.spec["tables"] = {name: found.quoted for name, found in {**inputs, "model_output": output}.items()}
+        run_id = train(db, place, request, None, logged)
+    finish(db, run_id, output, arguments, refill=bool(before))
 
 
-def train(db: Database, place: Workplace, request: FitRequest) -> int:
-    """Run the request; the log says how it ended, whatever ends it. The run id."""
+def finish(db: Database, run_id: int, output: Relation, arguments: FitArguments, *, refill: bool) -> None:
+    """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
+    outputs.write(db, run_id, output, refill=refill)
+    if arguments.keep_states is False:
+        own_runs.drop_states(db, run_id)
+
+
+class Interrupted(NamedTuple):
+    """A run that ended early, and what its configurations did so far; the caller holds its lock."""
+
+    run_id: int
+    past: Mapping[int, Past]
+
+
+def train(db: Database, place: Workplace, request: FitRequest, interrupted: Interrupted | None, logged: Logged) -> int:
+    """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
     crew = crews.start(place, request)
     request, workers = crews.chosen(place, request, crew)
-    run_id = int(place.control.run(sql("run.reserve"))[0][0])
-    db.value(sql("session.mark_alive"), run_id)
+    run_id, past = interrupted or (begun(db, place), {})
     log = RunLog(place.control, run_id)
+    pid = db.value(sql("session.pid"))
     try:
-        log.begin(request, db.value(sql("session.pid")))
+        if interrupted:
+            log.resume(pid, [key for key, found in past.items() if not found.visits])
+        else:
+            log.begin(request, pid)
+        place.show(run_id)
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request))
+        logged(run_id)
+        orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request), past)
         orchestrator.run()
     except BaseException as error:
         stop(place, log, error)
         raise
     log.end()
+    if orchestrator.stopped:
+        db.info(report.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     if not place.local:  # else the caller's transaction holds them still
         log.drop_states(keep=list(orchestrator.states.values()))
     return run_id
+
+
+def begun(db: Database, place: Workplace) -> int:
+    """The id of a new run, of which this transaction is the orchestrator."""
+    while True:  # numbers of which somebody took the lock or a table's name before are passed over
+        run_id, taken = place.control.run(sql("run.reserve"))[0]
+        if not taken and db.lock("mark_alive", run_id):
+            return int(run_id)
 
 
 def stop(place: Workplace, log: RunLog, error: BaseException) -> None:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from cerebro_plpy import resources
+from cerebro_plpy.errors import ObjectNotReady
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,21 @@ class TrainerSpec:
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
             "KERAS_BACKEND": self.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": self.gpu,
         }  # fmt: skip
+
+
+def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
+    """The error for an interpreter that the system cannot execute."""
+    return ObjectNotReady(
+        f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
+        hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+    )
+
+
+def gave_up(spec: TrainerSpec, status: int, said: str) -> ObjectNotReady:
+    """The error for a trainer that ended by itself before it had started."""
+    return ObjectNotReady(
+        f"the trainer could not start: {spec.python} ended with exit status {status}",
+        detail=said or None,
+        hint="trainer_python in cerebro.setting names the interpreter, which needs"
+        f" cerebro_db[{spec.framework}]; cerebro-db check tells more.",
+    )

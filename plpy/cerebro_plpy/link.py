@@ -11,17 +11,18 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Union
+from typing import Union
 
-from cerebro_plpy import errors, folders, memory
-from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
+from cerebro_plpy import answers, errors, folders, launch, memory
+from cerebro_plpy.answers import Header
+from cerebro_plpy.errors import CerebroError, TrainerFailure
 from cerebro_plpy.launch import TrainerSpec
 
 FRAME = struct.Struct("<4sIQ")
@@ -30,7 +31,7 @@ PROTOCOL = 1
 POLL_MS = 100
 END_SECONDS = 2.0
 SEND_BYTES = 4 << 20
-Header = dict[str, Any]
+LARGEST = 1 << 30  # bytes of a header or payload: what a value of PostgreSQL can have
 Buffer = Union[bytes, memoryview]
 
 
@@ -45,6 +46,8 @@ class Link:
         self._check = check
         self._broken = False
         self._owed = 0
+        self._unanswered = False
+        self._watch = memory.Watch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
         self._home = folders.make()
@@ -56,14 +59,11 @@ class Link:
             self._process = self._spawn(theirs)
         except OSError as error:
             folders.remove(self._home)
-            raise errors.ObjectNotReady(
-                f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-                hint="Set trainer_python in cerebro.setting to the Python of an environment with"
-                " cerebro_db[tensorflow].",
-            ) from error
+            self._stderr.close()
+            self._socket.close()
+            raise launch.not_executable(spec, error) from error
         finally:
             theirs.close()
-        self._memory_checked = time.monotonic()
         if wait:
             self.greet()
 
@@ -99,7 +99,7 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._owed or self._process.poll() is not None:
+        if self._broken or self._owed or self._unanswered or self._process.poll() is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
@@ -113,6 +113,7 @@ class Link:
 
     def send_head(self, header: Header, size: int) -> None:
         """Begin a frame whose payload of `size` bytes follows in parts."""
+        self._check_open()
         if self._owed:
             # A statement that was passing on a large payload has failed; the rest of it will never come.
             raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
@@ -130,51 +131,71 @@ class Link:
         self._write(part)
         self._owed -= len(part)
 
+    def post(self, header: Header, *payload: bytes) -> None:
+        """Send a request whose answer is fetched later, before there is another."""
+        if self._unanswered:
+            raise errors.ObjectNotReady("an earlier answer was not fetched", hint="Call cerebro.trainer_start anew.")
+        self.send(header, *payload)
+        self._unanswered = True
+
     def ask(self, header: Header, *payload: bytes) -> Header:
         """Send a request and return what its answer holds under `ok`."""
-        self.send(header, *payload)
+        self.post(header, *payload)
         return self.answer()
 
     def answer(self) -> Header:
         """The next answer; an error in it is raised as the class of its SQLSTATE."""
-        header, _ = self.receive()
-        return self.accepted(header)
+        return self.reply()[0]
+
+    def reply(self) -> tuple[Header, Buffer]:
+        """The next answer and what came with it."""
+        header, payload = self.receive()
+        self._unanswered = False
+        return self._accepted(header), payload
 
     def chunks(self, header: Header) -> Iterator[Buffer]:
         """Send a request whose answer is a series of chunks, and give them one by one."""
-        self.send(header)
+        self.post(header)
         while True:
             answer, payload = self.receive()
             if not answer.get("more"):
-                self.accepted(answer)
+                self._unanswered = False
+                self._accepted(answer)
                 return
             yield payload
 
     def receive(self) -> tuple[Header, memoryview]:
         """The next frame."""
+        self._check_open()
         magic, head, body = FRAME.unpack(self._read(FRAME.size))
-        if magic != MAGIC:
-            raise self._failure(f"the trainer sent {magic!r} where a frame was expected")
-        return json.loads(bytes(self._read(head))), self._read(body)
+        if magic != MAGIC or max(head, body) > LARGEST:
+            raise self._failure(f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected")
+        text = bytes(self._read(head))
+        header = answers.header(text)
+        if header is None:
+            raise self._failure(f"the trainer sent {text[:80]!r} where a JSON object was expected")
+        return header, self._read(body)
 
     def close(self) -> None:
-        """End the trainer at once and remove what it had on disk."""
+        """End the trainer at once, with what it started, and remove what it had on disk."""
         self._broken = True
         self._socket.close()
-        self._process.kill()
+        if self._process.poll() is None:  # else its number may be another's
+            os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         self._stderr.close()
         folders.remove(self._home)
 
-    def accepted(self, header: Header) -> Header:
+    def _check_open(self) -> None:
+        if self._broken:
+            raise TrainerFailure(f"the trainer (process {self.pid}) was ended before")
+
+    def _accepted(self, answer: Header) -> Header:
         """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
-        if "ok" in header:
-            result: Header = header["ok"]
-            return result
-        error = header.get("error", {})
-        kind = ConfigFailure if error.get("kind") == "config" else errors.by_sqlstate(error.get("sqlstate", ""))
-        message = error.get("message", f"the trainer answered {header!r}")
-        raise kind(message, hint=error.get("hint"), detail=error.get("detail"))
+        result = answers.result(answer)
+        if result is None:
+            raise answers.error(answer) or self._failure(f"the trainer answered {answer!r:.200}")
+        return result
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -208,18 +229,11 @@ class Link:
         try:
             while not poll.poll(POLL_MS):
                 self._check()
-                self._watch_memory()
+                self._watch.look(self.pid, starting=not self.hello)
         except BaseException:
             # The conversation is cut in the middle: this trainer cannot be used again.
             self.close()
             raise
-
-    def _watch_memory(self) -> None:
-        now = time.monotonic()
-        if not self.spec.memory_bytes or now - self._memory_checked < 0.5:
-            return
-        self._memory_checked = now
-        memory.check(self.pid, self.spec.memory_bytes, starting=not self.hello)
 
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
@@ -233,9 +247,4 @@ class Link:
         if self.hello or code < 0:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
         # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
-        return errors.ObjectNotReady(
-            f"the trainer could not start: {self.spec.python} ended with exit status {code}",
-            detail=tail or None,
-            hint="trainer_python in cerebro.setting names the interpreter, which needs"
-            f" cerebro_db[{self.spec.framework}]; cerebro-db check tells more.",
-        )
+        return launch.gave_up(self.spec, code, tail)

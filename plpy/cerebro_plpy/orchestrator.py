@@ -7,83 +7,51 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Union
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from cerebro_plpy import jobs, schedule
 from cerebro_plpy.dispatch import Dispatcher
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform import Platform, Worker
 from cerebro_plpy.policies import Longest, replay, rotation
 from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
-from cerebro_plpy.standing import Standing, added
-from cerebro_plpy.timings import Situation, digest
-
-MAX_ATTEMPTS = 3
-# Errors after which the same visit may succeed with a new trainer or session.
-PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a run needs of the place it runs in.
-
-    `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
-    (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
-    configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
-    it lost its own.
-    """
-
-    check: Callable[[], None]
-    epoch: Callable[[int, float, Sequence[Evaluation], Mapping[int, float]], None]
-    failed: Callable[[int, str], None]
-    note: Callable[[str], None]
-    reopen: Callable[[Worker], None]
-
-
-@dataclass(frozen=True)
-class Results:
-    """The task of computing final metrics of a configuration after an epoch, from sums over segments."""
-
-    epoch: int
-    mst_key: int
-    request: dict[str, Any]
-    attempt: int = 1
-
-
-Task = Union[Visit, Results]
+from cerebro_plpy.standing import Past, Standing, added
+from cerebro_plpy.tasks import PASSING, Results, Surroundings, Task
 
 
 class Orchestrator:
-    """Trains the configurations of one request."""
+    """Trains the configurations of one request, from where an interrupted run left them, if there was one."""
 
     def __init__(
-        self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, around: Surroundings
-    ) -> None:
+        self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, around: Surroundings,
+        past: Mapping[int, Past],
+    ) -> None:  # fmt: skip
         self._platform, self._request, self._log, self._around = platform, request, log, around
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
         self._plan = schedule.Plan(
-            request.epochs,
-            segments,
-            {segment: index % len(self._numbers) for index, segment in enumerate(segments)},
-            frozenset(request.evaluate_epochs),
+            request.epochs, segments, schedule.shared(segments, self._numbers), frozenset(request.evaluate_epochs)
         )
-        self._standing = {
-            c.mst_key: Standing(c, digest(jobs.program(request, c)), jobs.initial_state(request, c, log.run_id))
-            for c in request.configs
-        }
+        known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
+        self._standing = {c.mst_key: Standing.after(known[c.mst_key], request, c, log.run_id) for c in request.configs}
         self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))
-        self._progress: dict[int, ConfigProgress] = {key: schedule.start(self._plan, key) for key in self._standing}
+        self._progress: dict[int, ConfigProgress] = {
+            key: schedule.resume(self._plan, key, found.completed(segments)) for key, found in known.items()
+        }
         self._tasks: dict[int, tuple[Worker, Task]] = {}
+        self._homeless: list[Results] = []  # their worker is gone
         self._began = self._epoch_began = time.monotonic()
-        self._announced = 0
-        self.evaluations: list[Evaluation] = []
+        self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
+        self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
+        self._fallbacks: set[str] = set()  # programs of which the caller was told
+        self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
+        self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
 
     @property
     def states(self) -> dict[int, str]:
@@ -102,17 +70,33 @@ class Orchestrator:
                     self._succeed(dispatcher, worker, task, outcome.value)
                 else:
                     self._fail(dispatcher, worker, task, outcome.error)
+            self._stop_in_time()
             self._announce()
         if not self._progress:
             reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
 
+    def _stop_in_time(self) -> None:
+        """When the time of the run is over, let what is under way be the last that each configuration trains."""
+        if time.monotonic() < self._deadline:
+            return
+        self._deadline = math.inf
+        for mst_key, progress in self._progress.items():
+            self._progress[mst_key] = stopping = schedule.stop(self._plan, progress)
+            before, after = (schedule.remaining_visits(self._plan, p).train for p in (progress, stopping))
+            if after < before:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, "max_runtime was over")
+
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
         idle = self._numbers - self._tasks.keys()
+        while self._homeless and idle:
+            results = self._homeless.pop()
+            self._compute(dispatcher, self._workers[idle.pop(), self._request.backends[results.mst_key]], results)
         for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy()):
             standing = self._standing[visit.mst_key]
             self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
-            attempt = standing.attempts[visit] = standing.attempts.get(visit, 0) + 1
+            attempt = standing.attempt(visit)
             if not standing.visits and attempt == 1 and visit.kind == "train":
                 self._log.config_running(visit.mst_key)
             worker = self._workers[number, self._request.backends[visit.mst_key]]
@@ -124,7 +108,7 @@ class Orchestrator:
         if visit.kind == "evaluate":
             evaluate = jobs.evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
             return self._platform.evaluate(worker, evaluate)
-        known = self._timings.of(situation(worker, standing))
+        known = self._timings.of(standing.situation(worker))
         place = jobs.Attempt(standing.visits + 1, attempt, self._rows_ahead(standing), known)
         return self._platform.train(
             worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.state)
@@ -154,16 +138,16 @@ class Orchestrator:
         if isinstance(task, Results):
             self._record(standing, task, value)
             return
+        if task.kind == "evaluate":
+            standing.parts.setdefault(task.epoch, []).append(value)
+            if len(standing.parts[task.epoch]) == len(self._plan.segments):
+                program = jobs.named_program(self._request, standing.config, self._log.run_id)
+                found = {**program, **added(standing.parts.pop(task.epoch))}
+                # Not completed before its metrics are logged: what goes on from the log must find them or the state.
+                return self._compute(dispatcher, worker, Results(task, found))
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind == "train":
             self._trained(worker, standing, task, value)
-            return
-        parts = standing.parts.setdefault(task.epoch, [])
-        parts.append(value)
-        if len(parts) == len(self._plan.segments):
-            program = jobs.named_program(self._request, standing.config, self._log.run_id)
-            found = {**program, **added(standing.parts.pop(task.epoch))}
-            self._compute(dispatcher, worker, Results(task.epoch, task.mst_key, found))
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
         self._tasks[worker.number] = (worker, task)
@@ -171,10 +155,11 @@ class Orchestrator:
 
     def _trained(self, worker: Worker, standing: Standing, visit: Visit, result: VisitResult) -> None:
         if result.timings:
-            self._timings.add(situation(worker, standing), result.timings)
-            self._log.add_timings(situation(worker, standing), result.timings)
-        if result.fallback and not standing.fallback:
-            self._around.note(f"mst_key={visit.mst_key} trains by Keras' own loop, more slowly: {result.fallback}")
+            self._timings.add(standing.situation(worker), result.timings)
+            self._log.add_timings(standing.situation(worker), result.timings)
+        if result.fallback and standing.program not in self._fallbacks:
+            self._fallbacks.add(standing.program)
+            self._around.note(f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}")
         standing.trained(self._log.run_id, visit, result)
         if standing.visits == self._request.epochs * len(self._plan.segments):
             self._log.config_completed(visit.mst_key)
@@ -182,22 +167,24 @@ class Orchestrator:
     def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
         elapsed = time.monotonic() - self._began
         made = [
-            Evaluation(task.mst_key, task.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
+            Evaluation(task.mst_key, task.visit.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
             for dataset, value in found.items()
         ]
         self._log.metrics(made, standing.config.compile.metrics)
         loss = found["training"]["loss"] if "training" in found else None
         if loss is not None and not math.isfinite(loss):
-            self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
+            self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.visit.epoch}")
             return
         self.evaluations += made
+        self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task.visit)
 
     def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
             worker.forget()
             if isinstance(error, ConnectionFailure):
-                self._around.reopen(worker)
                 self._log_lost(task, error)
+                if not self._around.reopen(worker):
+                    self._dismiss(worker, error)
         elif not isinstance(error, ConfigFailure):
             raise error
         if task.mst_key not in self._progress:
@@ -205,20 +192,30 @@ class Orchestrator:
         if not isinstance(error, PASSING) or not self._again(dispatcher, worker, task):
             self._give_up(task.mst_key, error.message)
 
+    def _dismiss(self, worker: Worker, error: CerebroError) -> None:
+        """Go on without a worker that is lost for good, as long as there is another one."""
+        if len(self._numbers) == 1:
+            raise error
+        self._numbers.remove(worker.number)
+        self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))
+        self._around.note(f"going on with {len(self._numbers)} workers: no new session could be opened for a lost one")
+
     def _log_lost(self, task: Task, error: CerebroError) -> None:
         if isinstance(task, Visit):
             standing = self._standing[task.mst_key]
-            self._log.attempt_lost(task, standing.visits + 1, standing.attempts[task], error.message)
+            self._log.attempt_lost(task, standing.visits + 1, standing.attempts_at(task), error.message)
 
     def _again(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task) -> bool:
         """Let a task be tried again; False when it has been tried often enough."""
-        attempts = self._standing[task.mst_key].attempts[task] if isinstance(task, Visit) else task.attempt
-        if attempts >= MAX_ATTEMPTS:
+        attempts = self._standing[task.mst_key].tried(task) if isinstance(task, Visit) else task.attempt
+        if attempts >= self._request.max_attempts:
             return False
         if isinstance(task, Visit):
             self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
-        else:
+        elif worker.number in self._numbers:
             self._compute(dispatcher, worker, replace(task, attempt=attempts + 1))
+        else:
+            self._homeless.append(replace(task, attempt=attempts + 1))
         return True
 
     def _give_up(self, mst_key: int, reason: str) -> None:
@@ -229,7 +226,7 @@ class Orchestrator:
 
     def _announce(self) -> None:
         """Tell about each epoch that every configuration has completed, results included."""
-        while self._announced < self._request.epochs and self._progress:
+        while self._announced < self._request.epochs and self._progress and not self.stopped:
             epoch = self._announced + 1
             if not schedule.epoch_completed(self._progress, epoch):
                 return
@@ -242,8 +239,3 @@ class Orchestrator:
             alive = [e for e in self.evaluations if e.mst_key in self._progress]
             self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch
-
-
-def situation(worker: Worker, standing: Standing) -> Situation:
-    """What a timing of this configuration's visits on this worker is valid for."""
-    return Situation(worker.machine, standing.program, standing.config.fit.batch_size, worker.threads)

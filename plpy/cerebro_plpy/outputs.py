@@ -26,12 +26,14 @@ LARGEST_FIELD = 512 << 20
 def write(db: Database, run_id: int, output: Relation, refill: bool) -> None:
     """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
     run = read_run(db, run_id)
+    source = {**run["spec"]["source"], "class_types": class_types(db, run["spec"]["source"]["class_types"])}
+    run["spec"]["source"] = source
     made = {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *SUFFIXES)}
     if refill:
         for table in made.values():
             db.rows(sql("warm.empty", table=table))
     else:
-        _create(db, made, run["spec"]["source"])
+        _create(db, made, source)
     for config in read_configs(db, run_id):
         size = _write_model(db, run, made, config)
         _write_info(db, made["_info"], run, config, size)
@@ -54,10 +56,11 @@ def read_run(db: Database, run_id: int) -> Row:
 
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
-    """The configurations of a run; those that did not fail have a table with their newest state."""
+    """The configurations of a run; those that did not fail, nor were stopped untrained, have a newest state."""
     configs = db.rows(sql("output.configs"), run_id)
     for config in configs:
-        if config["status"] != "failed" and not config["kept"]:
+        untrained = config["status"] == "stopped" and config["state_table"] is None
+        if config["status"] != "failed" and not untrained and not config["kept"]:
             raise ObjectNotReady(
                 f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
                 detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
@@ -140,6 +143,17 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
         source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
         spec["dtype_policy"],
     )  # fmt: skip
+
+
+def class_types(db: Database, logged: Sequence[str]) -> list[str]:
+    """The types of class values: in the log stand texts that the run's owner may change."""
+    found = [row["type"] for row in db.rows(sql("output.types"), list(logged))]
+    if len(found) != len(logged):
+        raise DataCorrupted(
+            f"the log of the run names types of class values that are none: {', '.join(map(repr, logged))}",
+            hint="Types may have been dropped or renamed, or the log changed. Train again.",
+        )
+    return found
 
 
 def class_columns(source: dict[str, Any]) -> tuple[str, str]:

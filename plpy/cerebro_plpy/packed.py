@@ -158,6 +158,13 @@ def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
     """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
+    placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
+    if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
+        raise WrongObjectType(
+            f"{catalog.module}: table '{relation.given}' has rows that belong to no segment: {KEY} or buffer_id is"
+            " NULL, or buffer_id is negative.",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
     if KEY in columns:
         found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
         return tuple(row[0] for row in found), f"t.{quote_identifier(KEY)}"

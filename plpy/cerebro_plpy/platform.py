@@ -46,8 +46,8 @@ class Dataset:
 
 @dataclass(frozen=True)
 class StateSource:
-    """Where a visit takes the state from: `new`, `weights` of an architecture, `chunks` of a table, or
-    `weights_of_chunks` alone, for another optimizer.
+    """Where a visit takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
+    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it.
 
     `key` names the state; `sql` and `values` read its chunks in order, as columns named part and chunk.
     """

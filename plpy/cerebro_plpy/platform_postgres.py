@@ -19,7 +19,7 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
 from cerebro_plpy.settings import TrainerRequest
 
-PART_BYTES = 2 << 20  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
+PART_BYTES = 128 << 10  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
 
 
 def job_result(rows: Rows) -> dict[str, Any]:
@@ -181,19 +181,20 @@ class PostgresPlatform:
             parts += [stream(dataset, number) for number in range(passes)]
         parts.append(Statement(sql("visit.job_finish")))
         found = job_result((yield joined(parts)))
-        if "program_key" in job:
-            worker.programs.add(job["program_key"])
+        worker.programs.update({job["program_key"]} if "program_key" in job else ())
         return found
 
 
 def begin(worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource) -> list[Statement]:
     """Open a job in the trainer and give it its state, unless that is there already."""
-    source = "kept" if worker.state == state.key and state.source != "new" else state.source
+    source = "kept" if worker.state == state.key and state.source not in ("new", "sealed") else state.source
     spec = {
         **without_known_program(worker, job),
         "state": {"source": source, "key": state.key, "seed": state.seed},
         "datasets": [d.key for d in datasets],
     }
+    if source == "sealed":
+        return [Statement(state.sql, (json.dumps(spec), *state.values))]
     parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
     if source not in ("kept", "new"):
         parts.append(Statement(sql("visit.state_read", source=state.sql), state.values))
@@ -202,9 +203,8 @@ def begin(worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], st
 
 def without_known_program(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
     """The request without a program that the trainer was told already: an architecture may be long."""
-    if request.get("program_key") not in worker.programs:
-        return request
-    return {name: value for name, value in request.items() if name != "program"}
+    known = request.get("program_key") in worker.programs
+    return {name: value for name, value in request.items() if name != "program" or not known}
 
 
 def joined(parts: Sequence[Statement]) -> Statement:
@@ -223,8 +223,8 @@ def megabytes(size: int) -> str:
 
 def load(dataset: Dataset, cache_bytes: int) -> Statement:
     """Bring a partition into the trainer."""
-    text = sql("visit.dataset_load", **reading(dataset))
-    return Statement(text, (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key))
+    values = (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key)
+    return Statement(sql("visit.dataset_load", **reading(dataset)), values)
 
 
 def stream(dataset: Dataset, number: int) -> Statement:

@@ -10,6 +10,7 @@ from typing import Any
 
 from cerebro_plpy import columns, packing, resources, settings, visit
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_flat, check_positive
 from cerebro_plpy.columns import Column
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedTable
@@ -18,7 +19,6 @@ from cerebro_plpy.names import split_columns
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.packing import Packing
 from cerebro_plpy.records import PackedTable, Relation
-from cerebro_plpy.workplace import check_flat, check_positive
 
 DISTRIBUTIONS = ("all_segments", "gpu_segments")
 

@@ -52,6 +52,7 @@ class PackedTable:
         return {
             "table": self.relation.given,
             "float_target": self.float_targets[0],
+            "rows": self.rows,
             **{n: getattr(self, n) for n in names},
         }
 
@@ -100,7 +101,8 @@ class FitRequest:
     `backends` are the frameworks by mst_key; none where they are still to be chosen.
     `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
     those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
-    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share.
+    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share. A visit is
+    tried `max_attempts` times; after `max_runtime` seconds no visit begins any more.
     """
 
     source: PackedTable
@@ -122,6 +124,8 @@ class FitRequest:
     backends: Mapping[int, str]
     name: str | None
     spec: dict[str, Any]
+    max_attempts: int
+    max_runtime: float | None
     training_metrics: bool = True
 
 

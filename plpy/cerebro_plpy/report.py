@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cerebro_plpy.keras_names import LOSSES
 from cerebro_plpy.records import Config, Evaluation, FitRequest
@@ -64,11 +64,22 @@ def epoch_lines(
     if len(lines) == 1:
         lines.append(f"Mean loss while training in iteration {epoch}:")
         lines += [f"mst_key={key}: loss={loss}" for key, loss in sorted(losses.items())]
+    return "\n".join([*lines, *best_lines(evaluations, request)])
+
+
+def best_lines(evaluations: Sequence[Evaluation], request: FitRequest) -> list[str]:
+    """A line about the best configuration so far, where there is one."""
     winner = best(evaluations, request)
-    if winner:
-        name, dataset = request.spec["rank_metric"], request.spec["rank_dataset"]
-        lines.append(f"Best so far: mst_key={winner[0]}, {dataset} {name}={winner[1]}")
-    return "\n".join(lines)
+    if not winner:
+        return []
+    name, dataset = request.spec["rank_metric"], request.spec["rank_dataset"]
+    return [f"Best so far: mst_key={winner[0]}, {dataset} {name}={winner[1]}"]
+
+
+def stopped_line(stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest) -> str:
+    """The message at the end of a run whose time was over before all was trained."""
+    said = f"max_runtime was over: {len(stopped)} of {len(request.configs)} configurations ended early"
+    return "\n".join([said, *best_lines(evaluations, request)])
 
 
 def metric_text(evaluation: Evaluation) -> str:

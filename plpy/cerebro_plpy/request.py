@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cerebro_plpy import backends, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.durations import seconds
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, MODULE, FitArguments
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
@@ -18,35 +19,7 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
-from cerebro_plpy.workplace import Workplace, check_positive
-
-MODULE = "madlib_keras_fit_multiple"
-SCHEDULES = ("longest", "rotation", "replay")
-DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
-
-
-@dataclass(frozen=True)
-class FitArguments:
-    """The arguments of a fit call as they came, None for NULL."""
-
-    source_table: str | None
-    model_output_table: str | None
-    model_selection_table: str | None
-    num_iterations: int | None
-    use_gpus: bool | None
-    validation_table: str | None
-    metrics_compute_frequency: int | None
-    warm_start: bool | None
-    name: str | None
-    description: str | None
-    use_caching: bool | None
-    seed: int | None
-    schedule: str | None
-    workers: int | None
-    replay_run: int | None
-    training_metrics: bool | None
-    dtype_policy: str | None
-    backend: str | None
+from cerebro_plpy.workplace import Workplace
 
 
 class Again(NamedTuple):
@@ -60,50 +33,12 @@ class Again(NamedTuple):
     backends: dict[int, str]
 
 
-def check_arguments(given: FitArguments) -> tuple[int, int, str]:
-    """Number of epochs, metrics frequency and schedule, checked."""
-    if given.num_iterations is None:
-        raise NullNotAllowed(f"{MODULE} error: num_iterations is NULL; expected a positive whole number.")
-    if given.num_iterations < 1:
-        raise InvalidParameter(
-            f"{MODULE}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
-        )
-    frequency = _check_frequency(given, given.num_iterations)
-    schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
-    if schedule not in SCHEDULES:
-        raise InvalidParameter(f"{MODULE} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
-    check_positive(MODULE, "workers", given.workers)
-    if given.replay_run is not None and schedule != "replay":
-        raise InvalidParameter(
-            f"{MODULE} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
-            hint="Add schedule => 'replay'.",
-        )
-    if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
-        raise InvalidParameter(
-            f"{MODULE} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
-        )
-    if given.backend is not None and given.backend not in (*backends.BACKENDS, backends.AUTO):
-        raise InvalidParameter(
-            f"{MODULE} error: backend is {given.backend!r}; expected one of"
-            f" {', '.join((*backends.BACKENDS, backends.AUTO))}."
-        )
-    return given.num_iterations, frequency, schedule
+class Models(NamedTuple):
+    """What is trained: configurations, their architectures by model id, and the table that these are in."""
 
-
-def _check_frequency(given: FitArguments, iterations: int) -> int:
-    """After how many epochs metrics are computed."""
-    frequency = given.metrics_compute_frequency
-    if frequency is not None and not 1 <= frequency <= iterations:
-        raise InvalidParameter(
-            f"{MODULE}: metrics_compute_frequency must be in the range (1 - {iterations}).",
-            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
-        )  # fmt: skip
-    if frequency is not None and given.training_metrics is False and given.validation_table is None:
-        raise InvalidParameter(
-            f"{MODULE} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
-            " training_metrics is false and there is no validation_table."
-        )
-    return frequency or iterations
+    configs: tuple[Config, ...]
+    architectures: dict[int, StoredModel]
+    table: Relation
 
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
@@ -143,17 +78,29 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     seed = secrets.randbits(31) if again.seed is None else again.seed
     evaluated = evaluated_epochs(catalog, given, epochs, frequency)
     spec = {
-        **specification(given, source, schedule), "model_arch_table": table.given, "object_table": summary.objects,
-        "seed": seed, "dtype_policy": again.dtype_policy, "metrics_compute_frequency": frequency,
+        **specification(given, (source, validation), schedule), "model_arch_table": table.given, "seed": seed,
+        "object_table": summary.objects, "dtype_policy": again.dtype_policy, "metrics_compute_frequency": frequency,
         "evaluate_epochs": evaluated, **report.ranking(configs, validation is not None),
     }  # fmt: skip
+    return requested(place, given, spec, (source, validation), Models(configs, architectures, table), again)
+
+
+def requested(
+    place: Workplace, given: FitArguments, spec: dict[str, Any], data: tuple[PackedTable, PackedTable | None],
+    models: Models, again: Again,
+) -> FitRequest:  # fmt: skip
+    """The request that `spec` logs, over these data and models."""
+    source, validation = data
     return FitRequest(
-        source=source, validation=validation, configs=configs, architectures=architectures, architecture_table=table,
-        epochs=epochs, evaluate_epochs=evaluated, seed=seed, schedule=schedule,
+        source=source, validation=validation, configs=models.configs, architectures=models.architectures,
+        architecture_table=models.table, epochs=spec["num_iterations"], evaluate_epochs=tuple(spec["evaluate_epochs"]),
+        seed=spec["seed"], schedule=spec["schedule"],
         workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
-        gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=again.dtype_policy, warm_states={},
+        gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=spec["dtype_policy"], warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, backends=again.backends, name=given.name,
-        spec=spec, training_metrics=given.training_metrics is not False,
+        spec=spec, max_attempts=given.max_attempts or MAX_ATTEMPTS,
+        max_runtime=seconds(place.db, MODULE, "max_runtime", given.max_runtime),
+        training_metrics=given.training_metrics is not False,
     )  # fmt: skip
 
 
@@ -171,11 +118,12 @@ def evaluated_epochs(catalog: Catalog, given: FitArguments, epochs: int, frequen
     return ()
 
 
-def specification(given: FitArguments, source: PackedTable, schedule: str) -> dict[str, Any]:
+def specification(given: FitArguments, data: tuple[PackedTable, PackedTable | None], schedule: str) -> dict[str, Any]:
     """The arguments of the call as they were understood, for the log."""
+    source, validation = data
     return {
         **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start), "segments": source.segments,
-        "source": source.described(),
+        "source": source.described(), "validation": validation and validation.described(),
     }  # fmt: skip
 
 

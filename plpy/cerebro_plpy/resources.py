@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 NO_GPU = "-1"  # the device number that hides them all
@@ -54,13 +55,22 @@ def _groups() -> Iterator[tuple[int, int]]:
                 break
 
 
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process in bytes; 0 when it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except OSError:
-        return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+def used_bytes(pid: int) -> int:
+    """Memory in bytes that a process and those that it started hold, resident or swapped out; 0 when it is gone."""
+    return sum(map(_held_bytes, {pid, *_session(pid)}))
+
+
+def _held_bytes(pid: int) -> int:
+    found = re.findall(r"^(?:VmRSS|VmSwap):\s+(\d+) kB$", _read(f"/proc/{pid}/status"), re.MULTILINE)
+    return sum(map(int, found)) * 1024
+
+
+def _session(leader: int) -> Iterator[int]:
+    """Processes of the session that a process leads: its children stay in it, unless they lead one of their own."""
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with suppress(OSError):  # it has ended meanwhile
+            if os.getsid(pid) == leader:
+                yield pid
 
 
 def gpus() -> int:
@@ -80,6 +90,6 @@ def _meminfo(field: str) -> int:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="ascii")
+        return Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""

@@ -6,7 +6,7 @@ Every call is a transaction of its own, so that other sessions see it at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -34,9 +34,19 @@ class RunLog:
         configs = [self._described(c, request) for c in request.configs]
         text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
         self._control.run(text, [*run, *chain.from_iterable(configs)])
-        for config in request.configs:
+        self._make_state_tables(config.mst_key for config in request.configs)
+
+    def resume(self, pid: int, untrained: Iterable[int]) -> None:
+        """The run goes on; what its interrupted orchestrator left open has failed, or is made now."""
+        run, reason = self.run_id, "the run was interrupted"
+        parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
+        self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
+        self._make_state_tables(untrained)
+
+    def _make_state_tables(self, mst_keys: Iterable[int]) -> None:
+        for mst_key in mst_keys:
             # A transaction for each, because a large grid has more tables than one transaction may lock.
-            tables = jobs.state_tables(self.run_id, config.mst_key)
+            tables = jobs.state_tables(self.run_id, mst_key)
             self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
@@ -56,6 +66,10 @@ class RunLog:
     def config_failed(self, mst_key: int, reason: str) -> None:
         """A configuration cannot go on."""
         self._control.run(sql("run.config_failed"), (reason, self.run_id, mst_key))
+
+    def config_stopped(self, mst_key: int, reason: str) -> None:
+        """A configuration is not trained to its last epoch."""
+        self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
 
     def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
         """Metrics of one configuration after one epoch, at most one evaluation per data set."""
@@ -77,15 +91,17 @@ class RunLog:
             values = (form, timing["seconds_per_row"], timing["compile_seconds"])
             self._control.run(sql("run.add_timing"), (*situation, *values))
 
-    def drop_states(self, keep: Sequence[str]) -> None:
-        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them."""
-        spare = [row[0] for row in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))]
+    def drop_states(self, keep: Sequence[str]) -> int:
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes."""
+        freed = 0
         try:
-            for name in spare:
+            for name, size in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep))):
                 self._control.run(sql("run.drop_state_table", state=name), (name, self.run_id, name))
+                freed += size
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
+        return freed
 
     def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
         """The session that made this attempt is gone; whatever the attempt committed, it does not count."""

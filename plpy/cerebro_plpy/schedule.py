@@ -54,13 +54,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class ConfigProgress:
-    """Where one config stands: its stage, and the stage's segments still waiting and now running."""
+    """Where one config stands: its stage, and the stage's segments still waiting and now running.
+
+    After this stage one that is `stopping` is at most evaluated.
+    """
 
     mst_key: int
     epoch: int
     kind: Kind
     waiting: frozenset[int]
     running: frozenset[int] = frozenset()
+    stopping: bool = False
 
     @property
     def finished(self) -> bool:
@@ -113,6 +117,34 @@ def abandon(progress: ConfigProgress, visit: Visit) -> ConfigProgress:
     return replace(progress, waiting=progress.waiting | moved, running=progress.running - moved)
 
 
+def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
+    """The config as one that begins no further visit to train.
+
+    What it has still to do is what runs, and the evaluation of its newest state where the run evaluates at all
+    and that state was not evaluated yet.
+    """
+    if progress.finished:
+        return progress
+    if progress.kind == "evaluate" or progress.running:
+        waiting = progress.waiting if progress.kind == "evaluate" else frozenset()
+        return replace(progress, waiting=waiting, stopping=True)
+    stopped = replace(progress, waiting=frozenset(), stopping=True)
+    if len(progress.waiting) < len(plan.segments):
+        return _next_stage(plan, stopped)
+    before = replace(stopped, epoch=progress.epoch - 1)
+    return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
+
+
+def shared(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
+    """The worker of each segment, where these workers share them evenly.
+
+    >>> shared((0, 1, 2), {4, 7})
+    {0: 4, 1: 7, 2: 4}
+    """
+    numbers = sorted(workers)
+    return {segment: numbers[index % len(numbers)] for index, segment in enumerate(segments)}
+
+
 class Remaining(NamedTuple):
     """Visits of a config that are not completed, running ones included."""
 
@@ -126,6 +158,8 @@ def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
         return Remaining(0, 0)
     here = len(progress.waiting) + len(progress.running)
     segments = len(plan.segments)
+    if progress.stopping:
+        return Remaining(here, segments * bool(plan.evaluations)) if progress.kind == "train" else Remaining(0, here)
     train = (plan.epochs - progress.epoch) * segments
     later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
     if progress.kind == "evaluate":
@@ -189,10 +223,12 @@ def choose(
 
 def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     segments = frozenset(plan.segments)
-    if progress.kind == "train" and progress.epoch in plan.evaluate_epochs:
+    evaluated = bool(plan.evaluations) if progress.stopping else progress.epoch in plan.evaluate_epochs
+    if progress.kind == "train" and evaluated:
         return replace(progress, kind="evaluate", waiting=segments)
     epoch = progress.epoch + 1
-    return replace(progress, epoch=epoch, kind="train", waiting=segments if epoch <= plan.epochs else frozenset())
+    ahead = epoch <= plan.epochs and not progress.stopping
+    return replace(progress, epoch=epoch, kind="train", waiting=segments if ahead else frozenset())
 
 
 def _stage(visit: Visit) -> tuple[int, int, Kind]:

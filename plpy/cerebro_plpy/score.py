@@ -8,6 +8,7 @@ from typing import Any
 from cerebro_plpy import resources, settings
 from cerebro_plpy.architecture import check_architecture
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.compatibility import check_input, check_output
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import drive
@@ -18,7 +19,7 @@ from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
 from cerebro_plpy.trained import TrainedModel, read_model
-from cerebro_plpy.workplace import Workplace, check_transaction, opened
+from cerebro_plpy.workplace import Workplace, opened
 
 
 @dataclass(frozen=True)

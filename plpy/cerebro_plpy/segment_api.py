@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import blocks, settings, strict_json, visit
+from cerebro_plpy import blocks, given, sealed, settings, strict_json, visit
 from cerebro_plpy.blocks import Predicted
 from cerebro_plpy.db import Database, raise_to_sql
+from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.link import Buffer
 from cerebro_plpy.settings import TrainerRequest
 
 Globals = dict[str, Any]
 
 
-def trainer_start(plpy: Any, session: Globals, spec: str) -> str:
+def trainer_start(plpy: Any, session: Globals, spec: str | None) -> str:
     """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
-    return raise_to_sql(plpy, lambda: _started(plpy, session, TrainerRequest(**json.loads(spec))))
+    return raise_to_sql(plpy, lambda: _started(plpy, session, settings.request(given.record("spec", spec))))
 
 
 def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
@@ -26,23 +27,38 @@ def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
 
 
 def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
-    # The settings are read here, not passed in: whoever may call this must not choose what is executed.
+    # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
+    # device.
     db = Database(plpy)
-    spec = settings.trainer_spec(settings.read(db), request)
+    chosen = settings.read(db)
+    if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
+        raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
+    spec = settings.trainer_spec(chosen, request)
     return json.dumps(visit.start_trainer(db.check_interrupts, session, spec).hello)
 
 
 def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:
     """Announce a data set."""
-    request = {"do": "open", "dataset": dataset, "cache_bytes": cache_bytes}
-    raise_to_sql(plpy, lambda: visit.trainer(session).send(request))
+
+    def open_it() -> None:
+        size = given.needed("cache_bytes", cache_bytes)
+        visit.trainer(session).send({"do": "open", "dataset": given.needed("dataset", dataset), "cache_bytes": size})
+
+    raise_to_sql(plpy, open_it)
 
 
 def dataset_add(
     plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
 ) -> int:
     """Pass a part of a packed row on; its length."""
-    return raise_to_sql(plpy, lambda: visit.add_part(visit.trainer(session), dataset, pass_no, buffer_id, shapes, part))
+
+    def add() -> int:
+        names = zip(("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part))
+        for name, value in names:
+            given.needed(name, value)
+        return visit.add_part(visit.trainer(session), dataset, pass_no, buffer_id, shapes, part)
+
+    return raise_to_sql(plpy, add)
 
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
@@ -53,7 +69,7 @@ def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
 
 def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
     """Pass one chunk of a state on; its length."""
-    raise_to_sql(plpy, lambda: visit.add_state(session, part, chunk))
+    raise_to_sql(plpy, lambda: visit.add_state(session, part, given.needed("chunk", chunk)))
     return len(chunk)
 
 
@@ -69,7 +85,34 @@ def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buff
 
 def job_begin(plpy: Any, session: Globals, spec: str) -> str:
     """Begin a job."""
-    return raise_to_sql(plpy, lambda: json.dumps(visit.trainer(session).ask({"do": "begin", **json.loads(spec)})))
+
+    def begun() -> str:
+        request = {**given.record("spec", spec), "do": "begin", "sealed": False}
+        return json.dumps(visit.trainer(session).ask(request))
+
+    return raise_to_sql(plpy, begun)
+
+
+def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: str | None) -> str:
+    """Begin a job on weights that this session must not see, of the architecture that their owner has stored."""
+
+    def begun() -> str:
+        trainer = visit.trainer(session)
+        request = sealed.request(given.record("spec", spec), given.record("architecture", architecture))
+        return json.dumps(trainer.ask(request))
+
+    return raise_to_sql(plpy, begun)
+
+
+def sealed_add(plpy: Any, session: Globals, part: int | None, chunk: bytes | None) -> int:
+    """Pass one chunk of such a state on; its length."""
+
+    def added() -> int:
+        passed = given.needed("chunk", chunk)
+        visit.add_state(session, given.needed("part", part), passed, sealed=True)
+        return len(passed)
+
+    return raise_to_sql(plpy, added)
 
 
 def job_finish(plpy: Any, session: Globals) -> str:
@@ -79,8 +122,12 @@ def job_finish(plpy: Any, session: Globals) -> str:
 
 def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     """Final values of metrics."""
-    request = {"do": "results", **strict_json.restored(spec)}
-    return raise_to_sql(plpy, lambda: strict_json.dumps(visit.trainer(session).ask(request)))
+
+    def results() -> str:
+        request = {**strict_json.restored(given.record("spec", spec)), "do": "results"}
+        return strict_json.dumps(visit.trainer(session).ask(request))
+
+    return raise_to_sql(plpy, results)
 
 
 def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
@@ -90,12 +137,12 @@ def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
 
 def predict_row(plpy: Any, session: Globals, id: str | None, row: bytes | None) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
-    return raise_to_sql(plpy, lambda: session[blocks.KEY].add(id, row))  # type: ignore[no-any-return]
+    return raise_to_sql(plpy, lambda: blocks.begun(session).add(id, row))
 
 
 def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
     """Send the last rows; the predictions of the block before."""
-    return raise_to_sql(plpy, session[blocks.KEY].next)  # type: ignore[no-any-return]
+    return raise_to_sql(plpy, lambda: blocks.begun(session).next())
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cerebro_plpy import grid, model_table
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_flat
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -25,7 +26,6 @@ from cerebro_plpy.packed import read_summary_row
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Relation
-from cerebro_plpy.workplace import check_flat
 
 COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
 

@@ -19,40 +19,11 @@ from psycopg2 import extensions
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import ready
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, by_sqlstate
+from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.queries import around_placeholders, sql
+from cerebro_plpy.session_options import OPTIONS
 
 CONNECT_SECONDS = 10.0
-# What a session must not inherit from the role, the database or the caller.
-OPTIONS = {
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-    "idle_session_timeout": "0",
-    "client_connection_check_interval": "500",
-    "default_transaction_isolation": "read\\ committed",
-    "default_transaction_read_only": "off",
-    "default_transaction_deferrable": "off",
-    "row_security": "on",
-    "synchronous_commit": "off",
-    # A hashed aggregate would hold all blocks of a table in memory at once.
-    "enable_hashagg": "off",
-    # All rows of a cursor are fetched.
-    "cursor_tuple_fraction": "1",
-    # What is read in order is read by an index; sorting a state would write it to disk.
-    "enable_sort": "off",
-    # Compiling a statement takes longer than the few calls in it.
-    "jit": "off",
-    "search_path": "pg_catalog,pg_temp",
-    "standard_conforming_strings": "on",
-    "bytea_output": "hex",
-    # Values that travel as texts, such as the ids of predicted rows.
-    "datestyle": "ISO",
-    "intervalstyle": "postgres",
-    "extra_float_digits": "1",
-    "array_nulls": "on",
-    "client_encoding": "UTF8",
-    "client_min_messages": "warning",
-}
 
 
 @dataclass(frozen=True)
@@ -71,6 +42,12 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     if row["session_superuser"] and not row["current_superuser"]:
         # RESET ROLE inside the user's own SQL would make a superuser of it again.
         row["session_user"] = row["current_user"]
+    if not row["may_log_in"] and row["session_user"] == row["current_user"]:
+        raise InsufficientPrivilege(
+            f"role {row['current_user']!r} cannot log in, so no worker session can be opened as it",
+            hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role that can log in and"
+            " is a member of it, and SET ROLE to it.",
+        )
     here = conninfo or own_address(Path("postmaster.pid"))
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
@@ -121,7 +98,15 @@ class WorkerSession:
             self.close()
             raise refused(who, f"the session was opened as {found[1]!r}")
         # Always: the role may have a setting that makes another one of it when it connects.
-        self.run(sql("session.set_role", role=extensions.quote_ident(who.current_user, self._connection)))
+        try:
+            self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
+        except InsufficientPrivilege as error:
+            self.close()
+            raise InsufficientPrivilege(
+                f"the session of {who.session_user!r} may not work as {who.current_user!r}: {error.message}",
+                hint="A SECURITY DEFINER function cannot train for its callers: connect as its owner, or as a role that"
+                " is a member of it.",
+            ) from error
 
     def guard(self, check: Callable[[], None]) -> None:
         """From now on call this while waiting; it raises to end the wait."""
@@ -181,6 +166,16 @@ class WorkerSession:
             with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
 
+    def messages(self) -> list[str]:
+        """What the server said to the client since the last question, without the level."""
+        said = [text.partition(":")[2].strip() for text in self._connection.notices]
+        self._connection.notices.clear()
+        return said
+
+    def leave(self) -> None:
+        """End the session as soon as what it does is done, and do not wait for that."""
+        self._connection.close()
+
     def close(self) -> None:
         """Stop what the session does and end it; its trainer ends with it."""
         if self._connection.closed:
@@ -201,6 +196,8 @@ def escaped(statement: str) -> str:
 
 
 def _adapted(value: object) -> object:
+    if isinstance(value, int) and value < 0:
+        return extensions.AsIs(f"({value})")  # a cast binds stronger than a minus sign, and -2147483648 has one
     return psycopg2.Binary(value) if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
 
 

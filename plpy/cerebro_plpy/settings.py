@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from cerebro_plpy import resources
 from cerebro_plpy.db import Database
@@ -14,6 +16,7 @@ from cerebro_plpy.launch import TrainerSpec
 from cerebro_plpy.queries import sql
 
 FRAMEWORKS = ("tensorflow", "jax", "none")
+MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,17 @@ class TrainerRequest:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        numbers = (self.trainers, 1 if self.threads is None else self.threads, 1 if self.gpu is None else self.gpu + 1)
-        if self.framework not in FRAMEWORKS or min(numbers) < 1:
-            raise InvalidParameter(f"no trainer can be started like this: {self}")
+        numbers = (self.trainers, *(number for number in (self.threads, self.gpu) if number is not None))
+        right = all(type(number) is int and 0 <= number <= MOST for number in numbers)
+        if self.framework not in FRAMEWORKS or not right or 0 in (self.trainers, self.threads):
+            raise InvalidParameter(f"no trainer can be started like this: {self}"[:300])
+
+
+def request(told: Mapping[str, Any]) -> TrainerRequest:
+    """The request that these fields are; `TrainerRequest` checks their values."""
+    if unknown := told.keys() - {f.name for f in fields(TrainerRequest)}:
+        raise InvalidParameter(f"a trainer has no {', '.join(sorted(unknown))}")
+    return TrainerRequest(**told)
 
 
 def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:

@@ -2,36 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Union
 
 from cerebro_plpy import jobs
-from cerebro_plpy.platform import StateSource
-from cerebro_plpy.records import Config, VisitResult
+from cerebro_plpy.platform import StateSource, Worker
+from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
 from cerebro_plpy.schedule import Visit
+from cerebro_plpy.timings import Situation, digest
 
 Part = Mapping[str, Any]
+Step = Union[int, Visit]  # what attempts are counted for: a visit that trains, by its number; one that evaluates
+
+
+class Past(NamedTuple):
+    """What a configuration did before its run was interrupted; nothing, where the run only begins.
+
+    `visits` are those completed, in order; `attempts` are all that were made, whatever became of them.
+    """
+
+    visits: Sequence[tuple[Visit, VisitResult]] = ()
+    evaluations: Sequence[Evaluation] = ()
+    attempts: Mapping[Step, int] = {}
+
+    def completed(self, segments: Sequence[int]) -> Iterator[Visit]:
+        """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
+        yield from (visit for visit, _ in self.visits)
+        for key, epoch in {(evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations}:
+            yield from (Visit(epoch, key, segment, "evaluate") for segment in segments)
 
 
 @dataclass
 class Standing:
-    """One configuration while it trains."""
+    """One configuration while it trains; `earlier` are the attempts that were made before the run was resumed."""
 
     config: Config
     program: str
     state: StateSource
+    earlier: Mapping[Step, int]
+    attempts: dict[Step, int]
     visits: int = 0
-    attempts: dict[Visit, int] = field(default_factory=dict)
     table: str = ""
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
-    fallback: bool = False
     parts: dict[int, list[Part]] = field(default_factory=dict)
+
+    @classmethod
+    def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> Standing:
+        """A configuration with that past."""
+        program, state = digest(jobs.program(request, config)), jobs.initial_state(request, config, run_id)
+        standing = cls(config, program, state, past.attempts, dict(past.attempts))
+        for visit, result in past.visits:
+            standing.trained(run_id, visit, result)
+        return standing
 
     def shares_forms(self, other: Standing) -> bool:
         """Whether the two train the same program in batches of the same size."""
         return (self.program, self.config.fit.batch_size) == (other.program, other.config.fit.batch_size)
+
+    def situation(self, worker: Worker) -> Situation:
+        """What a timing of this configuration's visits on that worker is valid for."""
+        return Situation(worker.machine, self.program, self.config.fit.batch_size, worker.threads)
+
+    def attempt(self, visit: Visit) -> int:
+        """The number of a new attempt at this visit."""
+        step = self._step(visit)
+        self.attempts[step] = self.attempts.get(step, 0) + 1
+        return self.attempts[step]
+
+    def attempts_at(self, visit: Visit) -> int:
+        """The number of the last attempt at this visit."""
+        return self.attempts[self._step(visit)]
+
+    def tried(self, visit: Visit) -> int:
+        """How often this visit was tried since the run began or was resumed."""
+        return self.attempts_at(visit) - self.earlier.get(self._step(visit), 0)
 
     def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
         """A training visit was made; the next one starts from what it left."""
@@ -39,7 +85,6 @@ class Standing:
         self.table = result.state_table
         self.state = jobs.later_state(run_id, visit.mst_key, self.visits, result.state_table)
         self.seconds += result.seconds
-        self.fallback = bool(result.fallback)
         self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
 
     def mean_loss(self, epoch: int) -> float:
@@ -47,6 +92,10 @@ class Standing:
         losses = self.losses.pop(epoch)
         rows = sum(count for count, _ in losses)
         return sum(count * loss for count, loss in losses) / max(1, rows)
+
+    def _step(self, visit: Visit) -> Step:
+        # Whichever segment it goes to, the next visit that trains has the same number in the log.
+        return self.visits + 1 if visit.kind == "train" else visit
 
 
 def added(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:

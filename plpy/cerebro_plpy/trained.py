@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cerebro_plpy import model_grants
 from cerebro_plpy.architecture import read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -30,7 +31,8 @@ NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "depe
 class TrainedModel:
     """One model of a model table. `class_values` is None for a target that came encoded or is a float.
 
-    `states` is the table of whole states, for a model whose weights are too large for a field of the model table.
+    `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
+    `sealed` the quoted name of the function that fills a job for who may not read the weights.
     """
 
     relation: Relation
@@ -44,6 +46,7 @@ class TrainedModel:
     dtype_policy: str | None
     backend: str
     states: Relation | None = None
+    sealed: str | None = None
 
     def targets(self, classes: int) -> list[dict[str, Any]]:
         """The target as the trainer wants it described."""
@@ -58,6 +61,9 @@ class TrainedModel:
 
     def state(self) -> StateSource:
         """Where the weights are read from: the model table itself, or else the table of states."""
+        if self.sealed is not None:
+            text = sql("grant.begin", function=self.sealed)
+            return StateSource("sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
         if self.states is not None:
             text = sql("warm.state", state=self.states.quoted)
             return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
@@ -75,7 +81,11 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
             hint="Name the output table of madlib_fit_multiple_model().",
         )
     key, compile_text, backend = _info(catalog, reader, info, mst_key)
-    architecture, states = _stored(catalog, reader, relation, key)
+    sealed = None if model_grants.may_read(catalog, relation) else model_grants.granted(catalog, relation)
+    if sealed is None:
+        architecture, states = _stored(catalog, reader, relation, key)
+    else:
+        architecture, states = _sealed(catalog, reader, (relation, info), key), None
     row = _summary(reader, summary)
     dependent = names(row, "dependent_varname")
     classes = row.get(f"{dependent[0]}_class_values")
@@ -85,7 +95,7 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
         float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
-        backend=backend, states=states,
+        backend=backend, states=states, sealed=sealed,
     )  # fmt: skip
 
 
@@ -96,11 +106,24 @@ def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int)
         return stored[0][0], None
     states = catalog.companion(relation, "_state") if stored else None
     if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
-        raise ObjectNotReady(
-            f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
-            hint="It failed in training; see cerebro.leaderboard for the reason.",
-        )
+        raise _no_weights(catalog, relation, mst_key)
     return stored[0][0], states
+
+
+def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int) -> str:
+    """The architecture of a model whose weights the caller may use but not read."""
+    relation, info = tables
+    rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
+    if not rows:
+        raise _no_weights(catalog, relation, mst_key)
+    return str(rows[0][0])
+
+
+def _no_weights(catalog: Catalog, relation: Relation, mst_key: int) -> ObjectNotReady:
+    return ObjectNotReady(
+        f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
+        hint="It failed in training; see cerebro.leaderboard for the reason.",
+    )
 
 
 def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str, str]:

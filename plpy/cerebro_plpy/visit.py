@@ -7,13 +7,13 @@ function on a Greenplum segment may not do so; the statement around the function
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from math import prod
 from typing import Any
 
-from cerebro_plpy import resources
-from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady
+from cerebro_plpy import blocks, given, resources
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
 from cerebro_plpy.launch import TrainerSpec
 from cerebro_plpy.link import Buffer, Link
 
@@ -21,7 +21,8 @@ KEY = "cerebro_trainer"
 PACKING = "cerebro_packing"  # the number of the buffer that is being packed
 PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
-COLLECTED_BYTES = 1 << 20
+SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
+COLLECTED_BYTES, COLLECTED_CHUNKS = 128 << 10, 1024
 ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
@@ -32,7 +33,7 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     link: Link | None = session.get(KEY)
-    for left in (PACKING, CHUNKS):
+    for left in (PACKING, CHUNKS, PART, SEALED, blocks.KEY):
         session.pop(left, None)
     if link is not None and link.spec == spec and link.alive():
         link.send({"do": "reset"})
@@ -58,6 +59,13 @@ def begin_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     session[KEY] = Link(spec, check, wait=False)
 
 
+def forget(session: Globals) -> None:
+    """Let the trainer of this session, if there is one, drop data and state."""
+    link: Link | None = session.get(KEY)
+    if link is not None and link.alive():
+        link.send({"do": "reset"})
+
+
 def stop_trainer(session: Globals) -> None:
     """End the trainer of this session, if there is one."""
     link: Link | None = session.pop(KEY, None)
@@ -73,9 +81,9 @@ def trainer(session: Globals) -> Link:
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
     link.greet()
-    chunks = session.pop(CHUNKS, None)
+    chunks, sealed = session.pop(CHUNKS, None), session.pop(SEALED, False)
     if chunks:
-        link.send({"do": "state"}, b"".join(chunks))
+        link.send({"do": "state", "sealed": sealed}, b"".join(chunks))
     return link
 
 
@@ -86,16 +94,34 @@ def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str 
     its size in bytes.
     """
     if shapes is not None:
-        parsed = json.loads(shapes)
-        roles = ["x"] * parsed["inputs"] + ["y"] * (len(parsed["sizes"]) - parsed["inputs"])
-        arrays = [
-            {"role": role, "dtype": element_type(role, shape, size), "shape": shape}
-            for role, shape, size in zip(roles, parsed["shapes"], parsed["sizes"])
-        ]
+        arrays, size = _arrays(given.record("shapes", shapes))
         header = {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
-        link.send_head(header, sum(parsed["sizes"]))
+        link.send_head(header, size)
     link.send_part(part)
     return len(part)
+
+
+def _arrays(told: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
+    """What the trainer is told of the arrays of a row, and their size in bytes."""
+    shapes, sizes = (given.kind(name, told.get(name), list) for name in ("shapes", "sizes"))
+    inputs = given.whole("inputs", told.get("inputs"))
+    if len(shapes) != len(sizes):
+        raise InvalidParameter(f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=given.HINT)
+    arrays: list[dict[str, object]] = []
+    for number, (shape, size) in enumerate(zip(shapes, sizes)):
+        role = "x" if number < inputs else "y"
+        told_size = None if size is None else given.whole("a size", size)
+        arrays.append({"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape})
+    return arrays, sum(sizes)
+
+
+def _lengths(shape: Any) -> list[int] | None:
+    if shape is None or (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        return shape
+    raise DatatypeMismatch(
+        f"the shape of a packed array is {shape!r:.100}; expected the number of its rows, and the shape of one",
+        hint="Pack the table again with training_preprocessor_dl().",
+    )
 
 
 def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
@@ -115,8 +141,11 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     return kind
 
 
-def add_state(session: Globals, part: int, chunk: bytes) -> None:
-    """Pass one chunk of a state on, several at a time because they are small; parts count from 1."""
+def add_state(session: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
+    """Pass one chunk of a state on, several at a time because they are small; parts count from 1.
+
+    Where one is sealed, so are those that are sent with it.
+    """
     expected = session.get(PART, 0) + 1
     if part not in (1, expected):
         raise DataCorrupted(
@@ -126,13 +155,17 @@ def add_state(session: Globals, part: int, chunk: bytes) -> None:
     session[PART] = part
     chunks = session.setdefault(CHUNKS, [])
     chunks.append(chunk)
-    if len(chunks) * len(chunk) >= COLLECTED_BYTES:
+    session[SEALED] = sealed or session.get(SEALED, False)
+    if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
         trainer(session)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
     """The state of the job that ended last, in chunks of that size, the last as small as it is."""
-    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // chunk_bytes * chunk_bytes}):
+    size = given.whole("chunk_bytes", chunk_bytes, 1)
+    if size > COLLECTED_BYTES:
+        raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=given.HINT)
+    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // size * size}):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
 
@@ -146,15 +179,16 @@ def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> l
     link = trainer(session)
     packed = _packed(link, session.pop(PACKING)) if PACKING in session else None
     if spec is not None and data is not None:
-        header = json.loads(spec)
-        link.send({"do": "pack", **header, "lengths": [len(part) for part in data]}, *data)
-        session[PACKING] = header["buffer_id"]
+        header = given.record("spec", spec)
+        number = given.whole("buffer_id", header.get("buffer_id"))
+        parts = [given.kind("an element of data", part, bytes) for part in data]
+        link.post({**header, "do": "pack", "lengths": [len(part) for part in parts]}, *parts)
+        session[PACKING] = number
     return packed
 
 
 def _packed(link: Link, buffer_id: int) -> list[Buffer]:
-    header, payload = link.receive()
-    done = link.accepted(header)
+    done, payload = link.reply()
     starts = accumulate(done["lengths"], initial=0)
     about = json.dumps({"buffer_id": buffer_id, "shapes": done["shapes"]}).encode()
     return [about, *(payload[start : start + length] for start, length in zip(starts, done["lengths"]))]

@@ -6,7 +6,7 @@ fresh; keys that the model selection table no longer has vanish from the output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -38,9 +38,19 @@ def existing_output(catalog: Catalog, given: str | None) -> dict[str, Relation]:
                 f"{catalog.module} error: permission denied to rewrite table '{relation.name}'.",
                 hint="warm_start replaces the rows of the output tables: it takes SELECT, INSERT and DELETE on them.",
             )
+    _refuse_code_of_others(catalog, list(found.values()))
     if {"mst_key", "part", "chunk"} - catalog.columns(found["_state"]).keys():
         raise WrongObjectType(f"{catalog.module} error: table '{output.given}_state' holds no states of models.")
     return found
+
+
+def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None:
+    for row in catalog.db.rows(sql("warm.foreign_code"), [relation.oid for relation in tables]):
+        raise InsufficientPrivilege(
+            f"{catalog.module} error: table '{row['name']}' is of another role, and has triggers, rules, defaults or"
+            " checks: they would run with your privileges.",
+            hint="SET ROLE to its owner before the call, or let the owner make it without them.",
+        )
 
 
 def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitRequest) -> dict[int, WarmState]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted
 
@@ -61,10 +62,31 @@ def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
 def _header(stream: _Stream) -> list[Tensor]:
     """The weights that a state's header names, in order."""
     (length,) = LENGTH.unpack(stream.take(LENGTH.size))
-    header = json.loads(stream.take(length))
-    base = stream.position
-    entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
-    return [Tensor(e["dtype"], base + e["data_offsets"][0], base + e["data_offsets"][1]) for e in entries]
+    text = stream.take(length)
+    try:
+        header = json.loads(text)
+        entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
+        found = [_tensor(entry, stream.position) for entry in entries]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(f"its header is no header of safetensors ({type(error).__name__})") from error
+    placed = sorted(found, key=lambda tensor: (tensor.start, tensor.end))
+    if any(after.start < tensor.end for tensor, after in zip(placed, placed[1:])):
+        raise damaged("its tensors lie over one another")
+    return found
+
+
+def _tensor(entry: Mapping[str, Any], base: int) -> Tensor:
+    begin, end = entry["data_offsets"]
+    if type(begin) is not int or type(end) is not int or not 0 <= begin <= end or (end - begin) % SIZES[entry["dtype"]]:
+        raise ValueError(entry)
+    return Tensor(entry["dtype"], base + begin, base + end)
+
+
+def damaged(what: str) -> DataCorrupted:
+    """The error for bytes that are no state."""
+    return DataCorrupted(
+        f"the state is damaged: {what}", hint="Train again: the table that held the state was changed."
+    )
 
 
 class _Stream:
@@ -89,9 +111,7 @@ class _Stream:
             if not self._left:
                 self._left = memoryview(next(self._chunks, b""))
                 if not self._left:
-                    raise DataCorrupted(
-                        "a state ends too early", hint="Train again: the table that held it was changed."
-                    )
+                    raise damaged("it ends too early")
             piece, self._left = self._left[:count], self._left[count:]
             self.position += len(piece)
             count -= len(piece)

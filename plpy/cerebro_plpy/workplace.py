@@ -17,11 +17,10 @@ from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
     ActiveTransaction,
     CerebroError,
+    ConnectionFailure,
     DeadlockDetected,
-    FeatureNotSupported,
-    InvalidParameter,
+    InsufficientPrivilege,
     QueryCanceled,
-    ReadOnlyTransaction,
 )
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.platform import Worker
@@ -29,7 +28,9 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 from cerebro_plpy.sessions import WorkerSession, identity
 
+NOT_OPENED = (ConnectionFailure, InsufficientPrivilege)
 POOL = "cerebro_sessions"
+BACKGROUND = "background"
 CONTROL = "control"  # the role of the session that writes the log; other roles are those of a worker's framework
 LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
 END_SECONDS = 5.0
@@ -48,8 +49,10 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._run_id: int | None = None
         self._looked = time.monotonic()
-        self._client = client.client_socket(int(db.value(sql("session.setting"), "port")))
+        listened = not db.in_procedure
+        self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
         self.control = self._take(CONTROL)
         self.reader: Session = LocalSession(db) if local else self.control
 
@@ -60,15 +63,28 @@ class Workplace:
             try:
                 if session.who == self._who:
                     session.guard(self.check)
-                    session.run(sql("session.busy"))
+                    session.run(sql("session.busy"), (self._label(role),))
                     self._open.append((role, session))
                     return session
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
-        session = WorkerSession(self._who, f"cerebro_db {CONTROL if role == CONTROL else 'worker'}", self.check)
+        session = WorkerSession(self._who, self._label(role), self.check)
         self._open.append((role, session))
         return session
+
+    def _label(self, role: str) -> str:
+        """What others see in pg_stat_activity."""
+        of_run = "" if self._run_id is None else f" run {self._run_id}"
+        return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND) else 'worker'}"
+
+    def show(self, run_id: int) -> None:
+        """Let others see which run these sessions work for."""
+        self._run_id = run_id
+        for role, session in self._open:
+            session.run(sql("session.label"), (self._label(role),))
+        if self.db.in_procedure:
+            self.db.value(sql("session.label"), self._label(BACKGROUND))
 
     def check(self) -> None:
         """Let a cancel take effect; each second, look for a client that is gone and a wait that would never end."""
@@ -101,7 +117,29 @@ class Workplace:
             )
         if self.local:
             return [Worker(0, LocalSession(self.db), frameworks[0])]
-        return [Worker(n, self._take(framework), framework) for framework in frameworks for n in range(count)]
+        made: list[Worker] = []
+        for number in range(count):
+            try:
+                made += [Worker(number, self._take(framework), framework) for framework in frameworks]
+            except NOT_OPENED as error:
+                # The first ones could be: what stands in the way is a limit, such as max_connections.
+                if not number:
+                    raise
+                self.db.notice(f"going on with {number} of {count} workers: {error.message}")
+                break
+        return made
+
+    def background(self) -> WorkerSession:
+        """A session that can be left alone with what it does."""
+        session = WorkerSession(self._who, self._label(BACKGROUND), self.check)
+        self._open.append((BACKGROUND, session))
+        session.run(sql("background.prepare"))
+        return session
+
+    def leave(self, session: WorkerSession) -> None:
+        """Let a session go on by itself."""
+        session.leave()
+        self._open = [(role, other) for role, other in self._open if other is not session]
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         """End the sessions of workers that are not needed after all, and so their trainers."""
@@ -110,17 +148,22 @@ class Workplace:
             session.close()
         self._open = [(role, session) for role, session in self._open if session not in gone]
 
-    def reopen(self, worker: Worker) -> None:
-        """Give a worker a new session, after the server ended the one it had."""
+    def reopen(self, worker: Worker) -> bool:
+        """Give a worker a new session, after the server ended the one it had; False where none can be had."""
         self.db.check_interrupts()  # the server may be gone altogether
-        worker.session.close()
-        self._open = [(role, session) for role, session in self._open if session is not worker.session]
-        worker.session = self._take(worker.framework)
+        self.dismiss([worker])
+        try:
+            worker.session = self._take(worker.framework)
+        except NOT_OPENED:
+            return False
+        return True
 
     def close(self, keep: bool) -> None:
         """End the sessions and the trainer of the caller's own, or let them wait for the next call."""
         if self.local and not (keep and self.settings.trainer_idle_seconds):
             visit.stop_trainer(self._session)
+        elif self.local:  # whose code runs in this session next may be of another role
+            visit.forget(self._session)
         for role, session in self._open:
             if keep and self.settings.trainer_idle_seconds and self._put_aside(session):
                 self._pool[role].append(session)
@@ -152,13 +195,28 @@ class Workplace:
             time.sleep(PAUSE_SECONDS)
 
 
+def held_by_caller(db: Database, relations: Iterable[Relation]) -> list[str]:
+    """Those of the tables that only the caller's own session can use."""
+    return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
+
+
+def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
+    """Refuse tables that only the caller's own session can use."""
+    if held := held_by_caller(db, relations):
+        raise ActiveTransaction(
+            f"a run in the background cannot use {', '.join(held)}: temporary, or changed or locked in this"
+            " transaction",
+            hint="COMMIT first, or train in this session by madlib_fit_multiple_model().",
+        )
+
+
 @contextmanager
 def opened(
     db: Database, session: dict[str, Any], relations: Iterable[Relation], workers: int | None
 ) -> Iterator[Workplace]:
     """A workplace for a call that reads these tables; on an error its sessions end at once."""
     chosen = settings.read(db)
-    held = [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
+    held = held_by_caller(db, relations)
     if held and workers:
         raise ActiveTransaction(
             f"workers is {workers}, but other sessions cannot use {', '.join(held)}: temporary, or changed or locked"
@@ -178,47 +236,4 @@ def opened(
     except BaseException:
         place.close(keep=False)
         raise
-    place.close(keep=True)
-
-
-def check_encoding(db: Database) -> None:
-    """Refuse a database whose encoding is another than Python's.
-
-    PL/Python passes the text of statements and of errors on as it is: names with accents are not found there,
-    and an error with one breaks the interpreter.
-    """
-    encoding = db.value(sql("read.encoding"))
-    if encoding != "UTF8":
-        raise FeatureNotSupported(
-            f"this database has encoding {encoding}; expected UTF8, the only one in which PL/Python takes all names.",
-            hint="Train in a database made by CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0.",
-        )
-
-
-def check_transaction(db: Database, module: str) -> None:
-    """Refuse transactions that would not see what workers commit, or may not write."""
-    found = db.row(sql("session.transaction"))
-    if found["read_only"] == "on":
-        raise ReadOnlyTransaction(
-            f"{module} error: this transaction is read only, but the call writes tables.",
-            hint="Start it with BEGIN READ WRITE, or call outside a transaction.",
-        )
-    if found["isolation"] not in ("read committed", "read uncommitted"):
-        raise ActiveTransaction(
-            f"{module} error: this transaction has isolation level {found['isolation']}; expected read committed,"
-            " because it must see what worker sessions commit.",
-            hint="Call outside a transaction, or after BEGIN ISOLATION LEVEL READ COMMITTED.",
-        )
-
-
-def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
-    """An array of SQL that must have one dimension."""
-    if any(isinstance(value, list) for value in values or ()):
-        raise InvalidParameter(f"{module} error: {name} has several dimensions; expected an array of one dimension.")
-
-
-def check_positive(module: str, name: str, value: int | None) -> int | None:
-    """A number that must be positive if it is given."""
-    if value is not None and value < 1:
-        raise InvalidParameter(f"{module} error: {name} is {value}; expected a positive whole number or NULL.")
-    return value
+    place.close(keep=not db.in_procedure)

@@ -1,7 +1,8 @@
 """Starts a trainer: `python -I -m cerebro_trainer --fd N --parent PID --framework F --threads T …`.
 
 The order matters. First the process ties its life to its parent's, then it makes itself the first choice of
-the kernel's memory killer, and only then it loads a framework, which takes a second and much memory.
+the kernel's memory killer, shuts itself off from other processes, and only then it loads a framework, which takes a
+second and much memory.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -28,6 +30,8 @@ from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
 
 PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_NO_NEW_PRIVS = 38
 FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
@@ -43,6 +47,7 @@ def main() -> None:
     arguments = _arguments()
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
+    keep_private()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.excepthook = _end_at_once
     connection = Connection(socket.socket(fileno=arguments.fd))
@@ -86,11 +91,26 @@ def _arguments() -> argparse.Namespace:
 
 def _follow_parent(parent: int) -> None:
     """Die with the parent. Asked for first and compared second: it may have died in between."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        sys.exit(f"cerebro_trainer: prctl failed: {os.strerror(ctypes.get_errno())}")
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
+
+
+def keep_private() -> None:
+    """Training data stay in this process: no core file, no debugger of the same user, no program with more rights.
+
+    It gives up the right to write files of its own in /proc, so this comes after what is written there.
+    """
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _prctl(PR_SET_DUMPABLE, 0)
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        sys.exit(f"cerebro_trainer: prctl {option} failed: {os.strerror(ctypes.get_errno())}")
 
 
 def _framework(arguments: argparse.Namespace) -> Framework | None:

@@ -57,9 +57,9 @@ def decode(payload: Bytes, rows: int, element: ElementType) -> npt.NDArray[Any]:
     42804 for another element type. Rows are counted from 1 in messages.
     """
     first = _head(payload, 0, 1, element)
-    record = np.dtype([("head", "u1", first.size), ("values", element.dtype, first.shape)])
-    if not first.bitmap and payload.nbytes == rows * record.itemsize:
-        table = payload.view(record)
+    size = first.size + math.prod(first.shape) * element.dtype.itemsize
+    if not first.bitmap and payload.nbytes == rows * size:
+        table = payload.view(np.dtype([("head", "u1", first.size), ("values", element.dtype, first.shape)]))
         if _same_heads(table["head"], len(first.shape)):
             return table["values"]
     plain = b"".join(_without_bitmaps(payload, rows, element))
@@ -113,6 +113,8 @@ def variable_length(payload: Bytes, rows: int) -> list[memoryview]:
         if dimensions != 1 or oid != BYTEA or length == NULL_LENGTH:
             raise RequestError(f"row {row} is NULL, or of another type than bytea", sqlstate="22004")
         offset += SENT.size
+        if not 0 <= length <= len(data) - offset:
+            raise RequestError(f"row {row} would have {length} bytes where {len(data) - offset} are left")
         found.append(data[offset : offset + length])
         offset += length
     if offset != len(data):
@@ -180,8 +182,13 @@ def _head(payload: Bytes, offset: int, row: int, element: ElementType) -> Head:
             f"row {row}: expected an array of 1 to {MAX_DIMENSIONS} dimensions, "
             f"received {'an empty array' if dimensions == 0 else dimensions}"
         )
+    plain = HEAD.size + DIMENSION_BYTES * dimensions
+    size = values_at - LENGTH_WORD if values_at else plain
+    if size < plain or payload.nbytes < offset + size:
+        raise RequestError(f"row {row} is cut off, or no array as PostgreSQL holds it")
     shape = struct.unpack_from(f"={dimensions}i", payload.data, offset + HEAD.size)
-    size = values_at - LENGTH_WORD if values_at else HEAD.size + DIMENSION_BYTES * dimensions
+    if min(shape) < 1:
+        raise RequestError(f"row {row}: expected an array with elements, received the shape {_by(shape)}")
     return Head(shape, size, bool(values_at))
 
 

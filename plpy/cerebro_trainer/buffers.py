@@ -6,6 +6,7 @@ same `Buffer` objects either way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from cerebro_trainer.errors import RequestError
 from cerebro_trainer.fields import integer, items, text
 from cerebro_trainer.wire import Bytes
 
+MAX_DIMENSIONS = 32
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "int16": np.dtype("<i2")}
 
 
@@ -53,7 +55,9 @@ def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDA
     shape = entry.get("shape")
     if not (isinstance(shape, list) and shape and all(type(n) is int and n >= 0 for n in shape)):
         raise RequestError(f'"shape" must be a list of sizes, received {shape!r}')
-    end = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if len(shape) > MAX_DIMENSIONS or max(shape) >> 31:
+        raise RequestError(f'"shape" must have {MAX_DIMENSIONS} sizes at most, each below 2^31, received {shape!r}')
+    end = offset + math.prod(shape) * dtype.itemsize
     if end > payload.nbytes:
         raise RequestError(f"an array of shape {shape} ends at byte {end}, but the payload has {payload.nbytes}")
     return payload[offset:end].view(dtype).reshape(shape), end

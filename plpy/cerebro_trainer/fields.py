@@ -23,6 +23,8 @@ def typed(header: Mapping[str, Any], name: str, kind: type[T]) -> T:
 def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) -> int:
     """An integer field, at least `minimum`."""
     value = typed(header, name, int)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise RequestError(f'"{name}" must be an integer of 64 bits, received {value}')
     if minimum is not None and value < minimum:
         raise RequestError(f'"{name}" must be at least {minimum}, received {value}')
     return value
@@ -30,8 +32,7 @@ def integer(header: Mapping[str, Any], name: str, minimum: int | None = None) ->
 
 def number(header: Mapping[str, Any], name: str) -> float:
     """An integer or float field, as float."""
-    value = header.get(name)
-    return float(value) if type(value) is int else typed(header, name, float)
+    return float(integer(header, name)) if type(header.get(name)) is int else typed(header, name, float)
 
 
 def text(header: Mapping[str, Any], name: str, choices: Sequence[str] = ()) -> str:

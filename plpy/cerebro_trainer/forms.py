@@ -23,10 +23,8 @@ from cerebro_trainer.programs import FALLBACK, Program
 
 WORTH = 10.0
 """A form is tried if the rows still to come take so many times its expected compilation."""
-COMPILATION = 5.0
-"""How many times longer than the first form another one is expected to compile."""
 HOPELESS = 3.0
-"""A form so many times slower than the best, after one batch, is not measured any further."""
+"""A form so many times slower than the best, after one call, is not measured any further, nor are those after it."""
 CALL_SECONDS = 5e-3
 """What calling a form may cost beside its batches; a single batch does not show how little that matters."""
 SAMPLE_SECONDS = 0.1
@@ -101,8 +99,10 @@ class Forms:
         if first not in self._compiled:
             self._measure(first, trial, wanted.remaining_rows)
         for form in others:
-            if self._is_worth_trying(form, first, wanted.remaining_rows) and trial.has_full_batch:
+            if self._is_worth_trying(form, program, wanted.remaining_rows) and trial.shows(form):
                 self._measure(form, trial, wanted.remaining_rows)
+            if form in self._timings and self._is_hopeless(self._timings[form], batch_size):
+                break
         best = min(self._timings, key=lambda form: self._cost(form, wanted.remaining_rows))
         if math.isinf(self._timings[best].seconds_per_row):
             return FALLBACK
@@ -118,11 +118,16 @@ class Forms:
         new, self._measured = self._measured, {}
         return new
 
-    def _is_worth_trying(self, form: str, first: str, remaining_rows: int) -> bool:
+    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int) -> bool:
         best = min(timing.seconds_per_row for timing in self._timings.values())
         if form in self._timings or math.isinf(best):
             return False
-        return _pays(best * remaining_rows, self._timings[first].compile_seconds)
+        return _pays(best * remaining_rows, program, self._timings[program.forms[0]])
+
+    def _is_hopeless(self, timing: Timing, batch_size: int) -> bool:
+        best = min(known.seconds_per_row for known in self._timings.values())
+        slow = timing.seconds_per_row >= HOPELESS * (best + CALL_SECONDS / batch_size)
+        return slow and math.isfinite(timing.seconds_per_row)
 
     def _cost(self, form: str, remaining_rows: int) -> float:
         timing = self._timings[form]
@@ -130,18 +135,17 @@ class Forms:
         return timing.seconds_per_row * max(1, remaining_rows) + compiling
 
     def _measure(self, form: str, trial: _Trial, remaining_rows: int) -> None:
-        best = min((timing.seconds_per_row for timing in self._timings.values()), default=math.inf)
         saved = trial.program.read()
         try:
             timing = trial.start(form)
             promising = (
-                timing.seconds_per_row < HOPELESS * (best + CALL_SECONDS / trial.batch_size)
+                not self._is_hopeless(timing, trial.batch_size)
                 if self._timings
-                else _pays(timing.seconds_per_row * remaining_rows, timing.compile_seconds)
+                else _pays(timing.seconds_per_row * remaining_rows, trial.program, timing)
             )
-            if trial.has_full_batch and promising:
+            if trial.shows(form) and promising:
                 timing = trial.sample(form, timing)
-            if trial.has_full_batch and (promising or self._timings):
+            if trial.shows(form) and (promising or self._timings):
                 self._measured[form] = timing
         except self._memory_errors:
             if not self._timings:
@@ -165,20 +169,25 @@ class _Trial:
     order: Order
     batch_size: int
 
-    @property
-    def has_full_batch(self) -> bool:
-        return len(self.order) >= self.batch_size
+    def least_rows(self, form: str) -> int:
+        """The rows of one call of a form."""
+        return self.program.batches_at_once.get(form, 1) * self.batch_size
+
+    def shows(self, form: str) -> bool:
+        """Whether there are as many rows as a call of the form takes."""
+        return len(self.order) >= self.least_rows(form)
 
     def start(self, form: str) -> Timing:
-        """Compile a form, and time it on one batch."""
-        rows = min(self.batch_size, len(self.order))
+        """Compile a form, and time it on one call."""
+        rows = min(self.least_rows(form), len(self.order))
         first, second = self._seconds(form, rows), self._seconds(form, rows)
         return Timing(second / rows, max(0.0, first - second))
 
     def sample(self, form: str, rough: Timing) -> Timing:
-        """Time a compiled form on more batches."""
-        batches = int(SAMPLE_SECONDS / (rough.seconds_per_row * self.batch_size))
-        rows = max(1, min(batches, len(self.order) // self.batch_size)) * self.batch_size
+        """Time a compiled form on more calls."""
+        least = self.least_rows(form)
+        calls = int(SAMPLE_SECONDS / (rough.seconds_per_row * least))
+        rows = max(1, min(calls, len(self.order) // least)) * least
         best = min(self._seconds(form, rows) / rows for _ in range(2))
         return Timing(min(rough.seconds_per_row, best), rough.compile_seconds)
 
@@ -188,9 +197,9 @@ class _Trial:
         return time.perf_counter() - began
 
 
-def _pays(seconds: float, compile_seconds: float) -> bool:
+def _pays(seconds: float, program: Program, first: Timing) -> bool:
     """Whether so much work is worth trying a form, given what the first form took to compile."""
-    return seconds > WORTH * COMPILATION * compile_seconds
+    return seconds > WORTH * program.compilation_factor * first.compile_seconds
 
 
 def _timing(entry: Mapping[str, Any]) -> Timing:

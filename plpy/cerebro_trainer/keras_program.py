@@ -53,6 +53,7 @@ class KerasProgram(Program):
         self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
         self.metrics = CompiledMetrics(self.model, outputs)
         self.layout = self._layout(framework)
+        self._learning_rate = self._position_of_learning_rate()
 
     def _compile(self, parts: Compiled) -> None:
         optimizer = parts.optimizer
@@ -72,7 +73,8 @@ class KerasProgram(Program):
     @property
     def step(self) -> int:
         """Optimizer steps taken by the state now held."""
-        return int(np.asarray(self.optimizer.iterations))
+        steps = self.optimizer.iterations  # where gradients are accumulated, no variable but calculated from one
+        return int(self.value(steps) if isinstance(steps, keras.Variable) else steps)
 
     def read(self) -> list[Array]:
         return [self.value(variable) for variable in self.variables]
@@ -96,8 +98,9 @@ class KerasProgram(Program):
             for variable, value in zip(self.numbers, values, strict=True):
                 variable.assign(value)
             self._set = values
-        if "learning_rate" in spec.split.hyperparameters:
-            self.optimizer.learning_rate = spec.split.hyperparameters["learning_rate"]
+        if self._learning_rate is not None:
+            rate = np.asarray(spec.split.hyperparameters["learning_rate"], self.layout.dtypes[self._learning_rate])
+            self.assign(self._learning_rate, rate)
 
     @property
     def numbers(self) -> list[Any]:
@@ -146,6 +149,13 @@ class KerasProgram(Program):
             # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
             object.__setattr__(optimizer, name, variable)
         return made
+
+    def _position_of_learning_rate(self) -> int | None:
+        """Where the learning rate stands in a state; None where it is no number but a schedule."""
+        if "learning_rate" not in self.spec.split.hyperparameters:
+            return None
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        return next(n for n, variable in enumerate(self.variables) if variable is inner.learning_rate)
 
     def _layout(self, framework: str) -> Layout:
         positions = {id(variable): position for position, variable in enumerate(self.variables)}

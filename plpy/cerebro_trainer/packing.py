@@ -39,6 +39,8 @@ def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     """
     entries = items(header, "arrays")
     numbers, *parts = split(header, payload, len(entries) + 1)
+    if numbers.nbytes != integer(header, "rows", minimum=1) * ROW_NUMBER.itemsize:
+        raise RequestError(f'"rows" is {header["rows"]}, but there are {numbers.nbytes} bytes of row numbers')
     placed = np.argsort(numbers.view(ROW_NUMBER), kind="stable")
     if header.get("seed") is not None:
         placed = placed[order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))]
@@ -55,7 +57,7 @@ def _decoded_or_told(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Arr
     try:
         return _decoded(entry, payload, rows)
     except RequestError as error:
-        whole = entry.get("kind") in WHOLE and error.sqlstate == "22003"  # it names the number itself
+        whole = str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"  # it names the number itself
         if "array" in entry and error.sqlstate in FINDING and not whole:
             found = FINDING[error.sqlstate].format(array=text(entry, "array"))
             error.detail = f"Rows are counted within a block, not in the table. {found}"
@@ -118,6 +120,10 @@ def _divisor(entry: Mapping[str, Any]) -> float | None:
     if entry.get("divide") is None:
         return None
     divisor = number(entry, "divide")
-    if divisor == 0.0:
-        raise RequestError('"divide" must not be 0', sqlstate="22012")
+    with np.errstate(over="ignore", under="ignore"):
+        divided_by = abs(np.float32(divisor))
+    if not 0 < divided_by < np.inf:
+        raise RequestError(
+            f'"divide" must be a number that float32 has, and not 0; received {divisor}', sqlstate="22012"
+        )
     return divisor

@@ -9,7 +9,7 @@ last batch once more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,9 @@ class JaxProgram(KerasProgram):
     (donates) the memory of the values that it replaces.
     """
 
-    forms = ("jit_step", "scan_block", "scan")
+    forms = ("jit_step", "scan", "scan_block")
+    batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
+    compilation_factor = 1.5
 
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "jax")

@@ -59,6 +59,7 @@ class TensorflowProgram(KerasProgram):
     """A program whose loops are TensorFlow graphs."""
 
     forms = ("graph_loop", "xla_step", "xla_loop")
+    compilation_factor = 5.0
 
     def __init__(self, spec: ProgramSpec) -> None:
         super().__init__(spec, "tensorflow")

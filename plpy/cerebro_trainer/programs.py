@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,8 +48,13 @@ class Program(ABC):
     forms: tuple[str, ...]
     """The ways it can train, in the order in which they are tried; bits depend on the form.
 
-    The first compiles cheaply and serves every model that can be traced. FALLBACK is understood beside them.
+    The first compiles cheaply and serves every model that can be traced. Where one is hopelessly slow, those after it
+    are so, too. FALLBACK is understood beside them.
     """
+    batches_at_once: Mapping[str, int] = {}
+    """Of forms that take several batches in one call, their number; fewer than these are trained in the first form."""
+    compilation_factor: float
+    """How many times longer than the first form another one is expected to compile."""
     layout: Layout
 
     @property

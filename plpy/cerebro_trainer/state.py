@@ -131,7 +131,7 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
     text = yield from stream.take(length)
     metadata, entries = _parsed(bytes(text))
     _check_origin(metadata, layout, weights_only)
-    wanted = _weights(metadata, layout) if weights_only else _all(entries, layout)
+    wanted = _weights(metadata, entries, layout) if weights_only else _all(entries, layout)
     for entry in entries:
         if entry.name not in wanted:
             yield from stream.skip(entry.end - entry.begin)
@@ -174,7 +174,7 @@ def _parsed(text: bytes) -> tuple[dict[str, str], list[Entry]]:
             Entry(name, str(entry["dtype"]), tuple(entry["shape"]), *map(int, entry["data_offsets"]))
             for name, entry in header.items()
         ]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise damaged(f"its header is no header of safetensors ({type(error).__name__})") from error
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     end = 0
@@ -205,11 +205,16 @@ def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     return wanted
 
 
-def _weights(metadata: dict[str, str], layout: Layout) -> dict[str, int]:
+def _weights(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The positions of the weights by the names that they have in the state."""
-    names = json.loads(metadata.get("weights", "[]"))
+    try:
+        names = [str(name) for name in json.loads(metadata["weights"])]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
     if len(names) != len(layout.weights):
         raise ConfigError(f"the state has {len(names)} weights, the model has {len(layout.weights)}")
+    if len({entry.name for entry in entries} & set(names)) != len(names):
+        raise damaged("its header names weights that are not there, or one of them twice")
     return dict(zip(names, layout.weights, strict=True))
 
 

@@ -71,8 +71,10 @@ class Connection:
         still in step, when the payload does not fit.
         """
         magic, header_bytes, payload_bytes = PREFIX.unpack(self._exactly(PREFIX.size))
-        if magic != MAGIC or header_bytes > HEADER_LIMIT:
+        if magic != MAGIC:
             raise BrokenFrame(f"expected a frame starting with {MAGIC!r}, received {magic!r}")
+        if header_bytes > HEADER_LIMIT:
+            raise BrokenFrame(f"a frame's header may have {HEADER_LIMIT} bytes, received {header_bytes}")
         header = self._parse(self._exactly(header_bytes))
         return Frame(header, self._payload(payload_bytes))
 
@@ -106,8 +108,12 @@ class Connection:
         return header
 
     def _exactly(self, count: int) -> bytearray:
-        buffer = bytearray(count)
-        self._fill(memoryview(buffer))
+        """So many bytes; memory is taken for what has come, not for what is said to come."""
+        buffer = bytearray()
+        while len(buffer) < count:
+            piece = bytearray(min(count - len(buffer), DRAIN_BYTES))
+            self._fill(memoryview(piece))
+            buffer += piece
         return buffer
 
     def _payload(self, count: int) -> Bytes:

@@ -20,6 +20,7 @@ from cerebro_trainer.streams import Reading
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
+KINDS = ("train", "time", "evaluate", "predict")
 SOURCES = ("new", "kept", "chunks", "weights", "weights_of_chunks")
 
 
@@ -52,12 +53,14 @@ class Work:
         self._job: Job | None = None
         self._loading: Loading | None = None
         self._result_key = ""
+        self._sealed = False
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
         self.abandon()
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
+        self._sealed = header.get("sealed") is True
         spec = self._spec(header)
         with self._boundary():
             program = self._programs.get(spec)
@@ -73,6 +76,8 @@ class Work:
         """Take a chunk of the state that the open job waits for."""
         if self._loading is None:
             raise RequestError("no job waits for a state", sqlstate="55000")
+        if header.get("sealed") is True and not self._sealed:
+            raise RequestError("the open job is none for a sealed state", sqlstate="42501")
         with self._boundary():
             self._loading.reading.send(payload.data)
         return ()
@@ -96,7 +101,7 @@ class Work:
                         self._check_peer()
                         job.take(key, buffer, pass_no)
         self._job = None
-        self._held = Held(self._result_key, job.program)
+        self._held = None if self._sealed else Held(self._result_key, job.program)
         return (Message({"ok": job.result()}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
@@ -105,7 +110,8 @@ class Work:
         if self._job is not None:
             self._open_job()
         if self._held is None:
-            raise RequestError("no state is held", sqlstate="55000")
+            sealed = self._sealed and self._job is not None
+            raise RequestError("the state of this job is sealed" if sealed else "no state is held", sqlstate="55000")
         program, total, count = self._held.program, 0, 0
         for chunk in state.dump(program.read(), program.layout, program.step, size):
             total, count = total + sum(map(len, chunk)), count + 1
@@ -186,10 +192,12 @@ class Work:
     def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""
         job.program.set_numbers(spec)
-        self._held = None if isinstance(job, TrainJob) else Held(self._result_key, job.program)
+        # Nor has a sealed one, which nobody is to get out or to go on from.
+        unnamed = self._sealed or isinstance(job, TrainJob)
+        self._held = None if unnamed else Held(self._result_key, job.program)
 
     def _make_job(self, program: Program, header: Header) -> Job:
-        kind = text(header, "job", choices=("train", "time", "evaluate", "predict"))
+        kind = text(header, "job", choices=("evaluate", "predict") if self._sealed else KINDS)
         keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
         unknown = [key for key in keys if key not in self._datasets]
         if unknown:

@@ -118,7 +118,7 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
         source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
         gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,
-        backends={CONFIG.mst_key: "tensorflow"}, name=None, spec={},
+        backends={CONFIG.mst_key: "tensorflow"}, name=None, spec={}, max_attempts=3, max_runtime=None,
     )  # fmt: skip
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())

@@ -69,7 +69,7 @@ def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, f
 
 
 def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer, framework: str) -> None:
-    trainer.load("d", buffers(64, 65))
+    trainer.load("d", buffers(130, 65))
     chosen = program(NOISY, "RMSprop")
     result, state = trainer.train(chosen, NEW, forms=ahead(10**9))
     assert set(result["timings"]) == set(FORMS[framework])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,14 +38,14 @@ def test_error_of_a_request_without_reply_comes_with_the_next_reply(packer: Peer
         ({"do": "unheard of"}, "unheard of"),
         ({"do": "close"}, "dataset"),
         ({"do": "pack", "arrays": [], "rows": "three"}, "rows"),
-        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1, "lengths": [0, 0]}, "image, int16, onehot"),
-        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1, "lengths": [0, 0]}, "divide"),
+        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1, "lengths": [8, 0]}, "image, int16, onehot"),
+        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1, "lengths": [8, 0]}, "divide"),
         ({"do": "pack", "arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
     ],
 )
-def test_wrong_requests_say_what_is_wrong(packer: Peer, header: dict[str, object], words: str) -> None:
+def test_wrong_requests_say_what_is_wrong(packer: Peer, header: dict[str, Any], words: str) -> None:
     with pytest.raises(TrainerFailed, match=words) as failed:
-        packer.ask(header)
+        packer.ask(header, bytes(sum(header.get("lengths", ()))))
     assert failed.value.error["kind"] == "request"
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -50,6 +51,21 @@ def test_a_replay_gives_the_same_bits(
     assert weights(session, "again") == weights(session, "original")
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith(f"run {run} completed, epoch 2 of 2, visit 16 of 16"), "it shows the new run, not the old"
+
+
+def test_a_run_in_the_background(session: cerebro_db.Session, original: int) -> None:
+    run = session.submit("packed", "later", "configs", 2, schedule="replay", replay_run=original)
+    assert session.wait(run) == "completed"
+    assert not session.cancel_run(run)
+    assert weights(session, "later") == weights(session, "original")
+    assert session.vacuum_runs(timedelta(days=1)) == 0
+    with pytest.raises(errors.ObjectNotReady, match="is completed"):
+        session.resume(run, background=True)
+    endless = session.submit("packed", "endless", "configs", 100_000, max_attempts=1, max_runtime=timedelta(hours=9))
+    assert session.wait(endless, timedelta(milliseconds=50)) == "running"
+    assert session.cancel_run(endless)
+    assert session.wait(endless) == "cancelled"
+    session.drop_run(endless)
 
 
 def test_outputs_can_be_written_again(session: cerebro_db.Session, original: int) -> None:

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
 import pytest
-from processes import command_line, eventually
+from processes import alive, command_line, descendants, eventually, parent
+from servers import started
 from workbench import Workbench, several
 
 CLIENT_ENDS = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.AdminShutdown)
-
-
-def started(data: Path) -> str:
-    """The URL of an embedded server that has been started in this folder."""
-    command = [sys.executable, "-I", "-m", "cerebro_db", "server", "start", "--data", str(data)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd="/").stdout.splitlines()[-1]
 
 
 @pytest.fixture
@@ -36,32 +29,6 @@ def own(folder: Path) -> Iterator[Workbench]:
     bench.configure("four", several(4))
     yield bench
     bench.close()
-
-
-def descendants(pid: int) -> set[int]:
-    """A process, its children, and theirs."""
-    found = {pid}
-    while True:
-        more = {child for child in processes() if parent(child) in found} - found
-        if not more:
-            return found
-        found |= more
-
-
-def processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def alive(pids: set[int]) -> set[int]:
-    """Those that still run; one that is dead and not yet buried does not."""
-    return {pid for pid in pids if command_line(pid) not in ([], [""])}
 
 
 def trainers(pids: set[int]) -> set[int]:

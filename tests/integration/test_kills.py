@@ -46,10 +46,6 @@ def kill(watcher: Workbench) -> set[int]:
     return found
 
 
-def weights(bench: Workbench, table: str) -> dict[int, bytes]:
-    return {key: bytes(value) for key, value in bench.rows(f"SELECT mst_key, model_weights FROM {table}")}
-
-
 def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Workbench, fresh: Workbench) -> None:
     before = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
     with fresh.fitting("packed", "killed", "long", 2, workers=2) as fitted:
@@ -60,7 +56,7 @@ def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Wo
     assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run) == 3
     assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run) == 8
     bench.fit("packed", "undisturbed", "long", 2, schedule="replay", replay_run=run)
-    assert weights(bench, "killed") == weights(bench, "undisturbed")
+    assert bench.weights("killed") == bench.weights("undisturbed")
 
 
 def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:

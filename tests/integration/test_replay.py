@@ -25,11 +25,6 @@ def original(bench: Workbench) -> Iterator[int]:
     yield bench.fit("spread", "original", "noisy", 2)
 
 
-def weights(bench: Workbench, table: str) -> dict[int, bytes]:
-    """The weights of a model table by mst_key."""
-    return {key: bytes(value) for key, value in bench.rows(f"SELECT mst_key, model_weights FROM {table}")}
-
-
 def order(bench: Workbench, run: int) -> list[tuple[int, int, int]]:
     """Where each configuration was, visit by visit."""
     return bench.rows("SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
@@ -43,7 +38,7 @@ def test_a_replay_gives_the_same_bits(bench: Workbench, original: int, workers: 
         validation_table="spread", metrics_compute_frequency=1,
     )  # fmt: skip
     assert order(bench, run) == order(bench, original)
-    assert weights(bench, table) == weights(bench, "original")
+    assert bench.weights(table) == bench.weights("original")
 
 
 def test_fewer_iterations_repeat_the_beginning(bench: Workbench, original: int) -> None:
@@ -101,5 +96,5 @@ def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, original: int
     bench.rows("DELETE FROM cerebro.form_timing")
     again = bench.fit("spread", "formed_again", "noisy", 2, schedule="replay", replay_run=run)
     assert forms(bench, again) == forms(bench, run)
-    assert weights(bench, "formed_again") == weights(bench, "formed")
+    assert bench.weights("formed_again") == bench.weights("formed")
     assert bench.value("SELECT count(*) FROM cerebro.form_timing") == 0

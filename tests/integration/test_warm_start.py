@@ -28,34 +28,30 @@ def half(bench: Workbench) -> Iterator[str]:
     bench.rows("DROP TABLE half, half_info, half_summary, half_state")
 
 
-def weights(bench: Workbench, table: str) -> dict[int, bytes]:
-    return {key: bytes(value) for key, value in bench.rows(f"SELECT mst_key, model_weights FROM {table}")}
-
-
 def test_known_keys_go_on_with_all_of_their_state(bench: Workbench, half: str) -> None:
     """Two and two iterations without shuffling are four: to the bit, momentum and Adam's slots included."""
     bench.fit("packed", "whole", "both", 4, schedule="rotation", seed=1)
     bench.fit("packed", half, "both", 2, schedule="rotation", seed=1, warm_start=True)
-    assert weights(bench, half) == weights(bench, "whole")
+    assert bench.weights(half) == bench.weights("whole")
     assert bench.value(f"SELECT warm_start FROM {half}_summary") is True
 
 
 def test_new_keys_start_fresh_and_removed_ones_vanish(bench: Workbench, half: str) -> None:
-    before = weights(bench, half)
+    before = bench.weights(half)
     bench.configure("changed", [ADAM, SGD, compile_text("RMSprop()")])
     bench.rows("DELETE FROM changed WHERE mst_key = 1")
     bench.fit("packed", half, "changed", 1, seed=1, warm_start=True)
-    assert weights(bench, half).keys() == {2, 3}
+    assert bench.weights(half).keys() == {2, 3}
     assert bench.rows(f"SELECT mst_key FROM {half}_info ORDER BY 1") == [(2,), (3,)]
     assert {key for (key,) in bench.rows(f"SELECT DISTINCT mst_key FROM {half}_state")} == {2, 3}
-    assert weights(bench, half)[2] != before[2]
+    assert bench.weights(half)[2] != before[2]
 
 
 def test_another_optimizer_takes_the_weights_alone(bench: Workbench, half: str) -> None:
     bench.configure("other_optimizer", [compile_text("SGD(learning_rate=1e-30)"), SGD])
-    before = weights(bench, half)
+    before = bench.weights(half)
     bench.fit("packed", half, "other_optimizer", 1, warm_start=True)
-    assert weights(bench, half)[1] == before[1]  # a step of this size changes no float32
+    assert bench.weights(half)[1] == before[1]  # a step of this size changes no float32
 
 
 def test_a_warm_start_needs_what_it_goes_on_from(bench: Workbench, half: str) -> None:
@@ -79,7 +75,7 @@ def test_weights_of_the_architecture_table_are_the_start(bench: Workbench) -> No
     model = int(bench.value("SELECT max(model_id) FROM models"))
     bench.configure("transferred_configs", [compile_text("SGD(learning_rate=1e-30)")], model=model)
     bench.fit("packed", "transferred", "transferred_configs", 2)
-    assert weights(bench, "transferred") == {1: loaded}
+    assert bench.weights("transferred") == {1: loaded}
 
 
 def test_frozen_layers_do_not_change_by_a_bit(bench: Workbench) -> None:
@@ -88,6 +84,6 @@ def test_frozen_layers_do_not_change_by_a_bit(bench: Workbench) -> None:
     bench.configure("frozen_configs", [ADAM], model=bench.model(json.dumps(frozen)))
     for iterations in (1, 5):
         bench.fit("packed", f"frozen_{iterations}", "frozen_configs", iterations, seed=3)
-    one, five = (array("f", weights(bench, f"frozen_{n}")[1]) for n in (1, 5))
+    one, five = (array("f", bench.weights(f"frozen_{n}")[1]) for n in (1, 5))
     assert one[:40] == five[:40]
     assert one[40:] != five[40:]

@@ -25,11 +25,10 @@ def eventually(question: Callable[[], T]) -> T:
 def trainers(parents: set[int]) -> set[int]:
     """Processes whose command line says that they are trainers of these backends."""
     found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            words = command_line(int(entry.name))
-            if "cerebro_trainer" in words and int(words[words.index("--parent") + 1]) in parents:
-                found.add(int(entry.name))
+    for pid in processes():
+        words = command_line(pid)
+        if "cerebro_trainer" in words and int(words[words.index("--parent") + 1]) in parents:
+            found.add(pid)
     return found
 
 
@@ -39,3 +38,29 @@ def command_line(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return []
+
+
+def descendants(pid: int) -> set[int]:
+    """A process, its children, and theirs."""
+    found = {pid}
+    while True:
+        more = {child for child in processes() if parent(child) in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those that still run; one that is dead and not yet buried does not."""
+    return {pid for pid in pids if command_line(pid) not in ([], [""])}

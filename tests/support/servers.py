@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,3 +28,9 @@ class Database:
     name: str
     url: str
     superuser_url: str
+
+
+def started(data: Path) -> str:
+    """The URL of an embedded server that has been started in this folder."""
+    command = [sys.executable, "-I", "-m", "cerebro_db", "server", "start", "--data", str(data)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd="/").stdout.splitlines()[-1]

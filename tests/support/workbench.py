@@ -116,6 +116,10 @@ class Workbench:
         with ThreadPoolExecutor(1) as pool:
             yield pool.submit(lambda: self.fit(source, output, configs, iterations, **named))
 
+    def weights(self, table: str) -> dict[int, bytes]:
+        """The weights of a model table by mst_key."""
+        return {key: bytes(value) for key, value in self.rows(f"SELECT mst_key, model_weights FROM {table}")}
+
     def exists(self, *names: str) -> bool:
         """Whether any of these tables exists."""
         return bool(self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names)))

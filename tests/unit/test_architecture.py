@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.request import FitArguments
+from cerebro_plpy.fit_arguments import FitArguments
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
@@ -38,8 +38,8 @@ SOLE_IMPORTERS = {
 }
 
 SQL_FUNCTION = re.compile(
-    r"CREATE (?:OR REPLACE )?FUNCTION\s+(?P<name>[\w.@]+)\s*\((?P<arguments>[^;]*?)\)\s*RETURNS[^$;]*?"
-    r"LANGUAGE\s+plpython3u[^$;]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
+    r"CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE)\s+(?P<name>[\w.@]+)\s*\((?P<arguments>[^;]*?)\)\s*"
+    r"(?:RETURNS[^$;]*?)?LANGUAGE\s+plpython3u[^$;]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
     re.DOTALL,
 )
 IMPORT_LINE = re.compile(r"from cerebro_plpy import (\w+)")
@@ -155,6 +155,26 @@ def test_sql_bodies_are_two_lines() -> None:
         handed = call[3].split(", ")[2:]
         declared = re.findall(r"(?:^|,)\s*(\w+)\s+[a-z]", arguments)
         assert handed == declared, name
+
+
+def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> None:
+    texts = [path.read_text() for path in (ROOT / "sql").glob("*.sql")]
+    assert not [text for text in texts if "SECURITY DEFINER" in text]
+    written = [
+        m[0]
+        for text in texts
+        for m in re.finditer(r"CREATE OR REPLACE FUNCTION[^$]*?AS\s", text)
+        if "LANGUAGE sql" in m[0]
+    ]
+    assert written and all("SET search_path = pg_catalog, pg_temp" in head for head in written)
+
+
+def test_what_runs_as_its_owner_is_one_function_with_a_fixed_path() -> None:
+    folder = PACKAGES["cerebro_plpy"] / "queries"
+    found = [
+        line for path in folder.glob("*.sql") for line in path.read_text().splitlines() if "SECURITY DEFINER" in line
+    ]
+    assert found == ["LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"]
 
 
 def test_sql_calls_functions_that_exist() -> None:

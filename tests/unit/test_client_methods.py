@@ -22,6 +22,13 @@ ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
 NOT_CALLED = {"may_see"}
 
 
+class Answer(dict[str, Any]):
+    """Whatever a method makes of what a function returns."""
+
+    def __int__(self) -> int:
+        return 0
+
+
 class Recorder(cerebro_db.Session):
     """Remembers what would be called."""
 
@@ -33,7 +40,7 @@ class Recorder(cerebro_db.Session):
 
     def _called(self, function: tuple[str, str], on_tick: Callable[[], None], given: dict[str, object]) -> Any:
         self.called[function[1]] = set(given)
-        return {}
+        return Answer()
 
 
 def options(kind: type[Any]) -> dict[str, Any]:
@@ -49,10 +56,18 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.combine_configs("a", "b", [1], [{}], [{}], **options(arguments.CombineOptions))
     with suppress(errors.ObjectNotReady):  # there is no run
         session.fit("a", "b", "c", 1, progress=False, **options(arguments.FitOptions))
+    session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
+    session.wait(1)
+    session.cancel_run(1)
+    session.resume(1)
+    session.vacuum_runs()
+    session.drop_run(1)
     session.write_outputs(1, "a")
     session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
     session.predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
     session.grant_usage("a")
+    session.grant_predict("a", "b")
+    session.revoke_predict("a", "b")
     session.versions()
     session.trainer_report("tensorflow")
     session.worker_report()

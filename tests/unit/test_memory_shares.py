@@ -59,6 +59,17 @@ def test_a_group_that_is_full_leaves_nothing(machine: Path) -> None:
     assert resources.available_bytes() == 0
 
 
+@pytest.mark.parametrize(("version", "names"), [("v2", V2), ("v1", V1)])
+def test_trainers_share_three_quarters_of_what_the_group_may_have(
+    machine: Path, version: str, names: tuple[str, str, str]
+) -> None:
+    group(machine / version / "a", names, str(4 * GIGABYTE), GIGABYTE)
+    shared = settings.TrainerRequest(trainers=3)
+    assert settings.trainer_spec(settings.Settings(trainer_python="p"), shared).memory_bytes == GIGABYTE
+    told = settings.Settings(trainer_python="p", trainer_memory_mb=100)
+    assert settings.trainer_spec(told, shared).memory_bytes == 100 * MEGABYTE
+
+
 @given(st.integers(0, 1 << 40), st.integers(1, 64), st.none() | st.integers(64, 1 << 20))
 def test_what_trainers_keep_leaves_room_for_the_rest(free: int, trainers: int, limit: int | None) -> None:
     with pytest.MonkeyPatch.context() as patch:

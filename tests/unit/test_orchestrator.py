@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, cycle, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
@@ -17,20 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, OutOfMemory, TrainerFailure
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.fit_params import parse_fit_params
-from cerebro_plpy.orchestrator import MAX_ATTEMPTS, Orchestrator, Surroundings
+from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
 from cerebro_plpy.run_log import RunLog
+from cerebro_plpy.schedule import Visit
+from cerebro_plpy.standing import Past, Step
+from cerebro_plpy.tasks import PASSING, Surroundings
 
 RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
-PASSING = (TrainerFailure, ConnectionFailure, OutOfMemory)
+MAX_ATTEMPTS = 3
 Fault: TypeAlias = type[CerebroError] | None
 
 
@@ -67,9 +70,11 @@ class Unreliable:
 
     faults: Iterator[Fault]
     places: dict[str, set[int]] = field(default_factory=lambda: {"configs": set(), "workers": set()})
-    trained: list[tuple[int, int, int]] = field(default_factory=list)
+    done: dict[int, list[tuple[Visit, VisitResult]]] = field(default_factory=dict)
+    measured: bool = False
+    interruptions: int = 0
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
-    attempts: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     visits: Counter[int] = field(default_factory=Counter)
     ahead: float = math.inf
 
@@ -82,18 +87,41 @@ class Unreliable:
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
         with self._alone("configs", key), self._alone("workers", worker.number):
-            yield from self._work(("train", key, visit.epoch, visit.dataset.segment_id), visit.attempt)
+            yield from self._work(("train", key, visit.visit_no), visit.attempt)
         self.visits[key] += 1
-        self.trained.append((key, visit.epoch, visit.dataset.segment_id))
-        return VisitResult(
-            rows=2, loss=float(visit.epoch), seconds=1.0, state_table=visit.state_table, timings={"f": {**TIMING}}
-        )
+        result = VisitResult(
+            rows=2, loss=float(visit.epoch), seconds=1.0, state_table=visit.state_table, timings={"f": {**TIMING}},
+            fallback="it cannot be traced",
+        )  # fmt: skip
+        made = Visit(visit.epoch, key, visit.dataset.segment_id, "train")
+        self.done.setdefault(key, []).append((made, result))
+        self.measured = True
+        return result
+
+    @property
+    def trained(self) -> list[tuple[int, int, int]]:
+        """Config, epoch and segment of all visits, in an order that is right for each config."""
+        return [(v.mst_key, v.epoch, v.segment_id) for visits in self.done.values() for v, _ in visits]
+
+    def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, Past]:
+        """What a log would know now; nobody works any more."""
+        self.places, self.ahead, self.measured = {"configs": set(), "workers": set()}, math.inf, False
+        self.interruptions += 1
+        attempts: dict[int, dict[Step, int]] = {}
+        for (kind, key, *where), count in self.attempts.items():
+            step: Step = where[0] if kind == "train" else Visit(where[0], key, where[1], "evaluate")
+            attempts.setdefault(key, {})[step] = count
+        keys = self.done.keys() | attempts.keys()
+        return {
+            key: Past(self.done.get(key, []), [e for e in evaluations if e.mst_key == key], attempts.get(key, {}))
+            for key in keys
+        }
 
     def _check_forms(self, forms: Mapping[str, Any]) -> None:
         """What one visit measured, later ones are told; the work ahead, this visit included, never grows."""
         assert forms["use"] is None and 0 <= forms["remaining_rows"] <= self.ahead
         self.ahead = forms["remaining_rows"]
-        assert forms["known"] == ({"f": TIMING} if self.trained else {})
+        assert forms["known"] == ({"f": TIMING} if self.measured else {})
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
         segment = visit.datasets[0].segment_id
@@ -115,7 +143,7 @@ class Unreliable:
     def _work(self, task: tuple[object, ...], attempt: int) -> Iterator[Statement]:
         if task[0] != "results":
             self.attempts[task] += 1
-            assert attempt == self.attempts[task] <= MAX_ATTEMPTS
+            assert attempt == self.attempts[task] <= MAX_ATTEMPTS * (1 + self.interruptions)
         yield Statement("work")
         fault = next(self.faults)
         if fault:
@@ -130,6 +158,14 @@ class Unreliable:
             yield
         finally:
             busy.remove(who)
+
+
+class Ended(Exception):
+    """The run ended early; what it had evaluated by then."""
+
+    def __init__(self, reason: str, evaluations: Sequence[Evaluation]) -> None:
+        super().__init__(reason)
+        self.evaluations = list(evaluations)
 
 
 @dataclass(frozen=True)
@@ -154,7 +190,8 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
         gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,
-        backends=dict.fromkeys(range(configs), "tensorflow"), name=None, spec={},
+        backends=dict.fromkeys(range(configs), "tensorflow"), name=None, spec={}, max_attempts=MAX_ATTEMPTS,
+        max_runtime=None,
     )  # fmt: skip
 
 
@@ -175,25 +212,42 @@ class Trial:
 
 def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Sequence[int]) -> Trial:
     """Work through a request; that no config is left must be the reason where the run fails."""
-    platform = Unreliable(faults)
+    return continued(request, workers, Unreliable(faults), looks, {})
+
+
+def continued(
+    request: FitRequest, workers: int, platform: Unreliable, looks: Sequence[int], past: Mapping[int, Past],
+    reopened: Iterator[bool] | None = None,
+) -> Trial:  # fmt: skip
+    """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     crew = [Worker(number, Session(looks)) for number in range(workers)]
     told: list[Told] = []
     failed: dict[int, str] = {}
+    notes: list[str] = []
+    lost: list[Worker] = []
 
     def announce(epoch: int, _: float, found: Sequence[Evaluation], losses: Mapping[int, float]) -> None:
         told.append(Told(epoch, dict(losses), frozenset(e.mst_key for e in found if e.epoch == epoch)))
 
-    def reopen(worker: Worker) -> None:
+    def reopen(worker: Worker) -> bool:
+        if reopened is not None and not next(reopened):
+            lost.append(worker)
+            platform.ahead = math.inf  # what was to be shared is shared by fewer
+            return False
         worker.session = Session(looks)
+        return True
 
-    around = Surroundings(lambda: None, announce, failed.__setitem__, lambda text: None, reopen)
-    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around)
+    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen)
+    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around, past)
     trial = Trial(request, platform, orchestrator, told)
     try:
         orchestrator.run()
     except ConfigFailure:
         assert not trial.alive
+    except CerebroError as error:
+        raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
+    assert len(notes) <= min(1, len(platform.trained)) + len(lost), "all configs have one program, told of once"
     return trial
 
 
@@ -204,6 +258,7 @@ REQUESTS = st.builds(
 WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
 MANY = st.lists(st.sampled_from((None, ConfigFailure, *PASSING)), max_size=30)
+PAUSES = st.lists(st.integers(0, 12), max_size=4)
 FEW = st.dictionaries(st.integers(0, 60), st.sampled_from(PASSING), max_size=MAX_ATTEMPTS - 1)
 
 
@@ -249,5 +304,76 @@ def test_what_may_succeed_when_tried_again_costs_no_config(
 
 def test_a_fault_of_nobody_s_ends_the_run() -> None:
     request = requested(2, 2, 1, set(), "longest")
-    with pytest.raises(CerebroError, match="CerebroError in"):
+    with pytest.raises(Ended, match="CerebroError in"):
         tried(request, 1, iter([None, CerebroError]), [1])
+
+
+@given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(PASSING), max_size=2), LOOKS)
+@settings(max_examples=200, deadline=None)
+def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
+    request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
+) -> None:
+    """Nothing that was completed is done again; what was under way is, and is not held against its config."""
+    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    platform = Unreliable(chain(interruptions, passing, repeat(None)))
+    past: dict[int, Past] = {}
+    found: list[Evaluation] = []
+    while True:
+        try:
+            trial = continued(request, workers, platform, looks, past)
+        except Ended as ended:
+            found = ended.evaluations
+            past = platform.interrupt(found)
+        else:
+            break
+    configs = [config.mst_key for config in request.configs]
+    epochs = range(1, request.epochs + 1)
+    assert sorted(platform.trained) == sorted(product(configs, epochs, request.source.segments))
+    evaluations = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
+    assert sorted(evaluations) == sorted(product(configs, request.evaluate_epochs))
+    assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
+    assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
+
+
+@given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
+@settings(max_examples=200, deadline=None)
+def test_a_run_goes_on_with_the_workers_that_are_left(
+    request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int], reopened: list[bool]
+) -> None:
+    """Of the workers that cannot be opened again there is always one less than there are workers."""
+    losses = iter([*([again or n >= workers - 1 for n, again in enumerate(reopened)]), *repeat(True, 99)])
+    platform = Unreliable(faults.get(n) for n in naturals())
+    trial = continued(request, workers, platform, looks, {}, losses)
+    everything = set(product(trial.alive, range(1, request.epochs + 1), request.source.segments))
+    assert set(trial.platform.trained) == everything and trial.orchestrator.failed == {}
+    assert len(trial.orchestrator.evaluations) == len(trial.alive) * len(request.evaluate_epochs)
+
+
+def test_without_any_worker_the_run_ends() -> None:
+    platform = Unreliable(chain([None, ConnectionFailure], repeat(None)))
+    with pytest.raises(Ended, match="ConnectionFailure"):
+        continued(requested(2, 2, 1, set(), "longest"), 1, platform, [1], {}, repeat(False))
+
+
+@given(REQUESTS, WORKERS, MANY, LOOKS, st.integers(1, 60))
+@settings(max_examples=200, deadline=None)
+def test_a_run_whose_time_is_over_ends_in_good_order(
+    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], ticks: int
+) -> None:
+    """What is under way is completed, nothing else is trained, and every state that is left is evaluated once."""
+    clock = naturals()
+    limited = replace(request, max_runtime=float(ticks))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.orchestrator.time.monotonic", lambda: float(next(clock)))
+        trial = tried(limited, workers, chain(faults, repeat(None)), looks)
+    trained, stopped = trial.platform.trained, trial.orchestrator.stopped & trial.alive
+    assert len(trained) == len(set(trained))
+    count = len(request.source.segments)
+    for key in trial.alive:
+        visits = [v for v in trained if v[0] == key]
+        assert (len(visits) < request.epochs * count) == (key in stopped)
+        epochs = [e.epoch for e in trial.orchestrator.evaluations if e.mst_key == key]
+        assert len(epochs) == len(set(epochs)), "no state is evaluated twice"
+        if request.evaluate_epochs and visits and key in stopped:
+            assert max(epochs) == max(v[1] for v in visits), "the newest state is evaluated"
+    assert trial.orchestrator.states.keys() == {key for key, _, _ in trained} & trial.alive

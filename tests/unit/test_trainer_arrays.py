@@ -163,7 +163,10 @@ def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0) -> list
     return [int(value) for value in packing.pack(header, np.concatenate(sent))[0][:, 0]]
 
 
-@given(st.lists(st.integers(1, 1 << 24), min_size=1, max_size=30, unique=True), st.none() | st.integers(), st.data())
+SEEDS = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@given(st.lists(st.integers(1, 1 << 24), min_size=1, max_size=30, unique=True), SEEDS, st.data())
 def test_rows_are_placed_by_their_numbers_and_not_by_how_they_came(
     numbers: list[int], seed: int | None, data: st.DataObject
 ) -> None:

@@ -33,6 +33,8 @@ class Pretender:
     """Takes `compiling` seconds at the first call of a form and `per_row` for each row; None means it fails."""
 
     forms = NAMES
+    compilation_factor = 2.0
+    batches_at_once: Mapping[str, int] = {}
 
     def __init__(self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]) -> None:
         self.clock, self.per_row, self.compiling = clock, per_row, compiling
@@ -52,7 +54,9 @@ class Pretender:
         if form not in self.used:
             self.clock.now += self.compiling[form]
             self.used.append(form)
-        self.clock.now += seconds * len(order)
+        if len(order) < self.batches_at_once.get(form, 1) * batch_size:
+            seconds = self.per_row[self.forms[0]]  # as a program does with what is left over
+        self.clock.now += (seconds or 0.0) * len(order)
         self.value += 1
         return 0.0
 
@@ -94,7 +98,7 @@ def test_a_trial_costs_little_against_the_work_ahead(
     """As long as other forms compile no slower than expected, trying them costs at most a fifth of what the
     first form alone would take, beside a fixed number of samples."""
     clock = Clock()
-    factor = forms.COMPILATION
+    factor = Pretender.compilation_factor
     costs = {name: min(cost, factor * compiling[0]) for name, cost in zip(NAMES, compiling, strict=True)}
     program = Pretender(clock, dict(zip(NAMES, per_row, strict=True)), costs)
     with pytest.MonkeyPatch.context() as patch:
@@ -111,6 +115,22 @@ def test_a_hopeless_form_is_left_after_one_batch(clock: Clock) -> None:
     assert choose(new(), program, rows=1000, remaining_rows=10**7) == "plain"
     plain, loop = 2 * forms.SAMPLE_SECONDS + 3e-3, 2 * forms.SAMPLE_SECONDS + 6e-3
     assert clock.now <= plain + loop + 2 * BATCH * 1e-2
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(39, "plain"), (40, "step"), (1000, "step")])
+def test_a_form_that_takes_several_batches_is_judged_by_so_many(clock: Clock, rows: int, expected: str) -> None:
+    """By fewer it would look like the first form, which trains what is left over."""
+    program = Pretender(clock, {"plain": 1e-3, "step": 1e-4, "loop": 1.0}, dict.fromkeys(NAMES, 0.0))
+    program.batches_at_once = {"step": 4, "loop": 4}
+    chooser = new()
+    assert choose(chooser, program, rows=rows, remaining_rows=10**6) == expected
+    assert set(chooser.measured()) == (set(NAMES) if expected == "step" else {"plain"})
+
+
+def test_after_a_hopeless_form_the_others_are_not_tried(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": 1e-4, "step": 1.0, "loop": 1.0}, dict.fromkeys(NAMES, 0.0))
+    assert choose(new(), program, remaining_rows=10**7) == "plain"
+    assert program.used == ["plain", "step"]
 
 
 def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:

@@ -17,13 +17,15 @@ SELECT regexp_replace(line, '\s+', ' ', 'g') FROM (
                   pg_get_function_arguments(p.oid), p.proacl)
     FROM pg_proc p JOIN member m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid WHERE p.prokind <> 'a'
   UNION ALL
-    SELECT format('digest of function %s %s', p.oid::regprocedure, md5(p.prosrc))
+    SELECT format('digest of function %s %s', p.oid::regprocedure,
+                  md5(concat(p.prosrc, p.proconfig, p.proisstrict, (SELECT l.lanname FROM pg_language l WHERE l.oid = p.prolang), p.prosupport, p.procost, p.prorows)))
     FROM pg_proc p JOIN member m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid WHERE p.prokind <> 'a'
   UNION ALL
-    SELECT format('%s column %s %s %s%s%s default %s', label, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
+    SELECT format('%s column %s %s %s%s%s default %s%s', label, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
                   CASE WHEN a.attnotnull THEN ' not null' ELSE '' END,
                   CASE WHEN a.attidentity <> '' THEN ' identity ' || a.attidentity::text ELSE '' END,
-                  coalesce(pg_get_expr(b.adbin, b.adrelid), '-'))
+                  coalesce(pg_get_expr(b.adbin, b.adrelid), '-'),
+                  ', access ' || a.attacl::text)
     FROM relation JOIN pg_attribute a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN pg_attrdef b ON b.adrelid = a.attrelid AND b.adnum = a.attnum
     WHERE relkind <> 'S'
@@ -45,6 +47,18 @@ SELECT regexp_replace(line, '\s+', ' ', 'g') FROM (
                   coalesce((SELECT 'where ' || quote_literal(extcondition[array_position(extconfig, relation.oid)])
                             FROM pg_extension WHERE extname = 'cerebro_db' AND relation.oid = ANY (extconfig)), 'no'))
     FROM relation
+  UNION ALL
+    SELECT format('schema %s access %s', nspname, nspacl) FROM pg_namespace n JOIN member m ON m.objid = n.oid AND m.classid = 'pg_namespace'::regclass
+  UNION ALL
+    SELECT format('%s counts as %s from %s by %s', label, seqtypid::regtype, seqstart, seqincrement) FROM relation JOIN pg_sequence s ON s.seqrelid = relation.oid
+  UNION ALL
+    SELECT format('digest of comment on %s %s', pg_describe_object(d.classoid, d.objoid, d.objsubid), md5(d.description))
+    FROM pg_description d JOIN member m ON (m.classid, m.objid) = (d.classoid, d.objoid)
+                               OR m.classid = 'pg_type'::regclass AND d.classoid = 'pg_class'::regclass
+                                  AND d.objoid = (SELECT t.typrelid FROM pg_type t WHERE t.oid = m.objid)
+  UNION ALL
+    SELECT format('digest of storage of %s %s', label, md5(string_agg(concat_ws(' ', a.attname, a.attstorage, a.attcollation::regcollation, a.attgenerated), ',' ORDER BY a.attnum)))
+    FROM relation JOIN pg_attribute a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped GROUP BY label
   UNION ALL
     SELECT format('digest of view %s %s', label, md5(pg_get_viewdef(relation.oid))) FROM relation WHERE relkind = 'v'
 ) lines

@@ -1,8 +1,7 @@
 """What an installation consists of, and that every way to it leads to the same.
 
-When there are released versions, their frozen scripts join here: an old version, updated, must list the same
-as a fresh installation. The file objects.txt is the list of objects that users can see, so that a change of
-the interface shows in review; `make objects` writes it.
+What an update of a released version leads to is in test_release.py. The file objects.txt is the list of objects that
+users can see, so that a change of the interface shows in review; `make objects` writes it.
 """
 
 from __future__ import annotations
@@ -12,22 +11,11 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from listing import listing
 from psycopg2.extensions import connection as Connection
 
 HERE = Path(__file__).parent
 FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
-
-
-def listing(connection: Connection) -> list[str]:
-    """The lines of objects.sql, with the functions' schema called public wherever it is."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'")
-        (schema,) = cursor.fetchone() or pytest.fail("the extension is not there")
-        cursor.execute("SET search_path = pg_catalog")
-        cursor.execute((HERE / "objects.sql").read_text())
-        lines = [str(line).replace(f"{schema}.", "public.") for (line,) in cursor.fetchall()]
-        cursor.execute("RESET search_path")
-    return sorted(lines)
 
 
 def execute(connection: Connection, statement: str) -> None:

@@ -10,7 +10,7 @@ WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' 
   AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
 
 -- name: grant_function
-GRANT EXECUTE ON FUNCTION {function} TO {role}
+GRANT EXECUTE ON ROUTINE {function} TO {role}
 
 -- name: grant_schema
 GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
@@ -19,5 +19,6 @@ GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT, UPDATE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON cerebro.form_timing TO {role};
-GRANT USAGE ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
+GRANT DELETE ON cerebro.run_log TO {role};
+GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve TO {role}

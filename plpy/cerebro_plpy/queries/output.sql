@@ -55,12 +55,19 @@ SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
-FROM cerebro.run_log r WHERE r.run_id = %s::bigint
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: types
+-- Types by their names as the log has them, as they must stand in a statement. The texts are compared, not parsed.
+SELECT pg_catalog.format_type(t.oid, -1) AS type
+FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (name, n)
+     JOIN pg_catalog.pg_type t ON pg_catalog.format_type(t.oid, NULL) = pg_catalog.regexp_replace(l.name, '[(][0-9, ]+[)]', '')
+ORDER BY l.n
 
 -- name: configs
 -- The newest state of each configuration that has one; a failed one counts as having none.
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table,
-       pg_catalog.to_regclass(v.state_table) IS NOT NULL AS kept
+       cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
 LEFT JOIN LATERAL (
     SELECT v.state_table FROM cerebro.visit v

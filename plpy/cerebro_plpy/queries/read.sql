@@ -2,15 +2,17 @@
 SELECT s.name, s.value FROM cerebro.setting s WHERE s.value IS NOT NULL
 
 -- name: caller
-SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::text AS schema
+-- Under the caller's path, which may have a type named text.
+SELECT pg_catalog.current_setting('search_path') AS path, pg_catalog.current_schema()::pg_catalog.text AS schema
+
+-- name: resolve
+-- Under the caller's path, so nothing here may depend on it but the name.
+SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid::bigint AS oid
 
 -- name: relation
 SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, c.relpersistence::text AS persistence
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid = pg_catalog.to_regclass(%s)
-
--- name: reserve
-SELECT pg_catalog.pg_try_advisory_xact_lock(1667590772, pg_catalog.hashtext(%s))
+WHERE c.oid = %s::oid
 
 -- name: schema
 -- The schema pg_temp is an alias of one that exists from the first temporary table on.
@@ -45,6 +47,9 @@ SELECT pg_catalog.to_json(s) FROM {table} s LIMIT 1
 -- name: packed_segments
 SELECT DISTINCT t.{key}::integer FROM {table} t ORDER BY 1
 
+-- name: packed_nowhere
+SELECT EXISTS (SELECT FROM {table} t WHERE {key} IS NULL OR t.buffer_id IS NULL OR t.buffer_id < 0)
+
 -- name: packed_buffers
 SELECT count(*) AS rows, count(DISTINCT t.buffer_id) AS ids FROM {table} t
 
@@ -69,3 +74,6 @@ SELECT pg_catalog.getdatabaseencoding()
 
 -- name: version
 SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'
+
+-- name: seconds
+SELECT extract(epoch FROM %s::interval)::double precision

@@ -1,5 +1,9 @@
 -- name: reserve
-SELECT nextval(pg_catalog.pg_get_serial_sequence('cerebro.run_log', 'run_id'))
+-- The next number, and whether somebody has made a table where a state of that run would lie: anybody may.
+SELECT n.run_id, EXISTS (
+    SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
+                                        AND pg_catalog.starts_with(c.relname::text, 'r' || n.run_id || '_')) AS taken
+FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
 SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy' FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
@@ -27,16 +31,19 @@ FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::te
 -- name: state_table
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
 -- It is not made either, because there never is a column that could be moved to it.
-CREATE TABLE IF NOT EXISTS {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
-ALTER TABLE {state} ADD COLUMN IF NOT EXISTS chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+-- One that is there already, from an earlier attempt, holds nothing of value; and it may be somebody else's, with triggers.
+DROP TABLE IF EXISTS {state};
+CREATE TABLE {state} (part integer NOT NULL) WITH (autovacuum_enabled = false);
+ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: add_state_table
 UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer AND %s::text <> ALL (c.state_tables)
 
 -- name: spare_state_tables
--- State tables of a run that do not hold a newest state.
-SELECT t.name FROM cerebro.config_log c CROSS JOIN LATERAL pg_catalog.unnest(c.state_tables) AS t (name)
-WHERE c.run_id = %s::bigint AND t.name <> ALL (%s::text[])
+-- State tables of a run but those to keep, and their bytes, by the catalog: what a log says, its owner may have written.
+SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
+FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
 
 -- name: drop_state_table
 SET LOCAL lock_timeout = '2s';
@@ -52,6 +59,9 @@ UPDATE cerebro.config_log c SET status = 'completed' WHERE c.run_id = %s::bigint
 
 -- name: config_failed
 UPDATE cerebro.config_log c SET status = 'failed', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: config_stopped
+UPDATE cerebro.config_log c SET status = 'stopped', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: metrics
 INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)
@@ -91,3 +101,81 @@ WHERE v.run_id = %s::bigint AND v.status = 'running'
 -- name: stop_evaluations
 UPDATE cerebro.evaluation e SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
 WHERE e.run_id = %s::bigint AND e.status = 'running'
+
+-- name: own
+SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.epochs, r.segments
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: drop_table
+DROP TABLE IF EXISTS {table}
+
+-- name: no_state_tables
+UPDATE cerebro.config_log c SET state_tables = '{}' WHERE c.run_id = %s::bigint AND c.state_tables <> '{}'
+
+-- name: ended_with_states
+-- Runs of which the current user has states, and that ended, or were interrupted, so many seconds ago, or are in no log.
+SELECT f.run_id
+FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_c')::bigint AS run_id FROM pg_catalog.pg_class t
+      WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
+        AND t.relowner = (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = current_user)) f
+LEFT JOIN cerebro.run_log r USING (run_id)
+WHERE f.run_id IS NOT NULL
+  AND (r.run_id IS NULL OR r.owner = current_user
+       AND coalesce(r.ended_at, (SELECT max(v.ended_at) FROM cerebro.visit v WHERE v.run_id = r.run_id), r.started_at)
+           <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => %s::double precision))
+ORDER BY f.run_id
+
+-- name: drop_log
+DELETE FROM cerebro.run_log r WHERE r.run_id = %s::bigint
+
+-- name: logged_configs
+SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
+       EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
+FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
+
+-- name: past_visits
+SELECT v.mst_key, v.epoch, v.segment_id, v.rows, v.loss, v.training_seconds, v.state_table
+FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no
+
+-- name: past_threads
+-- Bits depend on it, so trainers go on with as many.
+SELECT max(v.threads) FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed'
+
+-- name: past_attempts
+SELECT v.mst_key, v.visit_no, max(v.attempt) FROM cerebro.visit v WHERE v.run_id = %s::bigint GROUP BY v.mst_key, v.visit_no
+
+-- name: past_evaluations
+SELECT e.mst_key, e.epoch, e.segment_id, max(e.attempt)
+FROM cerebro.evaluation e WHERE e.run_id = %s::bigint GROUP BY e.mst_key, e.epoch, e.segment_id
+
+-- name: past_metrics
+SELECT m.mst_key, m.epoch, m.dataset, pg_catalog.array_agg(m.name), pg_catalog.array_agg(m.value),
+       extract(epoch FROM max(m.time) - r.started_at)::double precision
+FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
+WHERE m.run_id = %s::bigint GROUP BY m.mst_key, m.epoch, m.dataset, r.started_at ORDER BY m.epoch
+
+-- name: lost_states
+-- Configurations that are to go on from a state whose table is gone.
+SELECT n.mst_key
+FROM (SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table FROM cerebro.visit v JOIN cerebro.config_log c USING (run_id, mst_key)
+      WHERE v.run_id = %s::bigint AND v.status = 'completed' AND c.status <> 'failed' ORDER BY v.mst_key, v.visit_no DESC) n
+WHERE cerebro.is_state(%s::bigint, n.state_table) IS NOT TRUE
+
+-- name: workers_left
+-- Worker sessions that make a visit of the run; a process number alone might be that of a later process, or that of
+-- a worker of the database that this one is a restored copy of.
+SELECT DISTINCT a.pid
+FROM cerebro.visit v JOIN pg_catalog.pg_stat_activity a ON a.pid = v.worker_pid AND a.backend_start <= v.started_at
+WHERE v.run_id = %s::bigint AND v.status = 'running' AND pg_catalog.starts_with(a.application_name, 'cerebro_db')
+  AND a.datname = pg_catalog.current_database()
+
+-- name: end_workers
+SELECT pg_catalog.pg_terminate_backend(p.pid) FROM pg_catalog.unnest(%s::integer[]) AS p (pid)
+
+-- name: resume
+UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, pid = %s::integer WHERE r.run_id = %s::bigint
+
+-- name: resume_configs
+UPDATE cerebro.config_log c
+SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key) THEN 'running' ELSE 'waiting' END
+WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'stopped')

@@ -4,6 +4,7 @@
 SELECT session_user::text AS session_user, current_user::text AS current_user, pg_catalog.current_database()::text AS database,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
+       (SELECT r.rolcanlogin FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS may_log_in,
        (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text AS server
 
 -- name: server
@@ -19,15 +20,26 @@ SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
        pg_catalog.current_setting('transaction_read_only') AS read_only
 
 -- name: mark_alive
--- Does not wait: anyone may take the lock of a run that is yet to come, and would stop it for good.
-SELECT pg_catalog.pg_try_advisory_xact_lock(1667590770, %s::integer)
+-- Whoever holds this is the orchestrator of the run.
+SELECT pg_catalog.{lock}(1667590770, %s::integer)
+
+-- name: reserve
+-- Whoever holds this is about to make a table of that name.
+SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
+
+-- name: silence
+-- A client that has gone is noticed by sending to it, which would end the session.
+SELECT pg_catalog.set_config('client_min_messages', 'error', false)
 
 -- name: idle
 -- A session that waits for the next call is ended by the server if none comes.
 SELECT pg_catalog.set_config('idle_session_timeout', %s, false)
 
 -- name: busy
-SELECT pg_catalog.set_config('idle_session_timeout', '0', false)
+SELECT pg_catalog.set_config('idle_session_timeout', '0', false), pg_catalog.set_config('application_name', %s, false)
+
+-- name: label
+SELECT pg_catalog.set_config('application_name', %s, false)
 
 -- name: setting
 SELECT pg_catalog.current_setting(%s) AS value

@@ -104,6 +104,17 @@ def visit_seconds(found: Iterable[Step], alone: bool) -> float:
     return statistics.median(seconds)
 
 
+def pieces(found: Iterable[Step]) -> dict[str, float]:
+    """What visits consist of: median seconds of each kind of statement, and from the end of one to the next."""
+    times, ended = defaultdict(list), dict[int, float]()
+    for step in sorted(found, key=lambda step: step.began):
+        times[step.kind].append(step.ended - step.began)
+        if step.kind in ("read state", "train", "write state"):
+            times["between two"].append(max(0.0, step.began - ended.get(step.pid, step.began)))
+        ended[step.pid] = step.ended
+    return {kind: statistics.median(seconds) for kind, seconds in times.items()}
+
+
 def _of_worker(
     own: list[Step], usual: dict[int | None, float], began: float, ended: float
 ) -> Iterable[tuple[str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -25,6 +26,19 @@ def replaced(document: str, name: str, content: str) -> str:
         raise ValueError(f"the document has no markers {begin!r} and {end!r}")
     before, _, rest = document.partition(begin)
     return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def renewed(document: str, name: str, rows: Sequence[list[str]]) -> list[list[str]]:
+    """The rows of the table between the markers of that name, these in place of those with the same first cell.
+
+    >>> old = "<!-- bench F: begin -->\\n| what | seen |\\n|---|---:|\\n| a | 1 |\\n| b | 2 |\\n<!-- bench F: end -->"
+    >>> renewed(old, "F", [["b", "3"], ["c", "4"]])
+    [['a', '1'], ['b', '3'], ['c', '4']]
+    """
+    content = document.partition(f"<!-- bench {name}: begin -->")[2].partition(f"<!-- bench {name}: end -->")[0]
+    lines = [line for line in content.splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")] for line in lines]
+    return list({row[0]: row for row in [*cells, *rows]}.values())
 
 
 def write(name: str, content: str) -> None:

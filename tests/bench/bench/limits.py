@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.breakdown import Step, steps, visit_seconds
-from bench.contenders import OURS as CONTENDERS
-from bench.contenders import Attempt, attempt, process
+from bench.breakdown import Step, pieces, steps, visit_seconds
+from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, attempt, process
 from bench.copying import write_table
 from bench.examples import Examples, flowers, numeric
 from bench.job import Job
 from bench.place import Place
 from bench.turns import ready
 from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
-
-OURS = CONTENDERS[0]
 
 LONGEST_MILLISECONDS = 120_000
 """After this a statement that is timed is given up."""
@@ -66,33 +63,40 @@ class Bench:
         self.say(f"  {workload.title}")
         return ready(self.place, workload, self.scale)
 
-    def trained(self, job: Job) -> tuple[Attempt, list[Step]]:
+    def trained(self, job: Job, contender: Contender = OURS[0]) -> tuple[Attempt, list[Step]]:
         """One attempt of ours, and the statements of its workers."""
         logged = self.place.logged()
-        tried = attempt(self.place, job, OURS, job.settings)
+        tried = attempt(self.place, job, contender, job.settings)
         if tried.result is None:
             raise RuntimeError(f"the run failed: {tried.reason}")
         return tried, steps(self.place.log_since(logged))
 
-    def bare(self, job: Job) -> dict[str, float]:
-        """What the bare loops of a job take: seconds on all cores, and those of one visit on one."""
-        _, result, reason = process(self.place, "bench.bare", job)
+    def bare(self, job: Job, framework: str) -> float:
+        """Seconds that the bare loops of a job take on all cores."""
+        _, result, reason = process(self.place, "bench.bare", replace(job, framework=framework))
         if result is None:
             raise RuntimeError(f"the bare loops failed: {reason}")
-        return result.more
+        return float(result.more["seconds"])
 
 
-def hop_seconds(bench: Bench, job: Job, found: list[Step]) -> float:
-    """Time of a visit beyond its training, which the bare loop gives."""
-    return visit_seconds(found, alone=len(job.configs) == 1) - bench.bare(job)["seconds_of_visit"]
+def hop_seconds(bench: Bench, job: Job, tried: Attempt, found: list[Step]) -> float:
+    """Time of a visit beyond what the loop over its batches took, medians over the visits of a run."""
+    assert tried.result is not None
+    trained = bench.place.value(
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY training_seconds) FROM cerebro.visit WHERE run_id = %s",
+        tried.result.more["run_id"],
+    )
+    return visit_seconds(found, alone=len(job.configs) == 1) - float(trained)
 
 
 def small_hops(bench: Bench) -> Iterator[float]:
     """Milliseconds for each hop beyond training, of a state below 1 MB."""
     job = bench.ready(HOPS)
     for _ in range(bench.repeats):
-        _, found = bench.trained(job)
-        yield 1000 * hop_seconds(bench, job, found)
+        tried, found = bench.trained(job)
+        parts = ", ".join(f"{kind} {1000 * seconds:.2f}" for kind, seconds in pieces(found).items())
+        bench.say(f"    median ms: {parts}")
+        yield 1000 * hop_seconds(bench, job, tried, found)
 
 
 def large_hops(bench: Bench) -> Iterator[tuple[float, float]]:
@@ -105,7 +109,7 @@ def large_hops(bench: Bench) -> Iterator[tuple[float, float]]:
         assert tried.result is not None
         state = tried.result.more["state_bytes"] / tried.result.more["visits"]
         inserted = insert_seconds(bench, tried.result.more["run_id"])
-        yield inserted / hop_seconds(bench, large, found), (tried.usage.trainer - framework) / state
+        yield inserted / hop_seconds(bench, large, tried, found), (tried.usage.trainer - framework) / state
 
 
 def insert_seconds(bench: Bench, run_id: int) -> float:
@@ -145,14 +149,17 @@ def setting(at: Place, name: str, value: str) -> Iterator[None]:
 
 
 def bare(key: str, times: int) -> Callable[[Bench], Iterator[float]]:
-    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores."""
+    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores: both of the
+    framework whose bare loops are the fastest."""
 
     def measure(bench: Bench) -> Iterator[float]:
         job = bench.ready(WORKLOADS[key].longer(times))
-        bench.trained(job)
+        loops = {framework: bench.bare(job, framework) for framework in FRAMEWORKS}
+        best = min(loops, key=lambda framework: loops[framework])
+        ours = next(contender for contender in OURS if contender.framework == best)
+        bench.trained(job, ours)  # in which the forms are timed
         for _ in range(bench.repeats):
-            wall = bench.trained(job)[0].usage.wall
-            yield wall / bench.bare(job)["seconds"]
+            yield bench.trained(job, ours)[0].usage.wall / bench.bare(job, best)
 
     return measure
 

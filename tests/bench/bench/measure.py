@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS = 0.2
 MEMORY_EVERY = 3  # samples: the kernel adds up a process' pages for each reading
+LARGEST_SHARE = 0.01  # of a core: what is measured must not wait for the measuring
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,10 +77,12 @@ class Watch:
         return Usage(wall=self.wall, cpu=cpu, memory=self._peak, trainer=self._trainer)
 
     def _run(self) -> None:
-        count = 0
-        while not self._done.wait(PAUSE_SECONDS):
+        count, pause = 0, PAUSE_SECONDS
+        while not self._done.wait(pause):
+            began = time.thread_time()
             self._sample(memory=count % MEMORY_EVERY == 0)
             count += 1
+            pause = max(PAUSE_SECONDS, (time.thread_time() - began) / LARGEST_SHARE)
         self._sample(memory=False)
 
     def _sample(self, memory: bool) -> None:

@@ -50,12 +50,12 @@ LARGE_HOP = Target(what="hop of 200 MB, speed against a logged INSERT … SELECT
 MEMORY = Target(what="memory of a trainer beyond framework and rows, in states", bound=4, unit="", least=False)
 PARTS: tuple[tuple[Target, Callable[[Bench], Iterable[float]]], ...] = (
     (
-        Target(what="A with 8 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
-        limits.bare("A", 8),
+        Target(what="A with 3 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
+        limits.bare("A", 3),
     ),
     (
-        Target(what="B with 20 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
-        limits.bare("B", 20),
+        Target(what="B with 8 times the epochs, against the bare loops", bound=1.15, unit="x", least=False),
+        limits.bare("B", 8),
     ),
     (HOP, limits.small_hops),
     (Target(what="streaming against cached (B)", bound=1.2, unit="x", least=False), limits.streaming),
@@ -107,5 +107,7 @@ def _measured(bench: Bench, target: Target, measure: Callable[[Bench], Iterable[
 
 
 def table(rows: Iterable[list[str]]) -> str:
-    """All rows as one table."""
-    return tables.table(["what", "target", "seen: median (least to most)", "reached"], list(rows))
+    """All rows as one table, whole jobs first, in the order in which they are asked for."""
+    order = [target.what for target in (*FASTER.values(), *(target for target, _ in PARTS), LARGE_HOP, MEMORY)]
+    ordered = sorted(rows, key=lambda row: order.index(row[0]) if row[0] in order else len(FASTER) - 0.5)
+    return tables.table(["what", "target", "seen: median (least to most)", "reached"], ordered)

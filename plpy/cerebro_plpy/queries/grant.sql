@@ -1,0 +1,59 @@
+-- name: may_read
+SELECT pg_catalog.has_column_privilege(%s::oid, 'model_weights', 'SELECT')
+
+-- name: function
+-- What stands between a model's weights and who was granted predictions. It runs as the owner of the tables, begins the
+-- job and fills it, and gives nothing back; a job that it has not begun does not take what it adds. Tables and functions
+-- in it are found when it is made, not by a search_path.
+CREATE FUNCTION {function} (spec json, mst_key integer) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT cerebro.sealed_begin($1, m.model_arch) FROM {model} m WHERE m.mst_key = $2;
+    SELECT count(cerebro.sealed_add(s.part, s.chunk))
+    FROM (SELECT t.part, t.chunk FROM {state} t WHERE t.mst_key = $2 ORDER BY t.part OFFSET 0) s;
+END;
+REVOKE ALL ON FUNCTION {function} (json, integer) FROM PUBLIC;
+COMMENT ON FUNCTION {function} (json, integer) IS 'Made by cerebro.grant_predict: lets who may execute it predict with the model, and not read it'
+
+-- name: found
+-- The function of a model: whether it runs as the owner of the model table, and whether the caller may execute it.
+SELECT p.prosecdef AND p.prosqlbody IS NOT NULL AND p.proowner = c.relowner AS genuine,
+       pg_catalog.has_function_privilege(p.oid, 'EXECUTE') AS granted
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_proc p ON p.pronamespace = c.relnamespace
+WHERE c.oid = %s::oid AND p.proname = %s AND p.prokind = 'f' AND p.pronargs = 2
+  AND p.proargtypes[0] = 'json'::pg_catalog.regtype AND p.proargtypes[1] = 'integer'::pg_catalog.regtype
+
+-- name: begin
+SELECT {function} (%s::json, %s::integer)
+
+-- name: model
+-- The architecture of a model that has weights.
+SELECT t.model_arch::text FROM {table} t JOIN {info} i USING (mst_key) WHERE t.mst_key = %s::integer AND i.model_size IS NOT NULL
+
+-- name: not_own
+-- Of these relations those that are no tables of the current user.
+SELECT c.oid::pg_catalog.regclass::text AS name FROM pg_catalog.pg_class c
+WHERE c.oid = ANY (%s::oid[])
+  AND (c.relkind <> 'r' OR c.relowner <> (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user))
+
+-- name: role
+SELECT pg_catalog.quote_ident(r.rolname) AS role, pg_catalog.has_schema_privilege(r.oid, %s, 'USAGE') AS may_use
+FROM pg_catalog.pg_roles r WHERE r.oid = %s::pg_catalog.regrole
+
+-- name: allow
+GRANT EXECUTE ON FUNCTION {function} (json, integer) TO {role};
+GRANT SELECT (mst_key, model_arch, __dist_key__) ON {model} TO {role};
+GRANT SELECT ON {info}, {summary} TO {role}
+
+-- name: forbid
+REVOKE EXECUTE ON FUNCTION {function} (json, integer) FROM {role};
+REVOKE SELECT (mst_key, model_arch, __dist_key__) ON {model} FROM {role};
+REVOKE SELECT ON {info}, {summary} FROM {role}
+
+-- name: others
+-- Whether anybody but the owner may still execute it.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_proc p CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) a
+               WHERE p.oid = pg_catalog.to_regprocedure(%s) AND a.grantee <> p.proowner)
+
+-- name: drop
+DROP FUNCTION {function} (json, integer)

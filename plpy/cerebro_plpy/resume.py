@@ -1,0 +1,132 @@
+"""Going on with a run that ended early: what its log says was completed is not done again.
+
+The request is made again from the log and not from the tables that the call named, for these may have changed
+since. Only the packed tables are read anew, and must be what they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from cerebro_plpy import outputs, past, settings
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_transaction
+from cerebro_plpy.db import Database, Row
+from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.fit import Interrupted, Logged, finish, nobody, train
+from cerebro_plpy.fit_arguments import FitArguments
+from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.model_table import existing
+from cerebro_plpy.own_runs import claimed
+from cerebro_plpy.params import parse_compile_params
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.request import Again, Models, read_architectures, read_data, recorded_order, requested
+from cerebro_plpy.warm import existing_output, warm_states
+from cerebro_plpy.workplace import Workplace, opened
+
+MODULE = "resume"
+
+
+def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
+    """Train the rest of a run, and make the output tables that its call named; `logged` hears when it goes on."""
+    check_transaction(db, MODULE)
+    run = unfinished(db, run_id)
+    given = arguments(run["spec"])
+    settings.devices(settings.read(db), given.use_gpus)
+    catalog = Catalog(db, MODULE)
+    before = existing_output(catalog, given.model_output_table) if given.warm_start else {}
+    output = before[""] if before else catalog.output(given.model_output_table, outputs.SUFFIXES)
+    relations = [catalog.relation(given.source_table), *before.values()]
+    if given.validation_table is not None:
+        relations.append(catalog.relation(given.validation_table, "validation"))
+    with opened(db, session, relations, given.workers) as place:
+        request = rebuilt(catalog, place, given, run)
+        known = past.read(place.control, run["run_id"], request.configs)
+        if before:
+            request = replace(request, warm_states=warm_states(place.reader, before, request))
+        past.await_workers(place, run["run_id"])
+        train(db, place, request, Interrupted(run["run_id"], known), logged)
+    # The outputs tell of the tables by the names that the call used.
+    named = replace(output, given=run["spec"]["model_output_table"])
+    finish(db, run["run_id"], named, given, refill=bool(before))
+
+
+def unfinished(db: Database, run_id: int | None) -> Row:
+    """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
+    run = claimed(db, MODULE, run_id)
+    if run["status"] == "completed":
+        raise ObjectNotReady(
+            f"{MODULE} error: run {run_id} is completed; there is nothing to go on with.",
+            hint="cerebro.write_outputs() makes its output tables again; warm_start trains on.",
+        )
+    return run
+
+
+def arguments(spec: Mapping[str, Any]) -> FitArguments:
+    """The arguments of the call, with names of tables that no search_path changes."""
+    given = FitArguments(**{field.name: spec.get(field.name) for field in fields(FitArguments)})
+    tables = spec["tables"]
+    return replace(
+        given, source_table=tables["source"], validation_table=tables.get("validation"),
+        model_output_table=tables["model_output"],
+    )  # fmt: skip
+
+
+def rebuilt(catalog: Catalog, place: Workplace, given: FitArguments, run: Row) -> FitRequest:
+    """The request of the run, as far as it is still to be done."""
+    spec, log = run["spec"], catalog.db.rows(sql("run.logged_configs"), run["run_id"])
+    source, validation = read_data(catalog, place, given)
+    check_unchanged(source, spec["source"], run["segments"])
+    if validation is not None:
+        check_unchanged(validation, spec["validation"], run["segments"])
+    alive = [row for row in log if row["status"] != "failed"]
+    fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
+    table, weighted = architecture_table(catalog, place, spec, fresh)
+    architectures = {
+        r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
+    }
+    (threads,) = place.control.run(sql("run.past_threads"), (run["run_id"],))[0]
+    backends = {row["mst_key"]: row["backend"] for row in alive}
+    again = Again(spec["seed"], {}, {}, threads, spec["dtype_policy"], backends)
+    if spec["schedule"] == "replay":
+        again = recorded_order(place, given, run["epochs"], source, list(backends))
+    models = Models(tuple(map(config, alive)), architectures, table)
+    return requested(place, given, spec, (source, validation), models, again)
+
+
+def config(row: Row) -> Config:
+    """A configuration as the log has it."""
+    texts = row["compile_params"], row["fit_params"]
+    return Config(row["mst_key"], row["model_id"], *texts, parse_compile_params(texts[0]), parse_fit_params(texts[1]))
+
+
+def architecture_table(
+    catalog: Catalog, place: Workplace, spec: Mapping[str, Any], fresh: Sequence[int]
+) -> tuple[Relation, set[int]]:
+    """The architecture table, and which of the models that nothing was trained of yet begin with weights in it."""
+    table = existing(catalog, spec["tables"]["architectures"])
+    found = read_architectures(place, table, list(fresh))
+    missing = sorted(set(fresh) - found.keys())
+    if missing:
+        raise ObjectNotReady(
+            f"table {table.given} has no models {missing} any more, with whose weights configurations begin",
+            hint="Load them again by load_keras_model(), under the same model_id.",
+        )
+    return table, {model_id for model_id, model in found.items() if model.has_weights}
+
+
+def check_unchanged(table: PackedTable, logged: Mapping[str, Any], segments: Sequence[int]) -> None:
+    """Raises ObjectNotReady where a packed table is not the one that the run began with."""
+    now = json.loads(json.dumps(table.described()))
+    differing = sorted(name for name in now if name != "table" and now[name] != logged.get(name))
+    if list(table.segments) != list(segments):
+        differing.append("segments")
+    if differing:
+        raise ObjectNotReady(
+            f"packed table {table.relation.given} is not what it was when the run began: {', '.join(differing)} differ",
+            hint="A run goes on over the table that it began with. Train anew.",
+        )

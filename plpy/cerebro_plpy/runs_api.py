@@ -1,0 +1,70 @@
+"""One function per SQL function for runs that are in the log already; see `api`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy import background, outputs, own_runs, resume
+from cerebro_plpy.api import Globals, call, package_version
+from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_transaction
+from cerebro_plpy.db import Database
+from cerebro_plpy.errors import NullNotAllowed
+from cerebro_plpy.fit_arguments import FitArguments
+
+
+def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | None) -> None:
+    """Make the output tables of a completed run again."""
+
+    def work(db: Database) -> None:
+        check_transaction(db, "write_outputs")
+        if run_id is None:
+            raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
+        outputs.read_run(db, run_id)
+        outputs.write(db, run_id, Catalog(db, "write_outputs").output(name, outputs.SUFFIXES), refill=False)
+
+    call(plpy, session, work)
+
+
+def submit(plpy: Any, session: Globals, *arguments: Any) -> int:
+    """Begin a fit in the background; the arguments are those of `FitArguments`."""
+    given = FitArguments(*arguments)
+    return call(plpy, session, lambda db: background.submit(db, session, given))
+
+
+def work(plpy: Any, session: Globals, asker: int | None, task: str | None) -> None:
+    """Do in this session what another one asked for."""
+
+    def working(db: Database) -> None:
+        db.in_procedure = True
+        background.work(db, session, asker, task, package_version())
+
+    call(plpy, session, working)
+
+
+def resume_run(plpy: Any, session: Globals, run_id: int | None, in_background: bool | None) -> None:
+    """Go on with a run that ended early."""
+    if in_background:
+        call(plpy, session, lambda db: background.begin(db, session, {"resume": run_id}))
+    else:
+        call(plpy, session, lambda db: resume.resume(db, session, run_id))
+
+
+def wait(plpy: Any, session: Globals, run_id: int | None, timeout: str | None) -> str:
+    """Wait for the end of a run; its status."""
+    return call(plpy, session, lambda db: own_runs.wait(db, run_id, timeout))
+
+
+def cancel(plpy: Any, session: Globals, run_id: int | None) -> bool:
+    """Cancel a run."""
+    return call(plpy, session, lambda db: own_runs.cancel(db, run_id))
+
+
+def drop_run(plpy: Any, session: Globals, run_id: int | None) -> None:
+    """Remove a run, its log and its states."""
+    call(plpy, session, lambda db: own_runs.drop(db, run_id))
+
+
+def vacuum_runs(plpy: Any, session: Globals, older_than: str | None) -> int:
+    """Remove the states of runs that ended long ago; their bytes."""
+    return call(plpy, session, lambda db: own_runs.vacuum(db, session, older_than))

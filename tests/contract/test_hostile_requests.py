@@ -1,0 +1,128 @@
+"""Requests with one part that is wrong, to a trainer with a framework: it answers each with an error and lives on.
+
+So do states that were changed on their way, and those that hold code.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import hostile
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from trainer_peer import Peer, TrainerFailed, fit, place
+from trainer_programs import buffers, program
+
+MANY = settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+FEW = settings(MANY, max_examples=40)
+BEGIN = {
+    "do": "begin", "job": "train", "program": program(), "program_key": "p", "state": {"source": "new", "seed": 1},
+    "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2, "class_weight": [1.0, 2.0, 1.0]},
+    "order": place(), "forms": {"remaining_rows": 10, "known": {}},
+}  # fmt: skip
+ROW = np.array([(1, 0, 700, 4, 1, 0, 0, 0, 0)], "i4").tobytes()
+ROWS = {"do": "rows", "rows": 1, "arrays": [{"kind": "float32", "divide": 1.0}], "classes": [3],
+        "want": {"kind": "top", "n": 2}}  # fmt: skip
+RESULTS = {"do": "results", "program": program(), "sums": {"d": [[1.0, 2.0], [1.0, 2.0]]}, "rows": {"d": 2}}
+LONGEST = 50
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[Peer]:
+    """A trainer of these tests' own, for they may end it."""
+    with Peer() as started:
+        started.load("d", buffers(20, 10))
+        yield started
+
+
+@pytest.fixture
+def answering(peer: Peer) -> Iterator[Peer]:
+    """The trainer, which after the test does what it should."""
+    yield peer
+    peer.tell({"do": "reset"})
+    peer.load("d", buffers(20, 10))
+    result, state = peer.train(program(), {"source": "new", "seed": 1})
+    assert (result["rows"], len(state) > 0) == (30, True)
+
+
+def asked(peer: Peer, header: dict[str, Any], payload: bytes = b"") -> Any:
+    """What a request is answered with; None where that is an error, which says something."""
+    try:
+        return peer.ask(header, payload)
+    except TrainerFailed as failed:
+        assert failed.error["message"] and "Traceback" not in str(failed.error)
+        assert len(failed.error["sqlstate"]) == 5
+        return None
+
+
+def takes_long(begin: dict[str, Any]) -> bool:
+    """Whether a job that is asked for, wrongly or not, would go over the data so often that it takes hours."""
+    how = begin.get("fit")
+    passes = how.get("epochs") if isinstance(how, dict) else 0
+    return isinstance(passes, int) and passes > LONGEST
+
+
+@MANY
+@given(hostile.changed(BEGIN))
+def test_jobs(answering: Peer, header: Any) -> None:
+    if not isinstance(header, dict) or header.get("do") != "begin" or takes_long(header):
+        return
+    if asked(answering, header) is not None:
+        asked(answering, {"do": "finish"})
+        asked(answering, {"do": "state_get", "chunk_bytes": 100})
+
+
+@FEW
+@given(hostile.changed(ROWS), st.just(ROW) | hostile.damaged(ROW))
+def test_rows(answering: Peer, header: Any, payload: bytes) -> None:
+    if isinstance(header, dict) and header.get("do") == "rows":
+        answering.begin("predict", program(), {"source": "new", "seed": 1}, ())
+        asked(answering, header, payload)
+
+
+@FEW
+@given(hostile.changed(RESULTS))
+def test_results(answering: Peer, header: Any) -> None:
+    if isinstance(header, dict) and header.get("do") == "results":
+        asked(answering, header)
+
+
+@FEW
+@given(st.data())
+def test_states(answering: Peer, data: st.DataObject) -> None:
+    whole = answering.initial(program())
+    for source in ("chunks", "weights_of_chunks", "weights"):
+        sent = data.draw(hostile.damaged(whole))
+        asked(answering, {**BEGIN, "state": {"source": source, "seed": 1}})
+        answering.send_state(sent)
+        asked(answering, {"do": "finish"})
+
+
+class Planted:
+    """Unpickled, it ends the process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import os
+
+        return os._exit, (7,)
+
+
+@pytest.mark.parametrize("source", ["chunks", "weights_of_chunks", "weights"])
+def test_pickles_are_bytes_like_any_others(answering: Peer, source: str) -> None:
+    asked(answering, {**BEGIN, "state": {"source": source, "seed": 1}})
+    answering.send_state(pickle.dumps(Planted()))
+    assert asked(answering, {"do": "finish"}) is None
+
+
+def test_a_state_with_a_nan_fails_its_config(answering: Peer) -> None:
+    whole = answering.initial(program())
+    poisoned = whole[:-24] + np.full(6, np.nan, "f4").tobytes()
+    asked(answering, {**BEGIN, "state": {"source": "chunks"}})
+    answering.send_state(poisoned)
+    assert asked(answering, {"do": "finish"}) is None

@@ -1,0 +1,213 @@
+"""What a trainer gets from its backend, and what it keeps from others: see docs/operations.md, Privileges.
+
+What it gets is looked at by a program that is started in a trainer's place; what it does itself, on a trainer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import eventually
+from trainer_peer import PLPY, Peer
+
+from cerebro_plpy import folders, resources
+from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
+from cerebro_plpy.launch import TrainerSpec
+from cerebro_plpy.link import Link
+
+NAMES = {
+    "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES"
+}  # fmt: skip
+SECRETS = {
+    "PGPASSWORD": "secret", "PGPASSFILE": "/secret", "PGSERVICEFILE": "/secret", "AWS_SECRET_ACCESS_KEY": "secret",
+    "LD_LIBRARY_PATH": "/nowhere", "LD_AUDIT": "", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere",
+    "PYTHONINSPECT": "", "PYTHONUSERBASE": "/nowhere", "KERAS_HOME": "/nowhere", "KERAS_BACKEND": "torch",
+    "XLA_FLAGS": "--xla_dump_to=/tmp/dump", "TF_XLA_FLAGS": "x", "http_proxy": "http://user:secret@proxy",
+    "LC_ALL": "C",
+}  # fmt: skip
+PROBE = """#!{python} -I
+import json, os, sys
+here = "/proc/self/fd"
+fds = {{fd: os.readlink(f"{{here}}/{{fd}}") for fd in os.listdir(here) if os.path.lexists(f"{{here}}/{{fd}}")}}
+environ = open("/proc/self/environ").read().split("\\0")
+print("PROBE" + json.dumps(dict(
+    environ=dict(entry.split("=", 1) for entry in environ if entry), fds=fds, words=sys.argv[1:], cwd=os.getcwd(),
+    mode=os.stat(".").st_mode & 0o7777, files=os.listdir("."), session=os.getsid(0), pid=os.getpid())))
+"""
+PRCTL = "import ctypes, json, os, resource; from cerebro_trainer.__main__ import keep_private; keep_private();"
+PRCTL += "get = ctypes.CDLL(None).prctl;"
+PRCTL += "print(json.dumps([get(3, 0, 0, 0, 0), get(39, 0, 0, 0, 0), resource.getrlimit(4), os.umask(0)]))"
+
+
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a program sees that is started as a trainer, by a backend with secrets and open files."""
+    program = tmp_path / "trainer"
+    program.write_text(PROBE.format(python=sys.executable))
+    program.chmod(0o700)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    with (tmp_path / "data file").open("w") as data:
+        os.set_inheritable(data.fileno(), True)
+        with pytest.raises(ObjectNotReady) as caught:
+            Link(TrainerSpec(python=str(program), framework="none"), lambda: None)
+    return dict(json.loads(str(caught.value.detail).partition("PROBE")[2]))
+
+
+def test_its_environment_is_bare(seen: dict[str, Any]) -> None:
+    found = seen["environ"]
+    assert set(found) == NAMES
+    assert found["HOME"] == found["TMPDIR"] == found["KERAS_HOME"] == seen["cwd"]
+    assert found["KERAS_BACKEND"] == "none"
+    assert not set(found.values()) & set(SECRETS.values())
+
+
+def test_it_inherits_no_files_but_its_own(seen: dict[str, Any]) -> None:
+    """Nothing to read, a file without a name for what it says, its socket, and the folder that it lists just now."""
+    socket = seen["words"][seen["words"].index("--fd") + 1]
+    found = {number: path for number, path in seen["fds"].items() if "/proc/" not in path}
+    assert set(found) == {"0", "1", "2", socket}
+    assert found["0"] == "/dev/null"
+    assert found["1"] == found["2"]
+    assert found["1"].endswith("(deleted)")
+    assert found[socket].startswith("socket:")
+
+
+def test_it_works_in_a_session_and_a_folder_of_its_own(seen: dict[str, Any]) -> None:
+    assert seen["session"] == seen["pid"] != os.getsid(0)
+    assert (seen["mode"], seen["files"]) == (0o700, [])
+    assert not Path(seen["cwd"]).exists()
+
+
+def test_nothing_of_its_surroundings_is_imported(seen: dict[str, Any]) -> None:
+    """Isolated mode passes over the working directory, the user's site folder and all PYTHON variables."""
+    assert seen["words"][:3] == ["-I", "-m", "cerebro_trainer"]
+
+
+def test_a_backend_with_a_poisoned_path_has_a_sound_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numpy", "json", "sitecustomize", "usercustomize", "cerebro_trainer"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the surroundings was executed')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+    assert link.hello["framework"] == "none"
+    link.close()
+
+
+def test_its_data_stay_in_it() -> None:
+    """No debugger, no privileges, no core file, and files for nobody else."""
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(PLPY)!r}); {PRCTL}"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert json.loads(told) == [0, 1, [0, 0], 0o077]
+
+
+def test_a_trainer_does_so_before_it_says_hello(packer: Peer) -> None:
+    limits = Path(f"/proc/{packer.process.pid}/limits").read_text()
+    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == ["0", "0"]
+    status = Path(f"/proc/{packer.process.pid}/status").read_text()
+    assert "NoNewPrivs:\t1\n" in status
+    assert "Umask:\t0077\n" in status
+
+
+@pytest.fixture
+def link() -> Iterator[Link]:
+    opened = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+    yield opened
+    opened.close()
+
+
+def cancelled() -> None:
+    raise QueryCanceled("canceling statement due to user request")
+
+
+@pytest.mark.parametrize("end", ["close", "kill", "cancel"])
+def test_its_folder_is_gone_whatever_ends_it(link: Link, end: str) -> None:
+    home = Path(link._home)
+    (home / "left behind").write_text("data")
+    assert home.exists()
+    if end == "close":
+        link.close()
+    elif end == "kill":
+        os.kill(link.pid, signal.SIGKILL)
+        with pytest.raises(TrainerFailure):
+            link.ask({"do": "close", "dataset": "d"})
+    else:
+        link._check = cancelled
+        with pytest.raises(QueryCanceled):
+            link.answer()
+    assert not home.exists()
+
+
+BACKEND = """
+import os, sys, time
+sys.path.insert(0, {plpy!r})
+from cerebro_plpy.launch import TrainerSpec
+from cerebro_plpy.link import Link
+link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+print(link.pid, link._home, flush=True)
+time.sleep(300)
+"""
+
+
+def test_after_the_death_of_a_backend_the_next_one_sweeps() -> None:
+    command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as backend:
+        assert backend.stdout is not None
+        pid, home = backend.stdout.readline().split()
+        assert Path(home).exists()
+        folders.sweep()
+        assert Path(home).exists(), "while its backend lives"
+        backend.kill()
+    eventually(lambda: not Path(f"/proc/{pid}").exists())
+    folders.sweep()
+    assert not Path(home).exists()
+
+
+HOLD = "import time; data = bytearray(b'x') * ({size} << 20); print(flush=True); time.sleep(300)"
+WITH_CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
+
+
+@pytest.fixture
+def with_child() -> Iterator[subprocess.Popen[str]]:
+    """A process in a session of its own, whose child holds 200 MB."""
+    code = WITH_CHILD.format(hold=HOLD.format(size=200))
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_memory_of_what_it_started_counts(with_child: subprocess.Popen[str]) -> None:
+    assert 200 << 20 < resources.used_bytes(with_child.pid) < 300 << 20
+
+
+def test_memory_that_is_swapped_out_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "_read", lambda path: "VmRSS:\t 2048 kB\nVmSwap:\t  1024 kB\n")
+    assert resources.used_bytes(1 << 30) == 3 << 20
+
+
+def test_a_trainer_that_takes_too_much_is_ended(tmp_path: Path) -> None:
+    """Its own pid is not what the memory is in, but its child's; both end."""
+    program = tmp_path / "trainer"
+    hold = HOLD.format(size=200)
+    program.write_text(f"#!{sys.executable}\n{WITH_CHILD.format(hold=hold)}\n")
+    program.chmod(0o700)
+    started: list[int] = []
+    check: Callable[[], None] = lambda: started.append(1)  # noqa: E731
+    spec = TrainerSpec(python=str(program), framework="none", memory_bytes=100 << 20)
+    link = Link(spec, check, wait=False)
+    link.hello = {"protocol": 1}
+    with pytest.raises(OutOfMemory, match="its limit is 100 MB"):
+        link.answer()
+    eventually(lambda: not [*resources._session(link.pid)])

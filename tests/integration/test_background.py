@@ -1,0 +1,194 @@
+"""Runs that live without the session that asked for them, and hold nothing that others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually, trainers
+from workbench import Workbench, compile_text
+
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)")
+EPOCHS = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.pack("packed", 2)
+    texts = [compile_text(o) for o in OPTIMIZERS]
+    bench.configure("noisy", texts, ["batch_size=1,epochs=5"], bench.model(NOISY))
+
+
+@pytest.fixture
+def endless(bench: Workbench) -> Iterator[int]:
+    """A run in the background that is cancelled after the test, if it still goes on."""
+    run = submit(bench, "endless", 1000)
+    yield run
+    bench.rows("SELECT cerebro.cancel(%s)", run)
+    wait(bench, run)
+
+
+def submit(session: Workbench, output: str, epochs: int, configs: str = "noisy", **named: object) -> int:
+    text = "".join(f", {name} => %s" for name in named)
+    query = f"SELECT cerebro.submit('packed', %s, %s, %s{text})"
+    return int(session.value(query, output, configs, epochs, *named.values()))
+
+
+def wait(session: Workbench, run: int, timeout: str | None = None) -> str:
+    return str(session.value("SELECT cerebro.wait(%s, %s)", run, timeout))
+
+
+def completed(bench: Workbench, run: int, visits: int) -> bool:
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    return int(bench.value(done, run)) >= visits
+
+
+def test_a_run_lives_without_its_session(bench: Workbench) -> None:
+    caller = bench.another()
+    run = submit(caller, "alone", EPOCHS)
+    assert bench.row("SELECT run_id, status FROM cerebro.run WHERE run_id = %s", run) == (run, "running")
+    caller.close()
+    assert wait(bench, run) == "completed"
+    bench.fit("packed", "beside", "noisy", EPOCHS, schedule="replay", replay_run=run)
+    assert bench.weights("alone") == bench.weights("beside")
+    assert bench.value("SELECT run_id FROM alone_summary") == run
+
+
+def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
+    caller = bench.another()
+    before = bench.workers()
+    run = submit(caller, "gone", 1)
+    backends = bench.workers() - before
+    assert len(trainers(backends)) == 2
+    caller.close()
+    assert wait(bench, run) == "completed"
+    eventually(lambda: not bench.workers() & backends)
+    eventually(lambda: not trainers(backends))
+
+
+def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> None:
+    """What was deleted since a run began can be removed, except where a SELECT goes on as long as the run."""
+    eventually(lambda: completed(bench, endless, 1))
+    assert eventually(lambda: removed_by_vacuum(bench))
+    watcher, before = bench.another(), bench.newest_run()
+    with bench.fitting("packed", "pinning", "noisy", 1000) as fitted:
+        run = eventually(lambda: watcher.newest_run() if watcher.newest_run() > before else 0)
+        eventually(lambda: completed(watcher, run, 1))
+        assert not removed_by_vacuum(watcher)
+        assert watcher.value("SELECT cerebro.cancel(%s)", run)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    watcher.close()
+
+
+def removed_by_vacuum(session: Workbench) -> bool:
+    """Whether rows that are deleted now can be removed."""
+    session.rows("DROP TABLE IF EXISTS deleted")
+    session.rows("CREATE TABLE deleted AS SELECT generate_series(1, 1000) AS n")
+    session.rows("DELETE FROM deleted")
+    session.rows("VACUUM deleted")
+    return int(session.value("SELECT pg_relation_size('deleted')")) == 0
+
+
+def test_it_shows_what_it_does(bench: Workbench, endless: int) -> None:
+    names = "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE {}"
+    shown = f"application_name LIKE 'cerebro_db run {endless} %%' AND datname = current_database()"
+    assert bench.value(names.format(shown)) == [
+        f"cerebro_db run {endless} {what}" for what in ("background", "control", "worker", "worker")
+    ]
+    pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
+    assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith("CALL cerebro.work(")
+    assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"
+
+
+def test_its_source_can_be_read_and_written_meanwhile(bench: Workbench, endless: int) -> None:
+    bench.rows("SET lock_timeout = '10s'")
+    bench.rows("BEGIN; LOCK TABLE packed IN ROW EXCLUSIVE MODE; UPDATE packed SET buffer_id = buffer_id; ROLLBACK")
+    bench.rows("RESET lock_timeout")
+    assert wait(bench, endless, "0") == "running"
+
+
+def test_it_can_be_cancelled_and_go_on_in_the_background(bench: Workbench) -> None:
+    run = submit(bench, "halted", EPOCHS, metrics_compute_frequency=1)
+    eventually(lambda: completed(bench, run, 2))
+    assert bench.value("SELECT cerebro.cancel(%s)", run)
+    assert wait(bench, run) == "cancelled"
+    assert not bench.value("SELECT cerebro.cancel(%s)", run), "nobody works for it"
+    assert not bench.exists("halted")
+    bench.rows("SELECT cerebro.resume(%s, background => true)", run)
+    assert wait(bench, run) == "completed"
+    bench.fit("packed", "halted_again", "noisy", EPOCHS, schedule="replay", replay_run=run)
+    assert bench.weights("halted") == bench.weights("halted_again")
+
+
+def test_waiting_has_an_end(bench: Workbench, endless: int) -> None:
+    assert wait(bench, endless, "100 ms") == "running"
+
+
+def refused(session: Workbench, code: str, words: str, query: str, *values: object) -> None:
+    with pytest.raises(psycopg2.Error, match=words) as caught:
+        session.rows(query, *values)
+    assert caught.value.pgcode == code
+
+
+@pytest.mark.parametrize("function", ["wait", "cancel"])
+def test_there_must_be_a_run(bench: Workbench, function: str) -> None:
+    refused(bench, "22004", "run_id is NULL", f"SELECT cerebro.{function}(NULL)")
+    refused(bench, "42704", "no run 999999 that you may see", f"SELECT cerebro.{function}(999999)")
+
+
+WRONG = {
+    "a table that is not there": ("'nowhere', 'o', 'noisy', 1", "42P01", "'nowhere' does not exist"),
+    "a table that is not packed": ("'points', 'o', 'noisy', 1", "42809", "has been preprocessed"),
+    "no iteration": ("'packed', 'o', 'noisy', 0", "22023", "cannot be < 1"),
+    "no attempt": ("'packed', 'o', 'noisy', 1, max_attempts => 0", "22023", "max_attempts is 0"),
+    "less than no time": ("'packed', 'o', 'noisy', 1, max_runtime => '-1 s'", "22023", "max_runtime is '-00:00:01'"),
+    "an output that is there": ("'packed', 'points', 'noisy', 1", "42P07", "'points' already exists"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_told_at_once(bench: Workbench, case: tuple[str, str, str]) -> None:
+    arguments, code, words = case
+    before = bench.newest_run()
+    refused(bench, code, words, f"SELECT cerebro.submit({arguments})")
+    assert bench.newest_run() == before
+    sessions = "SELECT FROM pg_stat_activity WHERE application_name = 'cerebro_db background'"
+    eventually(lambda: not bench.rows(sessions))
+
+
+def test_notices_reach_who_asked(bench: Workbench) -> None:
+    bench.messages()
+    run = submit(bench, "silent", 1, training_metrics=False)
+    assert any("no metrics will be computed" in text for text in bench.messages())
+    assert wait(bench, run) == "completed"
+
+
+def test_what_only_the_caller_sees_is_refused(bench: Workbench) -> None:
+    caller = bench.another()
+    caller.connection.autocommit = False
+    caller.rows("SELECT training_preprocessor_dl('points', 'unseen', 'label', 'x', n_segments => 2)")
+    refused(caller, "25001", "cannot use", "SELECT cerebro.submit('unseen', 'o', 'noisy', 1)")
+    caller.close()
+
+
+def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> None:
+    run = submit(bench, "taken", EPOCHS)
+    bench.rows("CREATE TABLE taken ()")
+    assert wait(bench, run) == "completed"
+    assert "output tables were not made" in bench.value("SELECT error FROM cerebro.run WHERE run_id = %s", run)
+    assert not bench.exists("taken_info")
+    bench.rows("SELECT cerebro.write_outputs(%s, 'free')", run)
+    assert bench.value("SELECT count(model_weights) FROM free") == len(OPTIMIZERS)
+
+
+def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
+    refused(bench, "42P07", "being made by another transaction",
+            "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)")  # fmt: skip
+
+
+@pytest.mark.parametrize("asking", ["NULL", "1", "pg_backend_pid()"])
+def test_the_procedure_works_for_who_asked_only(bench: Workbench, asking: str) -> None:
+    refused(bench, "55000", "does not wait for this work", f"CALL cerebro.work({asking}, '{{}}')")

@@ -1,0 +1,272 @@
+"""Every function that a role may call, with arguments that nobody means: an error that says what is wrong, or success.
+
+The functions come from the catalog. Calls begin as right ones, of which one argument or several are replaced; what is
+known of a parameter is known by its name, so a new function is called too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hostile
+import psycopg2
+import psycopg2.extras
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from models import CLASSES
+from processes import eventually, trainers
+from workbench import Workbench, compile_text
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "sql-reference.md"
+LIMIT = "60s"
+"""No call here takes so long: one that does hangs."""
+CALLS = settings(max_examples=130, deadline=None, suppress_health_check=list(HealthCheck))
+INTERNAL = settings(CALLS, max_examples=200)
+RIGHT: dict[str, Any] = {
+    "source_table": "points", "output_table": "made", "dependent_varname": "label", "independent_varname": "x",
+    "buffer_size": 16, "n_segments": 2, "seed": 1, "training_preprocessor_table": "packed",
+    "keras_model_arch_table": "models", "model_arch": CLASSES, "model_id": 1, "model_arch_table": "models",
+    "model_selection_table": "mst", "model_id_list": [1], "compile_params_list": [compile_text()],
+    "fit_params_list": ["batch_size=8"], "compile_params_grid": "{'loss': ['mse'], 'optimizer': ['SGD']}",
+    "fit_params_grid": "{'batch_size': [8]}", "model_output_table": "made", "num_iterations": 1,
+    "model_table": "model", "test_table": "packed", "mst_key": 1, "id_col": "id", "framework": "none",
+}  # fmt: skip
+DIFFERENT = {
+    ("load_model_selection_table", "model_selection_table"): "made",
+    ("generate_model_configs", "model_selection_table"): "made",
+    ("madlib_fit_multiple_model", "source_table"): "packed",
+    ("madlib_keras_fit_multiple_model", "source_table"): "packed",
+    ("madlib_predict", "test_table"): "points", ("madlib_keras_predict", "test_table"): "points",
+}  # fmt: skip
+SPEC = {"framework": "none", "trainers": 1}
+SHAPES = {"inputs": 1, "shapes": [[1, 2], [1, 1]], "sizes": [8, 2]}
+PACK = {"buffer_id": 0, "seed": 1, "rows": 1, "arrays": [{"kind": "float32", "divide": 1.0}]}
+REQUEST = {"block": 1, "request": {"arrays": [{"kind": "float32"}], "classes": [2], "want": {"kind": "prob"}}}
+OBJECTS = st.sampled_from(
+    (SPEC, SHAPES, PACK, REQUEST, {"do": "reset"}, {"do": "open", "dataset": "d", "cache_bytes": 1})
+)
+NAMES = st.sampled_from(
+    ("points", "packed", "packed_summary", "model", "model_info", "models", "mst", "made", "id", "x", "label")
+)
+INTEGERS = st.sampled_from((0, 1, -1, 2, 3, 100, 2**31 - 1, -(2**31)))
+LARGE = INTEGERS | st.sampled_from((2**31, 2**63 - 1, -(2**63)))
+FLOATS = st.sampled_from((0.0, 0.5, -1.0, float("nan"), float("inf"), -float("inf"), 1e-300, 1e300))
+REALS = FLOATS.filter(lambda number: number not in (1e-300, 1e300))
+TEXTS = NAMES | hostile.TEXTS.filter(lambda text: "\0" not in text and text.isprintable()) | st.sampled_from(
+    ("x" * 100_000, "a.b.c", '"', "x,", "'; DROP TABLE points; --", "[" * 5_000, "{'loss': [" + "[" * 5_000,
+     "9" * 5_000,
+     "tensorflow", "{'loss': ['mse'], 'lr': [1e999, 1], 'optimizer': ['SGD']}", "batch_size=" + "9" * 400)
+)  # fmt: skip
+JSON = (
+    hostile.changed(json.loads(CLASSES)) | OBJECTS | OBJECTS.flatmap(hostile.changed)
+).map(lambda value: json.dumps(value).replace("NaN", "1e999").replace("Infinity", "1e999")) | st.sampled_from(
+    ("[" * 3_000 + "]" * 3_000, '{"a":' * 3_000 + "1" + "}" * 3_000, "9" * 5_000, '"\\ud800"', '{"do": "\\u0000"}',
+     '{"framework": "\\u0000\\ud800"}', '{"class_name": "\\ud800", "config": {}}', "1e999")
+)  # fmt: skip
+BYTES = st.binary(max_size=40) | st.sampled_from((b"", bytes(10_000), bytes(8)))
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,
+    "bigint": LARGE, "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(), "real": REALS,
+    "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES, "regrole": st.just("cerebro"),
+    "interval": st.sampled_from(("0", "-1 s", "1 us", "3 days", "100000000 years", "-100000000 years")),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function as the catalog tells it."""
+
+    schema: str
+    name: str
+    parameters: tuple[str, ...]
+    types: tuple[str, ...]
+    internal: bool
+    returns_set: bool
+
+    def right(self) -> tuple[Any, ...]:
+        """Arguments of a call that is right, as far as it is known; NULL where it is not."""
+        return tuple(DIFFERENT.get((self.name, name), RIGHT.get(name)) for name in self.parameters)
+
+    def call(self) -> str:
+        holes = ", ".join(f"%s::{kind}" for kind in self.types)
+        return f'SELECT * FROM "{self.schema}"."{self.name}"({holes})'
+
+
+@st.composite
+def array(draw: st.DrawFn, kind: str) -> str:
+    """A text that PostgreSQL takes for an array of this type, of any dimensions, and with NULLs."""
+    elements = draw(st.lists(st.none() | SCALARS[kind], max_size=3))
+    quoted = ["NULL" if value is None else json.dumps(str(value)) for value in map(sqltext, elements)]
+    one = "{" + ",".join(quoted) + "}"
+    return draw(st.sampled_from((one, "{" + one + "," + one + "}" if quoted else "{}")))
+
+
+def quoted(value: Any) -> Any:
+    """A value as a text that PostgreSQL casts, for a minus sign binds weaker than a cast."""
+    return value if value is None or isinstance(value, bytes) else str(value)
+
+
+def sqltext(value: Any) -> Any:
+    return "\\x" + value.hex() if isinstance(value, bytes) else value
+
+
+def values(kind: str) -> st.SearchStrategy[Any]:
+    """What a parameter of a type may be given."""
+    if kind.endswith("[]"):
+        return st.none() | array(kind[:-2])
+    return st.none() | SCALARS[kind]
+
+
+QUERY = """
+SELECT n.nspname, p.proname, coalesce(p.proargnames[1:p.pronargs], '{}'),
+       ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY a (t, i) ORDER BY i),
+       starts_with(obj_description(p.oid, 'pg_proc'), 'Internal:'), p.proretset
+FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_namespace n ON n.oid = p.pronamespace
+JOIN pg_extension e ON e.oid = d.refobjid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db' AND p.prokind = 'f'
+  AND has_function_privilege(p.oid, 'EXECUTE') AND p.prolang <> (SELECT oid FROM pg_language WHERE lanname = 'internal')
+ORDER BY p.oid::regprocedure::text"""
+
+
+@pytest.fixture(scope="module")
+def bench(bench: Workbench) -> Iterator[Workbench]:
+    """A session with tables to name, in which nothing may take long."""
+    bench.pack("packed", 2, buffer=48)
+    bench.configure("mst", [compile_text()])
+    bench.fit("packed", "model", "mst", 1)
+    bench.rows(f"SET statement_timeout = '{LIMIT}'")
+    yield bench
+    backends = {bench.pid(), *bench.workers()}
+    bench.close()
+    eventually(lambda: not trainers(backends))
+
+
+@pytest.fixture(scope="module")
+def functions(bench: Workbench) -> list[Function]:
+    return [Function(s, name, tuple(given), tuple(types), *rest) for s, name, given, types, *rest in bench.rows(QUERY)]
+
+
+@pytest.fixture(scope="module")
+def documented() -> set[str]:
+    """The SQLSTATEs that users are told of."""
+    table = REFERENCE.read_text().split("| SQLSTATE | kind |")[1].split("\n\n")[0]
+    found = {
+        code for row in table.splitlines() for code in re.findall(r"\b[0-9A-Z]{5}\b", row.split("|")[1] if row else "")
+    }
+    assert "22023" in found and "57014" in found
+    return found - {"57014"}
+
+
+def tables(bench: Workbench) -> set[str]:
+    query = (
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'S')"
+    )
+    return {name for (name,) in bench.rows(query)}
+
+
+def check_call(bench: Workbench, documented: set[str], function: Function, arguments: tuple[Any, ...]) -> None:
+    """The call succeeds, or fails as the documentation says; the backend lives on, and a failed call leaves nothing."""
+    before, backend = tables(bench), bench.pid()
+    try:
+        returned = bench.rows(function.call(), *map(quoted, arguments))
+        if function.name == "submit":
+            bench.rows("SELECT cerebro.wait(%s)", *returned[0])
+    except psycopg2.Error as error:
+        assert error.pgcode in documented, f"{error.pgcode}: {error}"
+        assert error.diag.message_primary
+        assert tables(bench) == before
+    assert bench.value("SELECT pg_backend_pid()") == backend
+    made = tables(bench) - before
+    if made:
+        bench.rows(
+            f"DROP TABLE IF EXISTS {', '.join(made & {name for name in made if not name.endswith('_seq')})} CASCADE"
+        )
+    bench.messages()
+
+
+@st.composite
+def calls(draw: st.DrawFn, functions: list[Function]) -> tuple[Function, tuple[Any, ...]]:
+    """A right call with a few arguments replaced; a number of iterations that is right and large takes its time."""
+    function = draw(st.sampled_from(functions))
+    arguments = list(function.right())
+    for place in (
+        draw(st.lists(st.integers(0, max(0, len(arguments) - 1)), min_size=1, max_size=3)) if arguments else []
+    ):
+        name, kind = function.parameters[place], function.types[place]
+        wanted = values(kind)
+        arguments[place] = draw(wanted.filter(lambda n: n is None or n <= 3) if name == "num_iterations" else wanted)
+    return function, tuple(arguments)
+
+
+@CALLS
+@given(data=st.data())
+def test_functions_that_users_call(
+    bench: Workbench, functions: list[Function], documented: set[str], data: st.DataObject
+) -> None:
+    function, arguments = data.draw(calls([f for f in functions if not f.internal]))
+    check_call(bench, documented, function, arguments)
+
+
+@pytest.fixture(scope="module")
+def segment(bench: Workbench, functions: list[Function]) -> Iterator[Workbench]:
+    """A session in which a person calls what only cerebro should."""
+    session = bench.another()
+    session.rows(f"SET statement_timeout = '{LIMIT}'")
+    yield session
+    backend = session.pid()
+    session.close()
+    eventually(lambda: not trainers({backend}))
+
+
+RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
+    ("trainer_start", "spec"): json.dumps(SPEC), ("pack_rows", "spec"): json.dumps(PACK),
+    ("predict_begin", "spec"): json.dumps(REQUEST),
+    ("dataset_add", "shapes"): json.dumps(SHAPES), ("dataset_add", "dataset"): "d", ("dataset_open", "dataset"): "d",
+    ("dataset_close", "dataset"): "d", ("dataset_open", "cache_bytes"): 1000, ("dataset_add", "pass_no"): 0,
+    ("dataset_add", "buffer_id"): 0, ("dataset_add", "part"): bytes(10), ("state_add", "part"): 1,
+    ("state_add", "chunk"): bytes(10), ("sealed_add", "part"): 1, ("sealed_add", "chunk"): bytes(10),
+    ("state_chunks", "chunk_bytes"): 1000, ("pack_rows", "data"): "{}",
+}  # fmt: skip
+
+
+@st.composite
+def internal_calls(draw: st.DrawFn, functions: list[Function]) -> list[tuple[Function, tuple[Any, ...]]]:
+    """Calls one after another, right but for one argument at most."""
+    made: list[tuple[Function, tuple[Any, ...]]] = []
+    for function in draw(st.lists(st.sampled_from(functions), min_size=1, max_size=4)):
+        arguments: list[Any] = [RIGHT_INTERNAL.get((function.name, name)) for name in function.parameters]
+        if draw(st.booleans()) and arguments:
+            place = draw(st.integers(0, len(arguments) - 1))
+            arguments[place] = draw(values(function.types[place]))
+        made.append((function, tuple(arguments)))
+    return made
+
+
+@INTERNAL
+@given(data=st.data())
+def test_functions_that_only_cerebro_calls(
+    segment: Workbench, functions: list[Function], documented: set[str], data: st.DataObject
+) -> None:
+    """In any order, in a session with a trainer that packs."""
+    made = data.draw(internal_calls([function for function in functions if function.internal]))
+    segment.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    for function, arguments in made:
+        check_call(segment, documented, function, arguments)
+
+
+def test_they_say_so_where_no_trainer_was_started(bench: Workbench, functions: list[Function]) -> None:
+    session = bench.another()
+    for function in functions:
+        arguments = [RIGHT_INTERNAL.get((function.name, name), "{}") for name in function.parameters]
+        if not function.internal or function.name in ("trainer_start", "state_add", "sealed_add", "is_state"):
+            continue
+        with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState) as caught:
+            session.rows(function.call(), *map(quoted, arguments))
+        assert caught.value.diag.message_hint
+    session.close()

@@ -1,0 +1,253 @@
+"""Several roles in one database: each sees and touches its own, and works on what it was granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from processes import eventually
+from roles import another_role, refused
+from workbench import Workbench, compile_text
+
+VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve")
+LOGS = ("run_log", "config_log", "visit", "evaluation", "metric")
+RELATIONS = """
+SELECT c.relname::text FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
+WHERE d.deptype = 'e' AND c.relnamespace = 'cerebro'::regnamespace AND c.relkind IN ('r', 'v')"""
+
+
+@pytest.fixture(scope="module")
+def run(bench: Workbench) -> int:
+    """A run of the ordinary role, which the others are not to touch."""
+    bench.pack("packed", 2)
+    bench.configure("one", [compile_text()])
+    return bench.fit("packed", "model", "one", 1, seed=1)
+
+
+@pytest.fixture(scope="module")
+def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Workbench]:
+    """A session of a role that may use the extension, and has a schema of its own."""
+    with another_role(bench, shared_superuser, "ann") as session:
+        shared_superuser.rows(
+            "CREATE SCHEMA ann AUTHORIZATION ann; ALTER ROLE ann SET search_path = ann, public, madlib"
+        )
+        session.rows("SET search_path = ann, public, madlib")
+        yield session
+
+
+def test_these_are_all_tables_and_views(bench: Workbench) -> None:
+    assert {name for (name,) in bench.rows(RELATIONS)} == {*VIEWS, *LOGS, "form_timing", "setting"}
+
+
+def test_who_was_granted_nothing_reads_and_calls_nothing(
+    bench: Workbench, shared_superuser: Workbench, run: int
+) -> None:
+    with another_role(bench, shared_superuser, "eve", granted=False) as eve:
+        for (name,) in bench.rows(RELATIONS):
+            refused(eve, f"SELECT FROM cerebro.{name}")
+        refused(eve, "CREATE TABLE cerebro_state.r1_c1_a ()")
+        refused(eve, "SELECT madlib.madlib_fit_multiple_model('packed', 'o', 'one', 1)")
+        refused(eve, "SELECT cerebro.trainer_start('{}')")
+
+
+def test_only_administrators_grant_usage_and_write_settings(ann: Workbench) -> None:
+    refused(ann, "SELECT cerebro.grant_usage('ann')")
+    refused(ann, "INSERT INTO cerebro.setting VALUES ('trainer_python', '/tmp/mine')")
+    refused(ann, "UPDATE cerebro.setting SET value = '/tmp/mine'")
+    refused(ann, "DELETE FROM cerebro.setting")
+
+
+def test_a_user_sees_nothing_of_another(bench: Workbench, ann: Workbench, run: int) -> None:
+    for name in (*VIEWS, *LOGS):
+        query = f"SELECT FROM cerebro.{name} WHERE run_id = %s"
+        assert bench.rows(query, run) and not ann.rows(query, run), name
+    bench.rows("INSERT INTO cerebro.form_timing VALUES ('cerebro', 'm', 'p', 1, 1, 'f', 1, 1)")
+    timings = "SELECT FROM cerebro.form_timing"
+    assert bench.rows(timings) and not ann.rows(timings)
+    ann.rows("UPDATE cerebro.form_timing SET form = 'slow'; DELETE FROM cerebro.form_timing")
+    assert bench.rows("SELECT FROM cerebro.form_timing WHERE form = 'f'")
+
+
+def test_a_member_of_the_role_sees_its_runs(bench: Workbench, shared_superuser: Workbench, run: int) -> None:
+    with another_role(bench, shared_superuser, "member") as member:
+        assert not member.rows("SELECT FROM cerebro.run")
+        shared_superuser.rows("GRANT cerebro TO member")
+        for name in VIEWS:
+            assert member.rows(f"SELECT FROM cerebro.{name} WHERE run_id = %s", run), name
+
+
+def own_run(ann: Workbench) -> int:
+    """A run in the log of the role, as it can write one by hand."""
+    query = (
+        "INSERT INTO cerebro.run_log (name, spec, pid, epochs, segments) VALUES ('own', '{}', 1, 1, '{0}')"
+        " RETURNING run_id"
+    )
+    return int(ann.value(query))
+
+
+def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run: int) -> None:
+    before = [bench.rows(f"SELECT * FROM cerebro.{name} ORDER BY 1, 2, 3") for name in LOGS]
+    own = own_run(ann)
+    for name in LOGS:
+        ann.rows(f"UPDATE cerebro.{name} SET status = 'failed'" if name != "metric" else
+                 "UPDATE cerebro.metric SET value = 0")  # fmt: skip
+    ann.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", run)
+    for name in LOGS[1:]:
+        refused(ann, f"DELETE FROM cerebro.{name}")
+        refused(ann, f"TRUNCATE cerebro.{name}")
+    refused(ann, "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'loss', 0)", run)
+    refused(ann, "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)"
+                 " VALUES (%s, 1, 1, 0, 1, 9, 'completed')", run)  # fmt: skip
+    refused(ann, "INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, segment_id, attempt, status)"
+                 " VALUES (%s, 1, 1, 0, 9, 'completed')", run)  # fmt: skip
+    refused(
+        ann, "INSERT INTO cerebro.config_log VALUES (%s, 9, '{}', 'waiting', NULL, '{}', 1, '', '', '{}', 'x')", run
+    )
+    ann.rows("INSERT INTO cerebro.metric VALUES (%s, 1, 1, 'training', 'loss', 0)", own)
+    refused(ann, "UPDATE cerebro.metric SET run_id = %s", run)
+    refused(ann, "UPDATE cerebro.run_log SET owner = 'cerebro' WHERE run_id = %s", own)
+    refused(ann, "INSERT INTO cerebro.form_timing VALUES ('cerebro', 'm', 'p', 1, 1, 'f', 1, 1)")
+    ann.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", own)
+    assert [bench.rows(f"SELECT * FROM cerebro.{name} ORDER BY 1, 2, 3") for name in LOGS] == before
+
+
+def test_a_user_takes_no_number_of_a_run_to_come(bench: Workbench, ann: Workbench) -> None:
+    insert = ("INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE"
+              " VALUES (%s, 'planted', '{}', 1, 1, '{0}')")  # fmt: skip
+    own_run(ann)
+    refused(ann, insert, bench.newest_run() + 100)
+    refused(ann, "SELECT setval('cerebro.run_log_run_id_seq', 1)")
+    ann.rows("DELETE FROM cerebro.run_log")
+
+
+def test_another_s_states_and_runs(bench: Workbench, ann: Workbench, shared_superuser: Workbench, run: int) -> None:
+    ((state,),) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
+    assert bench.value(f"SELECT count(*) FROM {state}")
+    for statement in ("SELECT FROM {}", "DROP TABLE {}", "TRUNCATE {}", "ALTER TABLE {} ADD x int"):
+        refused(ann, statement.format(state))
+    for call in ("resume({})", "drop_run({})", "write_outputs({}, 'copied')"):
+        refused(ann, f"SELECT cerebro.{call.format(run)}", code="42704")
+        # Nor for a superuser, whose statements would have names and types in them that the owner can change.
+        refused(shared_superuser, f"SELECT cerebro.{call.format(run)}", code="42704")
+    assert bench.value(f"SELECT count(*) FROM {state}")
+
+
+def test_training_and_predicting_only_on_what_may_be_read(bench: Workbench, ann: Workbench, run: int) -> None:
+    calls = {
+        "fit": "SELECT madlib_fit_multiple_model('packed', 'o', 'one', 1)",
+        "predict": "SELECT madlib_predict('model', 'points', 'id', 'x', 'o', mst_key => 1)",
+        "evaluate": "SELECT madlib_evaluate('model', 'packed', 'o', mst_key => 1)",
+        "pack": "SELECT training_preprocessor_dl('points', 'o', 'label', 'x')",
+    }
+    for call in calls.values():
+        assert refused(ann, call).diag.message_hint or call
+    before = ann.rows("SELECT relname FROM pg_class WHERE relnamespace = 'ann'::regnamespace")
+    bench.rows("GRANT SELECT ON packed, packed_summary, one, one_summary, points TO ann")
+    try:
+        refused(ann, calls["fit"])  # it may not read the architectures
+        refused(ann, calls["predict"])  # nor the model
+        ann.rows(calls["pack"])
+        ann.rows("DROP TABLE o, o_summary")
+        bench.rows("GRANT SELECT ON models TO ann")
+        ann.rows(calls["fit"])
+        assert ann.value("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'o_state'::regclass") == "ann"
+        ann.rows("DROP TABLE o, o_info, o_summary, o_state")
+    finally:
+        bench.rows("REVOKE ALL ON packed, packed_summary, one, one_summary, points, models FROM ann")
+    assert ann.rows("SELECT relname FROM pg_class WHERE relnamespace = 'ann'::regnamespace") == before
+
+
+def test_writing_only_where_tables_may_be_created(bench: Workbench, ann: Workbench, run: int) -> None:
+    bench.rows("CREATE SCHEMA theirs; GRANT USAGE ON SCHEMA theirs TO ann; GRANT SELECT ON points TO ann")
+    try:
+        error = refused(ann, "SELECT training_preprocessor_dl('points', 'theirs.o', 'label', 'x')")
+        assert "GRANT CREATE ON SCHEMA" in str(error.diag.message_hint)
+    finally:
+        bench.rows("REVOKE ALL ON points FROM ann; DROP SCHEMA theirs")
+
+
+@pytest.fixture
+def policies(bench: Workbench, ann: Workbench, run: int) -> Iterator[None]:
+    """Of rows, buffers and models the role sees some only."""
+    grants = "packed, packed_summary, one, one_summary, models, points"
+    bench.rows(f"GRANT SELECT ON {grants} TO ann")
+    bench.rows(
+        "ALTER TABLE packed ENABLE ROW LEVEL SECURITY; CREATE POLICY visible ON packed USING (buffer_id % 2 = 0)"
+    )
+    bench.rows("ALTER TABLE points ENABLE ROW LEVEL SECURITY; CREATE POLICY visible ON points USING (id <= 50)")
+    yield
+    bench.rows("DROP POLICY visible ON packed; ALTER TABLE packed DISABLE ROW LEVEL SECURITY")
+    bench.rows("DROP POLICY visible ON points; ALTER TABLE points DISABLE ROW LEVEL SECURITY")
+    bench.rows(f"REVOKE ALL ON {grants} FROM ann")
+
+
+def test_row_level_security_of_the_source_holds(bench: Workbench, ann: Workbench, policies: None) -> None:
+    visible = ann.value("SELECT sum(x_shape[1]) FROM packed")
+    assert 0 < visible < bench.value("SELECT sum(x_shape[1]) FROM packed")
+    found = ann.fit("packed", "trained", "one", 1)
+    assert ann.value("SELECT sum(rows) FROM cerebro.visit WHERE run_id = %s", found) == visible
+    assert ann.value("SELECT sum(rows) FROM cerebro.evaluation WHERE run_id = %s", found) == visible
+    ann.rows("SELECT madlib_predict('trained', 'points', 'id', 'x', 'predicted', mst_key => 1)")
+    assert ann.row("SELECT count(DISTINCT id), max(id) FROM predicted") == (50, 50)
+    ann.rows("SELECT training_preprocessor_dl('points', 'repacked', 'label', 'x')")
+    assert ann.value("SELECT sum(x_shape[1]) FROM repacked") == 50
+    # Asked not to filter, PostgreSQL refuses; a role has no setting that shows more.
+    ann.rows("SET row_security = off")
+    refused(ann, "SELECT training_preprocessor_dl('points', 'all_of_it', 'label', 'x')")
+    ann.rows("RESET row_security")
+
+
+def test_roles_that_cannot_log_in_are_told_what_to_do(bench: Workbench, shared_superuser: Workbench, run: int) -> None:
+    with another_role(bench, shared_superuser, "nologin", options="NOLOGIN") as session:
+        bench.rows("GRANT SELECT ON packed, packed_summary, one, one_summary, models TO nologin")
+        shared_superuser.rows("GRANT CREATE ON SCHEMA public TO nologin")
+        session.rows("SET ROLE nologin")
+        error = refused(session, "SELECT madlib_fit_multiple_model('packed', 'o', 'one', 1)")
+        assert "cannot log in" in str(error) and 'ALTER ROLE "nologin" LOGIN' in str(error.diag.message_hint)
+        with another_role(bench, shared_superuser, "its_member") as member:
+            shared_superuser.rows("GRANT nologin TO its_member")
+            member.rows("SET ROLE nologin")
+            made = member.fit("packed", "of_the_group", "one", 1)
+            assert member.value("SELECT owner FROM cerebro.run WHERE run_id = %s", made) == "nologin"
+
+
+def test_a_definer_function_does_not_train_for_its_callers(bench: Workbench, ann: Workbench, run: int) -> None:
+    bench.rows(
+        "CREATE FUNCTION lent() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public, madlib AS"
+        " $$SELECT madlib_fit_multiple_model('packed', 'lent', 'one', 1)$$"
+    )
+    error = refused(ann, "SELECT lent()")
+    assert "the session of 'ann' may not work as 'cerebro'" in str(error) and error.diag.message_hint
+    assert not bench.exists("lent")
+
+
+def test_a_call_in_the_caller_s_own_session_leaves_no_state_behind(bench: Workbench, run: int) -> None:
+    """That session's next statement may be of another role, such as the caller of a SECURITY DEFINER function."""
+    session = bench.another()
+    session.rows("CREATE TEMP TABLE passing AS SELECT id, x FROM points")
+    session.rows("SELECT madlib_predict('model', 'passing', 'id', 'x', 'of_passing', mst_key => 1)")
+    error = refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120)", code="55000")
+    assert "no state is held" in str(error)
+    session.rows("DROP TABLE of_passing")
+    session.close()
+
+
+def test_who_holds_another_s_lock_does_not_make_a_run_look_alive(bench: Workbench, ann: Workbench) -> None:
+    """Anyone can take any advisory lock."""
+    own = own_run(bench)
+    ann.rows("SELECT pg_advisory_lock(1667590770, %s)", own)
+    try:
+        assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", own) == "interrupted"
+    finally:
+        ann.rows("SELECT pg_advisory_unlock_all()")
+        bench.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", own)
+
+
+def test_statements_of_workers_are_hidden_from_others(bench: Workbench, ann: Workbench, run: int) -> None:
+    query = "SELECT query FROM pg_stat_activity WHERE usename = 'cerebro' AND application_name LIKE 'cerebro\\_db%'"
+    with ThreadPoolExecutor(1) as pool, bench.another().fitting("packed", "watched", "one", 3) as fitted:
+        seen = pool.submit(lambda: eventually(lambda: ann.rows(query) or [("done",)] * fitted.done()))
+        fitted.result()
+        found = seen.result()
+    assert set(found) == {("<insufficient privilege>",)}

@@ -1,0 +1,207 @@
+"""A run that ended early goes on where it stood, whatever ended it, to the bits it would have had anyway."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually, parent
+from servers import started
+from workbench import Workbench, compile_text
+
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+SEGMENTS, EPOCHS = 2, 3
+VISITS = len(OPTIMIZERS) * SEGMENTS * EPOCHS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    prepare(bench)
+
+
+@pytest.fixture
+def other(bench: Workbench) -> Iterator[Workbench]:
+    session = bench.another()
+    yield session
+    session.close()
+
+
+def prepare(session: Workbench) -> None:
+    """A packed table, and configurations whose visits are long enough to be interrupted."""
+    session.pack("packed", SEGMENTS)
+    session.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], session.model(NOISY))
+
+
+def interrupted(session: Workbench, output: str, visits: int, end: Callable[[], object], **named: object) -> int:
+    """A run that is ended, by whatever `end` does, once it has completed so many visits."""
+    watcher, before = session.another(), session.newest_run()
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with ThreadPoolExecutor(1) as pool:
+        fitted = pool.submit(session.fit, "packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named)
+        eventually(lambda: watcher.newest_run() > before and watcher.value(done, before) >= visits)
+        run = watcher.newest_run()
+        watcher.close()
+        end()
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    return run
+
+
+def cancel(bench: Workbench, pid: int) -> None:
+    bench.rows("SELECT pg_cancel_backend(%s)", pid)
+
+
+def resume(session: Workbench, run: int) -> None:
+    session.rows("SELECT cerebro.resume(%s)", run)
+
+
+def check_resumed(session: Workbench, run: int, output: str, completed: int) -> None:
+    """Its log looks like that of a run that was not disturbed, and so do its weights and metrics."""
+    assert session.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+    logged = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = %s"
+    assert session.value(logged, run, "completed") == VISITS
+    assert session.value(logged, run, "failed") <= 2, "visits that were under way"
+    assert completed < VISITS
+    metrics = "SELECT training_loss, training_metrics FROM {}_info ORDER BY mst_key"
+    again = f"{output}_again"
+    session.fit("packed", again, "noisy", EPOCHS, schedule="replay", replay_run=run, metrics_compute_frequency=1)
+    assert session.weights(output) == session.weights(again)
+    assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
+
+
+@pytest.mark.parametrize("visits", [0, 1, 7])
+def test_a_cancelled_run_goes_on(bench: Workbench, other: Workbench, visits: int) -> None:
+    output = f"cancelled_{visits}"
+    run = interrupted(other, output, visits, lambda: cancel(bench, other.pid()))
+    completed = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "cancelled"
+    resume(bench, run)
+    check_resumed(bench, run, output, completed)
+
+
+def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench: Workbench, other: Workbench) -> None:
+    run = interrupted(other, "tableless", 0, lambda: cancel(bench, other.pid()))
+    untrained = """SELECT unnest(state_tables) FROM cerebro.config c WHERE run_id = %s AND NOT EXISTS (
+                   SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key)"""
+    tables = [name for (name,) in bench.rows(untrained, run)]
+    assert tables
+    bench.rows(f"DROP TABLE IF EXISTS {', '.join(tables)}")
+    resume(bench, run)
+    assert bench.value("SELECT count(*) FROM tableless") == len(OPTIMIZERS)
+
+
+def test_a_run_whose_caller_was_ended_goes_on_at_once(bench: Workbench, other: Workbench) -> None:
+    run = interrupted(other, "orphaned", 3, lambda: bench.rows("SELECT pg_terminate_backend(%s)", other.pid()))
+    resume(bench, run)
+    check_resumed(bench, run, "orphaned", 3)
+
+
+def resume_and_cancel(bench: Workbench, run: int) -> None:
+    """Let a run go on until a visit is under way, and no further."""
+    session = bench.another()
+    with ThreadPoolExecutor(1) as pool:
+        resumed = pool.submit(resume, session, run)
+        running = "SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running'"
+        eventually(lambda: bench.rows(running, run) or resumed.done())
+        cancel(bench, session.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            resumed.result()
+    session.close()
+
+
+def test_it_may_be_interrupted_again_and_again(bench: Workbench) -> None:
+    """More often than a visit may fail."""
+    first = bench.another()
+    run = interrupted(first, "often", 1, lambda: cancel(bench, first.pid()))
+    first.close()
+    for _ in range(4):
+        resume_and_cancel(bench, run)
+    resume(bench, run)
+    assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = 'completed'", run) == 3
+
+
+def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -> None:
+    first = bench.another()
+    run = interrupted(first, "twice", 1, lambda: cancel(bench, first.pid()))
+    first.close()
+    with ThreadPoolExecutor(1) as pool:
+        resumed = pool.submit(resume, other, run)
+        eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
+        with pytest.raises(psycopg2.errors.ObjectInUse) as caught:
+            resume(bench, run)
+        assert caught.value.diag.message_hint
+        resumed.result()
+    check_resumed(bench, run, "twice", 1)
+
+
+def refused(bench: Workbench, run: int | None, code: str) -> str:
+    with pytest.raises(psycopg2.Error) as caught:
+        resume(bench, run)  # type: ignore[arg-type]
+    assert caught.value.pgcode == code, caught.value
+    assert caught.value.diag.message_hint
+    return str(caught.value.diag.message_primary)
+
+
+def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
+    completed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'completed'")
+    refused(bench, None, "22004")
+    refused(bench, completed + 1000, "42704")
+    refused(bench, completed, "55000")
+
+
+def test_a_run_that_is_dropped_leaves_its_outputs_only(bench: Workbench, other: Workbench) -> None:
+    run = interrupted(other, "dropped", 1, lambda: cancel(bench, other.pid()))
+    states = "SELECT name FROM cerebro.config, unnest(state_tables) name WHERE run_id = %s"
+    tables = [name for (name,) in bench.rows(states, run)]
+    with ThreadPoolExecutor(1) as pool:
+        resumed = pool.submit(resume, other, run)
+        eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
+        with pytest.raises(psycopg2.errors.ObjectInUse):
+            bench.rows("SELECT cerebro.drop_run(%s)", run)
+        resumed.result()
+    bench.rows("SELECT cerebro.drop_run(%s)", run)
+    assert not bench.exists(*tables)
+    for log in ("run_log", "config_log", "visit", "evaluation", "metric"):
+        assert not bench.rows(f"SELECT FROM cerebro.{log} WHERE run_id = %s", run)
+    assert bench.value("SELECT count(*) FROM dropped") == len(OPTIMIZERS)
+    with pytest.raises(psycopg2.errors.UndefinedObject):
+        bench.rows("SELECT cerebro.drop_run(%s)", run)
+
+
+def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, other: Workbench) -> None:
+    run = interrupted(other, "moved", 1, lambda: cancel(bench, other.pid()))
+    bench.rows("ALTER TABLE packed RENAME TO kept")
+    bench.rows("ALTER TABLE packed_summary RENAME TO kept_summary")
+    refused(bench, run, "42P01")
+    bench.rows("CREATE TABLE fewer AS SELECT * FROM points WHERE id > 8")
+    bench.pack("packed", SEGMENTS, source="fewer")
+    assert "rows" in refused(bench, run, "55000")
+    bench.rows("DROP TABLE packed, packed_summary")
+    bench.rows("ALTER TABLE kept RENAME TO packed")
+    bench.rows("ALTER TABLE kept_summary RENAME TO packed_summary")
+    bench.rows("DROP TABLE noisy, noisy_summary")  # what it says is in the log
+    resume(bench, run)
+    assert bench.value("SELECT count(*) FROM moved") == len(OPTIMIZERS)
+    names = bench.row("SELECT source_table, model, model_selection_table, model_arch_table FROM moved_summary")
+    assert names == ("packed", "moved", "noisy", "models")
+    bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], 2)
+
+
+def test_a_run_goes_on_after_its_server_was_killed(folder: Path) -> None:
+    own = Workbench(started(folder / "data"))
+    own.data()
+    prepare(own)
+    postmaster = parent(own.pid())
+    run = interrupted(own, "crashed", 4, lambda: os.kill(postmaster, signal.SIGKILL))
+    again = Workbench(started(folder / "data"))
+    assert again.rows("SELECT run_id, status FROM cerebro.run") == [(run, "interrupted")]
+    again.rows("SELECT cerebro.resume(%s, background => true)", run)
+    assert again.value("SELECT cerebro.wait(%s)", run) == "completed"
+    check_resumed(again, run, "crashed", 4)
+    again.close()

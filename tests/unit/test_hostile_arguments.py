@@ -1,0 +1,82 @@
+"""Functions called by hand, with arguments that no call of ours gives: what a backend holds is bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cerebro_plpy import blocks, given, settings, strict_json, visit
+from cerebro_plpy.errors import InvalidParameter, InvalidText
+
+
+class Sink:
+    """Takes what would go to a trainer."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[dict[str, Any], int]] = []
+
+    def greet(self) -> None: ...
+
+    def send(self, header: dict[str, Any], *payload: bytes) -> None:
+        self.sent.append((header, sum(map(len, payload))))
+
+    post = send
+
+    def answer(self) -> dict[str, Any]:
+        return {}
+
+
+def test_chunks_without_bytes_do_not_pile_up() -> None:
+    sink = Sink()
+    session: dict[str, Any] = {visit.KEY: sink}
+    most = 0
+    for part in range(1, 10 * visit.COLLECTED_CHUNKS):
+        visit.add_state(session, part, b"")
+        most = max(most, len(session.get(visit.CHUNKS, ())))
+    assert most <= visit.COLLECTED_CHUNKS and len(sink.sent) >= 9
+
+
+def test_what_is_sent_with_a_sealed_chunk_is_sealed() -> None:
+    sink = Sink()
+    session: dict[str, Any] = {visit.KEY: sink}
+    visit.add_state(session, 1, b"a")
+    visit.add_state(session, 2, b"b", sealed=True)
+    visit.add_state(session, 3, b"c")
+    visit.trainer(session)
+    visit.add_state(session, 1, b"d")
+    visit.trainer(session)
+    assert [(header["sealed"], size) for header, size in sink.sent] == [(True, 3), (False, 1)]
+
+
+@pytest.mark.parametrize("block", [0, -1, 10**12, 1.5, "10", None, True])
+def test_the_size_of_a_block_is_limited(block: object) -> None:
+    spec = strict_json.dumps({"request": {}, "block": block})
+    with pytest.raises(InvalidParameter):
+        blocks.begin({}, Sink(), spec)  # type: ignore[arg-type]
+
+
+def test_a_block_of_long_rows_is_sent_early() -> None:
+    sink = Sink()
+    session: dict[str, Any] = {}
+    blocks.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
+    row = bytes(blocks.MOST_BYTES // 4)
+    for number in range(8):
+        blocks.begun(session).add(str(number), row)
+    assert [size for _, size in sink.sent] == [blocks.MOST_BYTES] * 2
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "null", "{", "NaN", '{"a": ', "[" * 100_000])
+def test_what_is_no_json_object_is_refused(text: str) -> None:
+    with pytest.raises((InvalidParameter, InvalidText)):
+        given.record("spec", text)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"threads": 0}, {"threads": True}, {"threads": 1.0}, {"threads": 10**9}, {"trainers": "1"}, {"gpu": -2},
+     {"gpu": "0"}, {"framework": "os"}, {"framework": ["none"]}, {"python": "/bin/sh"}, {"spec": {}}],
+)  # fmt: skip
+def test_a_trainer_is_asked_for_in_known_words(asked: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter):
+        settings.request(asked)

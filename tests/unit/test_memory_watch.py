@@ -1,0 +1,37 @@
+"""When a trainer is taken to hold more memory than it may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cerebro_plpy import memory
+from cerebro_plpy.errors import ConfigurationLimit, OutOfMemory
+
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets what the next looks at a process find, in MB."""
+
+    def find(*megabytes: int) -> None:
+        looks = iter(megabytes)
+        monkeypatch.setattr(memory, "used_bytes", lambda _: next(looks) * MEGABYTE)
+
+    return find
+
+
+def test_memory_that_a_starting_child_shares_for_a_moment_does_not_count(seen: Callable[..., None]) -> None:
+    seen(913, 457)
+    memory.check(1, 900 * MEGABYTE, starting=True)
+
+
+@pytest.mark.parametrize(("starting", "error"), [(True, ConfigurationLimit), (False, OutOfMemory)])
+def test_memory_that_stays_above_the_limit_is_an_error(
+    seen: Callable[..., None], starting: bool, error: type[Exception]
+) -> None:
+    seen(913, 902)
+    with pytest.raises(error, match="used 902 MB of memory and was ended; its limit is 900 MB"):
+        memory.check(1, 900 * MEGABYTE, starting=starting)

@@ -1,0 +1,54 @@
+"""Nothing that a user stores is executed: neither side knows how to load code out of data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PLPY = Path(__file__).parents[2] / "plpy"
+MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).glob("*.py"))
+LOADERS = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "h5py", "runpy", "code", "yaml"}
+CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
+METHODS = {
+    "load_model", "load_weights", "load_weights_from_hdf5_group", "model_from_json", "enable_unsafe_deserialization",
+    "register_keras_serializable", "custom_object_scope", "python_lambda", "load_library",
+}  # fmt: skip
+
+
+def found(path: Path) -> Iterator[str]:
+    """What in a module would execute data, or lead to it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            yield from (name for name in names if name.partition(".")[0] in LOADERS)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            yield node.func.id
+        elif isinstance(node, ast.Attribute) and (
+            node.attr in METHODS or ast.unparse(node) in ("np.load", "numpy.load")
+        ):
+            yield ast.unparse(node)
+        elif (
+            isinstance(node, ast.keyword)
+            and node.arg in ("safe_mode", "allow_pickle")
+            and ast.unparse(node.value) != ("True" if node.arg == "safe_mode" else "False")
+        ):
+            yield f"{node.arg}={ast.unparse(node.value)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_loads_no_code(path: Path) -> None:
+    assert [*found(path)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import pickle", "from dill import loads", "eval('1')", "np.load(f)", "keras.models.load_model(p)",
+     "keras.saving.deserialize_keras_object(c, safe_mode=False)", "f(allow_pickle=True)"],
+)  # fmt: skip
+def test_such_lines_would_be_found(tmp_path: Path, line: str) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(line)
+    assert [*found(module)]

@@ -1,0 +1,215 @@
+"""A database with runs and models goes through pg_dump and is all there: to be read, predicted from, trained on.
+
+The copy is in the same server, beside the original.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg2
+import pytest
+from dumps import VISITS, custom, done, empty, fill, plain, program
+from listing import listing
+from processes import eventually
+from roles import session_of
+from servers import Database, Server
+from workbench import Row, Workbench, several
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+OTHER = f"other_{WORKER}"
+VIEWS = {
+    "run": "run_id", "config": "run_id, mst_key", "leaderboard": "run_id, rank", "progress": "run_id",
+    "timeline": "run_id, kind, started_at, mst_key", "learning_curve": "run_id, mst_key, epoch, dataset, name",
+}  # fmt: skip
+
+
+class Runs(NamedTuple):
+    """The runs of the original: one that is completed, one that was cancelled, one of another role's."""
+
+    completed: int
+    cancelled: int
+    others: int
+
+
+@pytest.fixture(scope="module")
+def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
+    """What the original database holds."""
+    completed, cancelled = fill(bench)
+    shared_superuser.rows(f"CREATE ROLE {OTHER} LOGIN")
+    shared_superuser.rows(f"SELECT cerebro.grant_usage('{OTHER}')")
+    shared_superuser.rows(f"GRANT CREATE ON SCHEMA public TO {OTHER}; GRANT SELECT ON points TO {OTHER}")
+    bench.rows(f"SELECT cerebro.grant_predict('model', '{OTHER}')")
+    shared_superuser.rows(
+        f"INSERT INTO cerebro.form_timing (owner, machine, program, batch_size, threads, form, compile_seconds)"
+        f" VALUES ('{OTHER}', 'm', 'p', 1, 1, 'f', 1)"
+    )
+    insert = """INSERT INTO cerebro.run_log (name, owner, status, spec, pid, epochs, segments)
+                VALUES ('theirs', %s, 'completed', '{}', 1, 1, '{0}') RETURNING run_id"""
+    others = shared_superuser.value(insert, OTHER)
+    shared_superuser.rows(f"CREATE TABLE cerebro_state.r{others}_c1_a (part integer)")
+    shared_superuser.rows(f"ALTER TABLE cerebro_state.r{others}_c1_a OWNER TO {OTHER}")
+    yield Runs(completed, cancelled, others)
+    shared_superuser.rows(f"DROP OWNED BY {OTHER}; DROP ROLE {OTHER}")
+
+
+class Copy(NamedTuple):
+    """A restored database: a session of the owner of the runs, and one of the superuser."""
+
+    owner: Workbench
+    administrator: Workbench
+
+
+Way = Callable[[str, str, Path], None]
+
+
+@pytest.fixture(scope="module", params=[plain, custom])
+def copy(
+    request: pytest.FixtureRequest, server: Server, shared_database: Database, runs: Runs,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Copy]:  # fmt: skip
+    """The copy that each way of dumping and restoring makes."""
+    with empty(server, f"copy_{WORKER}") as database:
+        way: Way = request.param
+        way(shared_database.superuser_url, database.superuser_url, tmp_path_factory.mktemp("dump") / "file")
+        made = Copy(Workbench(database.url), Workbench(database.superuser_url))
+        yield made
+        for session in made:
+            session.close()
+
+
+def test_the_extension_is_the_same(copy: Copy, shared_superuser: Workbench) -> None:
+    """With all grants and policies."""
+    assert listing(copy.administrator.connection) == listing(shared_superuser.connection)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_views_show_the_same(bench: Workbench, copy: Copy, runs: Runs, view: str) -> None:
+    query = f"SELECT v.* FROM cerebro.{view} v WHERE run_id <= %s ORDER BY {VIEWS[view]}"
+    shown = bench.rows(query, runs.cancelled)
+    assert shown
+    assert copy.owner.rows(query, runs.cancelled) == shown
+
+
+def test_what_is_measured_of_a_machine_stays_there(copy: Copy) -> None:
+    assert copy.administrator.rows("SELECT FROM cerebro.form_timing") == []
+
+
+def test_each_role_still_sees_its_own_runs_alone(copy: Copy, runs: Runs) -> None:
+    for source in ("cerebro.run", "cerebro.run_log"):
+        assert copy.owner.rows(f"SELECT run_id FROM {source} ORDER BY 1") == [(runs.completed,), (runs.cancelled,)]
+    theirs = session_of(copy.owner, OTHER)
+    assert theirs.rows("SELECT run_id, name FROM cerebro.run") == [(runs.others, "theirs")]
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        theirs.rows(f"SELECT FROM cerebro_state.r{runs.completed}_c1_a")
+    theirs.close()
+
+
+def test_the_model_predicts_and_scores_the_same(copy: Copy) -> None:
+    copy.owner.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'again', mst_key => 1)")
+    assert differing(copy.owner, "again", "predicted") == []
+    copy.owner.rows("SELECT madlib_evaluate('model', 'packed', 'scored', mst_key => 2)")
+    assert differing(copy.owner, "scored", "evaluated") == []
+
+
+def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
+    theirs = session_of(copy.owner, OTHER)
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        theirs.rows("SELECT model_weights FROM model")
+    theirs.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'told', mst_key => 1)")
+    assert differing(copy.administrator, "told", "predicted") == []
+    theirs.close()
+
+
+def test_outputs_can_be_made_again(copy: Copy, runs: Runs) -> None:
+    copy.owner.rows("SELECT cerebro.write_outputs(%s, 'rewritten')", runs.completed)
+    assert differing(copy.owner, "rewritten_state", "model_state") == []
+    assert copy.owner.weights("rewritten") == copy.owner.weights("model")
+
+
+def test_a_cancelled_run_goes_on(copy: Copy, runs: Runs) -> None:
+    finished = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    assert 0 < copy.owner.value(finished, runs.cancelled) < VISITS
+    copy.owner.rows("SELECT cerebro.resume(%s)", runs.cancelled)
+    assert copy.owner.value(finished, runs.cancelled) == VISITS
+    copy.owner.fit("packed", "replayed", "long", 2, schedule="replay", replay_run=runs.cancelled)
+    assert copy.owner.weights("rest") == copy.owner.weights("replayed")
+
+
+def test_new_runs_have_new_numbers(copy: Copy, runs: Runs) -> None:
+    run = copy.owner.fit("packed", "newest", "two", 1)
+    assert run > runs.others
+    copy.owner.rows("SELECT cerebro.drop_run(%s)", run)
+
+
+def differing(session: Workbench, one: str, other: str) -> list[Row]:
+    """Rows that only one of two tables has."""
+    pairs = (one, other), (other, one)
+    query = " UNION ALL ".join(
+        f"(SELECT to_jsonb(t) FROM {a} t EXCEPT ALL SELECT to_jsonb(t) FROM {b} t)" for a, b in pairs
+    )
+    return session.rows(query)
+
+
+@pytest.fixture
+def under_way(bench: Workbench, runs: Runs) -> Iterator[int]:
+    """A run that goes on until the test ends."""
+    bench.configure("endless", several(2), ["batch_size=1,epochs=200"])
+    session, before = bench.another(), bench.newest_run()
+    with session.fitting("packed", "never", "endless", 100_000) as fitted:
+        try:
+            eventually(lambda: bench.rows("SELECT FROM cerebro.visit WHERE run_id > %s AND visit_no > 1", before))
+            yield bench.newest_run()
+        finally:
+            bench.rows("SELECT pg_cancel_backend(%s)", session.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    session.close()
+
+
+def test_a_copy_of_a_run_under_way_leaves_the_original_alone(
+    server: Server, shared_database: Database, bench: Workbench, under_way: int, tmp_path: Path
+) -> None:
+    """In the copy the run is interrupted, and goes on there; workers of the original are none of its own."""
+    with empty(server, f"live_{WORKER}") as database:
+        plain(shared_database.superuser_url, database.superuser_url, tmp_path / "dump")
+        copy, watcher = Workbench(database.url), Workbench(database.url)
+        assert copy.value("SELECT status FROM cerebro.run WHERE run_id = %s", under_way) == "interrupted"
+        assert copy.rows("SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running'", under_way)
+        resume_until_a_visit_is_made(copy, watcher, under_way)
+        for session in (copy, watcher):
+            session.close()
+    assert bench.rows("SELECT error FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", under_way) == []
+
+
+def resume_until_a_visit_is_made(session: Workbench, watcher: Workbench, run: int) -> None:
+    finished = "SELECT max(visit_no) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    before = watcher.value(finished, run)
+    with ThreadPoolExecutor(1) as pool:
+        resumed = pool.submit(session.rows, "SELECT cerebro.resume(%s)", run)
+        try:
+            eventually(lambda: watcher.value(finished, run) > before or resumed.done())
+        finally:
+            watcher.rows("SELECT pg_cancel_backend(%s)", session.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            resumed.result()
+
+
+def test_a_role_dumps_what_is_its_own(server: Server, bench: Workbench, runs: Runs, tmp_path: Path) -> None:
+    """Row security leaves out the rest; whoever restores is a superuser, for the extension."""
+    with empty(server, f"own_{WORKER}") as database:
+        without = ("--exclude-table", rf"cerebro_state.r{runs.others}\_*")
+        done(program("pg_dump"), "--enable-row-security", *without, "--file", str(tmp_path / "dump"), bench.url)
+        done(program("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", str(tmp_path / "dump"),
+             database.superuser_url)  # fmt: skip
+        administrator, owner = Workbench(database.superuser_url), Workbench(database.url)
+        assert administrator.rows("SELECT run_id FROM cerebro.run_log WHERE name = 'theirs'") == []
+        administrator.rows("SELECT cerebro.grant_usage('cerebro')")
+        owner.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'again', mst_key => 1)")
+        assert differing(owner, "again", "predicted") == []
+        for session in (administrator, owner):
+            session.close()

@@ -1,0 +1,223 @@
+"""A database of the first released version goes on, updated where it is, or dumped there and restored here.
+
+The version's script and the rows of its tables are frozen as it made them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dumps import VISITS, empty, plain, program, run_script
+from listing import listing
+from psycopg2.extensions import connection as Connection
+from servers import Database, Server
+from workbench import Workbench
+
+from cerebro_db import provision
+
+HERE = Path(__file__).parent
+OLD = "0.1.0"
+ROWS = HERE / f"database-{OLD}.sql"
+CREATE = "CREATE EXTENSION IF NOT EXISTS cerebro_db WITH SCHEMA madlib"
+COMPLETED, CANCELLED = 1, 2
+TABLES = ("run_log", "config_log", "visit", "evaluation", "metric")
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What must not be lost: the rows of the log, and the functions that the ordinary role may execute."""
+
+    rows: Rows
+    functions: set[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Old:
+    """A database that the old version made: what it had there and has here, before anything else was done to it."""
+
+    administrator: Workbench
+    owner: Workbench
+    there: Facts
+    here: Facts
+
+
+def facts(administrator: Workbench) -> Facts:
+    functions = """
+        SELECT p.oid::regprocedure::text, has_function_privilege('cerebro', p.oid, 'EXECUTE')
+        FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_extension e ON e.oid = d.refobjid
+        WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db'"""
+    rows = "SELECT to_jsonb(t) FROM cerebro.{0} t ORDER BY to_jsonb(t)::text"
+    return Facts(
+        rows={table: [row for (row,) in administrator.rows(rows.format(table))] for table in TABLES},
+        functions={name for name, allowed in administrator.rows(functions) if allowed},
+    )
+
+
+@contextmanager
+def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Workbench]]:
+    """A superuser's session and an ordinary one, in a database that gets the settings of this server."""
+    with provision.superuser(server.socket, server.port) as connection:
+        settings = {
+            name: value for name, value in connection.exec_driver_sql("SELECT name, value FROM cerebro.setting")
+        }
+    with provision.superuser(server.socket, server.port, database.name) as connection:
+        provision.write_settings(connection, settings)
+    administrator, owner = Workbench(database.superuser_url), Workbench(database.url)
+    yield administrator, owner
+    owner.close()
+    administrator.close()
+
+
+@pytest.fixture(scope="module")
+def empty_database(server: Server) -> Iterator[Database]:
+    """A database in a server that has the old version's script."""
+    with provision.superuser(server.socket, server.port) as connection:
+        shutil.copy(HERE / f"cerebro_db--{OLD}.sql", provision.extension_folder(connection))
+    with empty(server, f"release_{WORKER}") as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def updated(server: Server, empty_database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Old]:
+    """The database, made in the old version and updated."""
+    script = tmp_path_factory.mktemp("release") / "old.sql"
+    assert CREATE in ROWS.read_text()
+    script.write_text(ROWS.read_text().replace(CREATE, f"{CREATE} VERSION '{OLD}'"))
+    run_script(script, empty_database.superuser_url)
+    with sessions(server, empty_database) as (administrator, owner):
+        there = facts(administrator)
+        administrator.rows("ALTER EXTENSION cerebro_db UPDATE")
+        yield Old(administrator=administrator, owner=owner, there=there, here=facts(administrator))
+
+
+@pytest.fixture(scope="module")
+def restored(server: Server, updated: Old) -> Iterator[Old]:
+    """The dump of the old version, restored where the new one is installed."""
+    with empty(server, f"release_restored_{WORKER}") as database:
+        command = (program("psql"), "--no-psqlrc", "--quiet", "--file", str(ROWS), database.superuser_url)
+        errors = [
+            s for s in subprocess.run(command, capture_output=True, text=True).stderr.splitlines() if "ERROR" in s
+        ]
+        # Grants on functions that take other arguments now; grant_usage makes them anew.
+        assert [error for error in errors if not error.endswith(") does not exist")] == []
+        with sessions(server, database) as (administrator, owner):
+            yield Old(administrator=administrator, owner=owner, there=updated.there, here=facts(administrator))
+
+
+@pytest.fixture(scope="module", params=["updated", "restored"])
+def old(request: pytest.FixtureRequest) -> Old:
+    found: Old = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module")
+def owner(old: Old) -> Workbench:
+    """The owner of the runs, after the administrator has granted anew."""
+    old.administrator.rows("SELECT cerebro.grant_usage('cerebro')")
+    return old.owner
+
+
+def test_an_update_makes_what_an_installation_makes(empty_database: Database, superuser: Connection) -> None:
+    def after(*statements: str) -> list[str]:
+        with superuser.cursor() as cursor:
+            for statement in ("DROP EXTENSION cerebro_db CASCADE", *statements):
+                cursor.execute(statement)
+        return listing(superuser)
+
+    installed = after("CREATE EXTENSION cerebro_db")
+    updated = after(f"CREATE EXTENSION cerebro_db VERSION '{OLD}'", "ALTER EXTENSION cerebro_db UPDATE")
+    assert [*difflib.unified_diff(installed, updated, "installed", "updated", lineterm="", n=0)] == []
+
+
+def test_rows_are_kept(old: Old) -> None:
+    columns = {table: set(rows[0]) for table, rows in old.there.rows.items()}
+    kept = {
+        table: [{name: row[name] for name in columns[table]} for row in rows] for table, rows in old.here.rows.items()
+    }
+    assert kept == old.there.rows
+
+
+def test_grants_are_kept(old: Old) -> None:
+    """Also before they are made anew: what lacks one is a function that takes other arguments now."""
+    for name in old.there.functions - old.here.functions:
+        assert old.administrator.value("SELECT to_regprocedure(%s)", name) is None
+
+
+def test_what_was_granted_is_in_a_later_dump(
+    server: Server, updated: Old, empty_database: Database, tmp_path: Path
+) -> None:
+    """An update does not make grants to a role look as if the extension had made them."""
+    updated.administrator.rows("SELECT cerebro.grant_usage('cerebro')")
+    with empty(server, f"release_again_{WORKER}") as database:
+        plain(empty_database.superuser_url, database.superuser_url, tmp_path / "dump")
+        administrator = Workbench(database.superuser_url)
+        again = listing(administrator.connection)
+        administrator.close()
+    assert [*difflib.unified_diff(listing(updated.administrator.connection), again, lineterm="", n=0)] == []
+
+
+def test_the_views_show_the_runs(owner: Workbench) -> None:
+    assert owner.rows("SELECT run_id, name, status FROM cerebro.run ORDER BY 1") == [
+        (COMPLETED, "first", "completed"), (CANCELLED, None, "cancelled"),
+    ]  # fmt: skip
+    board = "SELECT mst_key, epochs, status, metric, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank"
+    info = """SELECT mst_key, 2, 'completed', 'accuracy', validation_metrics_final FROM model_info ORDER BY 5 DESC"""
+    assert owner.rows(board, COMPLETED) == owner.rows(info)
+    assert owner.value("SELECT count(*) FROM cerebro.timeline WHERE run_id = %s", COMPLETED) > VISITS
+    assert owner.value("SELECT visits_done FROM cerebro.progress WHERE run_id = %s", COMPLETED) == VISITS
+    assert owner.value("SELECT count(DISTINCT epoch) FROM cerebro.learning_curve WHERE run_id = %s", COMPLETED) > 0
+
+
+def test_its_model_predicts_and_scores_as_it_did(owner: Workbench) -> None:
+    """But for what another processor or framework rounds otherwise."""
+    owner.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'again', mst_key => 1)")
+    apart = """SELECT max(abs(a.prob - p.prob)), count(*) FROM again a FULL JOIN predicted p
+               ON (a.id, a.class_value) = (p.id, p.class_value)"""
+    difference, count = owner.row(apart)
+    assert count == owner.value("SELECT count(*) FROM predicted")
+    assert difference == pytest.approx(0, abs=1e-5)
+    owner.rows("SELECT madlib_evaluate('model', 'packed', 'scored', mst_key => 2)")
+    assert owner.row("SELECT loss, metric FROM scored") == pytest.approx(
+        owner.row("SELECT loss, metric FROM evaluated")
+    )
+
+
+def test_outputs_can_be_made_again(owner: Workbench) -> None:
+    owner.rows("SELECT cerebro.write_outputs(%s, 'rewritten')", COMPLETED)
+    assert owner.weights("rewritten") == owner.weights("model")
+    states = "SELECT mst_key, part, chunk FROM {}_state ORDER BY 1, 2"
+    assert [bytes(row[2]) for row in owner.rows(states.format("rewritten"))] == [
+        bytes(row[2]) for row in owner.rows(states.format("model"))
+    ]
+
+
+def test_a_run_that_the_old_version_began_goes_on(owner: Workbench) -> None:
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    assert 0 < owner.value(done, CANCELLED) < VISITS
+    owner.rows("SELECT cerebro.resume(%s)", CANCELLED)
+    assert owner.value("SELECT status FROM cerebro.run WHERE run_id = %s", CANCELLED) == "completed"
+    assert owner.value(done, CANCELLED) == VISITS
+    assert owner.value("SELECT count(*) FROM rest WHERE model_weights IS NOT NULL") == 2
+
+
+def test_training_goes_on_from_an_old_model(owner: Workbench) -> None:
+    run = owner.fit("packed", "model", "two", 1, warm_start=True)
+    assert run > CANCELLED
+    assert owner.value("SELECT count(*) FROM cerebro.leaderboard WHERE run_id = %s AND status = 'completed'", run) == 2
+
+
+def test_an_old_run_can_be_dropped(owner: Workbench) -> None:
+    owner.rows("SELECT cerebro.drop_run(%s)", COMPLETED)
+    assert not owner.rows("SELECT FROM cerebro.visit WHERE run_id = %s", COMPLETED)
+    assert not owner.rows("SELECT FROM pg_class WHERE relname LIKE 'r1\\_%' AND relkind = 'r'")
