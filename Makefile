@@ -56,11 +56,14 @@ $(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $
 	@cat $(shell printf '%s\n' $(MIGRATIONS) | sed -n '/\/$*--/,$$p') $(FUNCTIONS) >> $@
 
 install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
+	@$(PG_CONFIG) --version >/dev/null
+	@$(PLPYTHON) -c 'import sys; sys.exit("PLPYTHON must be 3.9 or newer, not " + sys.version if sys.version_info < (3, 9) else 0)'
 	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
 	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
 	install -m 644 plpy/cerebro_plpy/queries/*.sql "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
+	@! test -e "$(BINARIES)/gpstate" || printf '%s\n' $(OTHER_HOSTS)
 
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(SHARE)"/$(EXTENSION)--*.sql "$(DESTDIR)$(SHARE)/$(EXTENSION).control"
@@ -68,6 +71,16 @@ uninstall: ## remove what install put there
 
 install uninstall: SHARE = $(shell $(PG_CONFIG) --sharedir)/extension
 install uninstall: SITE = $(shell $(PLPYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+install: BINARIES = $(shell $(PG_CONFIG) --bindir)
+
+# Greenplum's pg_config says that it is PostgreSQL; what manages a cluster lies beside it.
+define OTHER_HOSTS
+"" "This is a Greenplum. Copy to every other host of the cluster, to the same places:" \
+$(foreach file,$(SCRIPT) $(UPGRADES) build/$(EXTENSION).control,"    $(DESTDIR)$(SHARE)/$(notdir $(file))") \
+"    $(DESTDIR)$(SITE)/cerebro_plpy/" \
+"Trainers run on every host that has segments: their environment (trainer_python in cerebro.setting) must lie at the" \
+"same place on all of them. psycopg2 is needed on the coordinator (and its standby) only."
+endef
 
 # A second make for what follows, because the first has read this file before there was a Python.
 READY := $(MAKE) --silent

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -16,21 +16,14 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.text import Text
 
+from cerebro_db import segments
 from cerebro_db.driver import engine_for, translated
 from cerebro_db.errors import CerebroError, from_driver
+from cerebro_db.finding import Finding
 
 OLDEST = 14
+OLDEST_GREENPLUM = 12  # as which Greenplum 7 counts
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """What a step found: `state` is OK, WARN or FAIL; `remedy` says what to do where it is not OK."""
-
-    told: str
-    state: str = "OK"
-    remedy: str = ""
-    step: str = ""
 
 
 def main(url: str) -> int:
@@ -75,10 +68,17 @@ def _server(connection: sa.Connection) -> Finding:
         "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
         " session_user, current_database()",
     )
-    told = f"PostgreSQL {name}, database {database}, as {user}"
-    if number < OLDEST * 10000:
-        return Finding(state="FAIL", told=told, remedy=f"PostgreSQL {OLDEST} or newer is needed.")
+    product = _greenplum(connection)
+    server = f"{product}, PostgreSQL {name}" if product else f"PostgreSQL {name}"
+    told = f"{server}, database {database}, as {user}"
+    if number < (OLDEST_GREENPLUM if product else OLDEST) * 10000:
+        needed = "Greenplum 7 or Apache Cloudberry" if product else f"PostgreSQL {OLDEST} or newer"
+        return Finding(state="FAIL", told=told, remedy=f"{needed} is needed.")
     return Finding(told=told)
+
+
+def _greenplum(connection: sa.Connection) -> str | None:
+    return segments.product(connection.exec_driver_sql("SELECT version()").scalar_one())
 
 
 def _extension(connection: sa.Connection) -> Finding:
@@ -120,6 +120,8 @@ def _plpython(connection: sa.Connection) -> Finding:
 
 
 def _trainer(connection: sa.Connection) -> Finding:
+    if _greenplum(connection):
+        return segments.trainers(connection, version("cerebro_db"))
     report = _report(connection, "trainer_report")
     framework = f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
     machine = f"{report['threads']} threads, devices {', '.join(report['devices'])}"
@@ -142,17 +144,20 @@ def _workers(connection: sa.Connection) -> Finding:
 
 
 def _authentication(connection: sa.Connection, user: str, database: str) -> str:
-    """What lets the server's own system user, which here is taken to be `postgres`, connect as `user`."""
+    """What lets the server's own system user, which here is taken to be the usual one, connect as `user`."""
     told = connection.exec_driver_sql(
         "SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories' AND setting <> ''"
     ).scalar()
-    socket = told.split(",")[0].strip() if told else "/var/run/postgresql"
+    greenplum = _greenplum(connection)
+    system, folder = ("gpadmin", "/tmp") if greenplum else ("postgres", "/var/run/postgresql")
+    socket = told.split(",")[0].strip() if told else folder
     port = connection.exec_driver_sql("SHOW port").scalar_one()
     return (
-        "Worker sessions connect from the server to itself as the calling user. To let them in:\n"
-        "add to pg_ident.conf (`postgres` stands for the system user that runs the server;\n"
+        f"Worker sessions connect from the {'coordinator' if greenplum else 'server'} to itself as the calling user."
+        " To let them in:\n"
+        f"add to pg_ident.conf (`{system}` stands for the system user that runs the server;\n"
         "the second line keeps letting system users in under their own names)\n"
-        f'    cerebro  postgres   "{user}"\n'
+        f'    cerebro  {system:<9}  "{user}"\n'
         "    cerebro  /^(.*)$    \\1\n"
         "add to pg_hba.conf, before its other lines\n"
         f'    local  "{database}"  "{user}"  peer  map=cerebro\n'
@@ -170,15 +175,16 @@ def _out_of_memory(connection: sa.Connection) -> Finding | None:
     )
     if not is_superuser:
         return None  # others may not read the server's files
-    group = _file(connection, "/proc/self/cgroup").strip().rpartition("::")[2]
-    if _file(connection, f"/sys/fs/cgroup{group}/memory.oom.group").strip() == "1":
+    grouped = [host for host, at in _hosts(connection).items() if _grouped(connection, at)]
+    if grouped:
         return Finding(
             state="WARN",
-            told="one process out of memory ends all of its control group, the server included",
+            told="one process out of memory ends all of its control group, the server included"
+            + (f" (on {', '.join(grouped)})" if any(grouped) else ""),
             remedy="Turn memory.oom.group off for the server (Kubernetes: singleProcessOOMKill),\n"
             "and set trainer_memory_mb in cerebro.setting so that it does not come to that.",
         )
-    unit = group.rpartition("/")[2]
+    unit = _group(connection).rpartition("/")[2]
     if is_local and unit.endswith(".service") and shutil.which("systemctl"):
         command = ["systemctl", "show", "--property=OOMPolicy", "--value", unit]
         policy = subprocess.run(command, capture_output=True, text=True).stdout.strip()
@@ -191,8 +197,26 @@ def _out_of_memory(connection: sa.Connection) -> Finding | None:
     return Finding(told="nothing found that would end the server along with a trainer")
 
 
-def _file(connection: sa.Connection, path: str) -> str:
-    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')"
+def _hosts(connection: sa.Connection) -> dict[str, str]:
+    """What sends a statement to each host where trainers run, by the host's name; on PostgreSQL there is one host."""
+    if not _greenplum(connection):
+        return {"": ""}
+    one_of_each = {segment.host: segment for segment in segments.listed(connection)}
+    keys = {host: segments.key_of(connection, segment) for host, segment in one_of_each.items()}
+    return {host: f" FROM cerebro.segment_key k WHERE k.key = {key:d}" for host, key in keys.items()}
+
+
+def _group(connection: sa.Connection, at: str = "") -> str:
+    return _file(connection, "/proc/self/cgroup", at).strip().rpartition("::")[2]
+
+
+def _grouped(connection: sa.Connection, at: str) -> bool:
+    group = _group(connection, at)
+    return _file(connection, f"/sys/fs/cgroup{group}/memory.oom.group", at).strip() == "1"
+
+
+def _file(connection: sa.Connection, path: str, at: str = "") -> str:
+    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')" + at
     return str(connection.exec_driver_sql(query, (path,)).scalar_one())
 
 

@@ -124,6 +124,20 @@ return segment_api.pack_rows(plpy, GD, spec, data)
 $$;
 COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer, and return the one sent before: its number and shapes as JSON, and its arrays';
 
+CREATE OR REPLACE FUNCTION cerebro.trainer_stop() RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.trainer_stop(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.trainer_stop() IS 'Internal: end the trainer of this session, if there is one';
+
+CREATE OR REPLACE FUNCTION cerebro.gpu_count() RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy import segment_api
+return segment_api.gpu_count(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.gpu_count() IS 'Internal: how many GPUs of this machine trainers may use';
+
 CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy import segment_api

@@ -7,15 +7,17 @@ $$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND p
 COMMENT ON FUNCTION cerebro.may_see(name) IS 'Whether the current user has the role that owns a run';
 
 -- 1667590770 is the number of the advisory locks that say "the orchestrator of run objid is alive".
+CREATE OR REPLACE VIEW cerebro.orchestrator AS
+SELECT DISTINCT l.objid::bigint AS run_id, l.pid
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objsubid = 2 AND d.datname = current_database();
+COMMENT ON VIEW cerebro.orchestrator IS 'Internal: backends that say that they work for a run';
+
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
-       CASE WHEN r.status <> 'running' THEN r.status
-            WHEN EXISTS (SELECT FROM pg_catalog.pg_locks l
-                         WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid::bigint = r.run_id AND l.objsubid = 2 AND l.pid = r.pid
-                           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
-            THEN 'running' ELSE 'interrupted' END AS status,
+       CASE WHEN r.status <> 'running' THEN r.status WHEN o.pid IS NOT NULL THEN 'running' ELSE 'interrupted' END AS status,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid
-FROM cerebro.run_log r
+FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import greenplum
 import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
@@ -74,16 +75,32 @@ def server() -> Server:
     return found
 
 
+@pytest.fixture(scope="session", params=["postgresql", "greenplum"] if greenplum.given() else ["postgresql"])
+def platform(request: pytest.FixtureRequest) -> str:
+    """Each platform that is given; the tests are the same, but for those that are marked with a reason."""
+    if request.param == "greenplum" and not greenplum.given():
+        pytest.skip(greenplum.MISSING)
+    return str(request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        on = getattr(item, "callspec", None)
+        mark = item.get_closest_marker("postgresql")
+        if mark and on and on.params.get("platform") == "greenplum":
+            item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
+
+
 @pytest.fixture
-def database(server: Server) -> Iterator[Database]:
-    with _new_database(server) as made:
+def database(platform: str, request: pytest.FixtureRequest) -> Iterator[Database]:
+    with _new_database(platform, request) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def shared_database(server: Server) -> Iterator[Database]:
+def shared_database(platform: str, request: pytest.FixtureRequest) -> Iterator[Database]:
     """A database of all tests of a module, for what is costly to make."""
-    with _new_database(server) as made:
+    with _new_database(platform, request) as made:
         yield made
 
 
@@ -105,8 +122,13 @@ def shared_superuser(shared_database: Database) -> Iterator[Workbench]:
 
 
 @contextmanager
-def _new_database(server: Server) -> Iterator[Database]:
+def _new_database(platform: str, request: pytest.FixtureRequest) -> Iterator[Database]:
     name = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(numbers)}"
+    if platform == "greenplum":
+        with greenplum.database(name) as made:
+            yield made
+        return
+    server: Server = request.getfixturevalue("server")
     with provision.superuser(server.socket, server.port, "postgres") as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {provision.DATABASE}")
     with provision.superuser(server.socket, server.port, name) as connection:

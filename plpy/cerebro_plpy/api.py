@@ -9,7 +9,6 @@ import json
 import platform
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cerebro_plpy import fit, grid, model_table, predictions, preprocess, score, selection, settings
@@ -18,6 +17,7 @@ from cerebro_plpy.checks import check_encoding
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.fit_arguments import FitArguments
+from cerebro_plpy.installed import package_version
 from cerebro_plpy.predictions import PredType
 from cerebro_plpy.queries import sql
 from cerebro_plpy.score import ScoreArguments
@@ -26,11 +26,6 @@ from cerebro_plpy.sessions import WorkerSession, identity
 Globals = dict[str, Any]
 T = TypeVar("T")
 VERSION_KEY = "cerebro_version"
-
-
-def package_version() -> str:
-    """The version of this package, which the installation wrote beside it."""
-    return (Path(__file__).parent / "VERSION").read_text(encoding="ascii").strip()
 
 
 def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:

@@ -15,14 +15,15 @@ from cerebro_plpy import handover, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import DONE, ready
-from cerebro_plpy.errors import TrainerFailure
+from cerebro_plpy.errors import SegmentLost, TrainerFailure
 from cerebro_plpy.fit import fit
 from cerebro_plpy.fit_arguments import MODULE, FitArguments, check_arguments
+from cerebro_plpy.held import refuse_held
 from cerebro_plpy.queries import sql
 from cerebro_plpy.request import find_inputs
 from cerebro_plpy.resume import resume
 from cerebro_plpy.sessions import WorkerSession
-from cerebro_plpy.workplace import Workplace, refuse_held
+from cerebro_plpy.workplace import Workplace
 
 Task = Mapping[str, Any]
 
@@ -81,9 +82,11 @@ def work(db: Database, session: dict[str, Any], asking: int | None, text: str | 
             fit(db, session, FitArguments(**task["fit"]), version, logged)
         else:
             resume(db, session, task["resume"], logged)
+    except SegmentLost:
+        raise  # this session can do no more, and the log knows
     except BaseException as error:
         for run_id in begun:  # nobody hears of it; where the run itself failed, its log says so already
             db.rollback()
-            db.rows(sql("background.outputs_missing"), str(error), run_id)
+            db.rows(sql("run.outputs_missing"), str(error), run_id)
             db.commit()
         raise

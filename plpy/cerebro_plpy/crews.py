@@ -12,7 +12,9 @@ from cerebro_plpy import backends, settings
 from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.platform import Worker
+from cerebro_plpy.platform_greenplum import GreenplumPlatform
 from cerebro_plpy.platform_postgres import PostgresPlatform
+from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.tasks import PASSING
@@ -30,16 +32,38 @@ class Crew:
 def start(place: Workplace, request: FitRequest) -> Crew:
     """Start the trainers; where the framework is still to be chosen, of each one that is installed."""
     frameworks = sorted(set(request.backends.values())) or backends.BACKENDS[: 1 if place.local else None]
-    workers = place.workers(request.workers, frameworks)
-    places = 1 + max(worker.number for worker in workers)
-    started = [
-        settings.TrainerRequest(trainers=places, gpu=settings.device_of(request.gpus, number), threads=request.threads)
-        for number in range(places)
-    ]
-    platform = PostgresPlatform(started, settings.cache_bytes(place.settings, len(workers)), place.db.info)
+    segments = request.source.segments if place.control.greenplum else ()
+    workers = place.workers(len(segments) or request.workers, frameworks, segments)
+    platform = platform_of(place, workers, request.gpus, request.threads)
     missing = _missing(place, platform, workers, some_may=not request.backends)
     place.dismiss(list(missing))
     return Crew([worker for worker in workers if worker not in missing], platform)
+
+
+def platform_of(
+    place: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None
+) -> PostgresPlatform:
+    """How these workers' trainers are started: those on one machine share its cores, memory and GPUs."""
+    numbers = sorted({worker.number for worker in workers})
+    hosts = _hosts(place, workers)
+    started, before = [], dict.fromkeys(hosts.values(), 0)
+    for number in range(numbers[-1] + 1):
+        host = hosts[number]
+        gpu, sharing = settings.device_of(gpus, before[host]), list(hosts.values()).count(host)
+        started.append(settings.TrainerRequest(trainers=sharing, gpu=gpu, threads=threads))
+        before[host] += 1
+    if place.control.greenplum:
+        return GreenplumPlatform(started, None, place.db.info)
+    return PostgresPlatform(started, settings.cache_bytes(place.settings, len(workers)), place.db.info)
+
+
+def _hosts(place: Workplace, workers: Sequence[Worker]) -> dict[int, str]:
+    """The machine of each worker's trainer, by the worker's number."""
+    if not place.control.greenplum:
+        return {worker.number: "" for worker in workers}
+    segments = {worker.number: worker.segment_id for worker in workers}
+    hosts = dict(place.control.run(sql("greenplum.hosts"), (list(segments.values()),)))
+    return {number: hosts[segment] for number, segment in segments.items()}
 
 
 def _missing(

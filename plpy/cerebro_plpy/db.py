@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from cerebro_plpy import backend
 from cerebro_plpy.errors import (
     CerebroError,
     ConfigFailure,
     OutOfMemory,
+    QueryCanceled,
     ServerGone,
     TrainerFailure,
     by_sqlstate,
@@ -109,7 +111,12 @@ class Database:
 
         PostgreSQL notices the death of its postmaster only where it waits itself, which it does not here.
         """
-        self._plpy.execute("SELECT 1")
+        if not backend.greenplum():
+            self._plpy.execute("SELECT 1")
+        elif backend.ending():
+            raise ServerGone("this session was told to end while its statement ran")
+        elif backend.cancelled():
+            raise QueryCanceled("the statement was cancelled")
         if os.getppid() != self._postmaster:
             raise ServerGone("the database server was ended while this statement ran")
         if self._alone:

@@ -33,6 +33,11 @@ Steps = Generator[Statement, Rows, T]
 class Session(Protocol):
     """A database session. `start` sends statements; `wants` then says READ or WRITE until it says DONE."""
 
+    pid: int  # of the backend that serves it
+
+    @property
+    def greenplum(self) -> bool: ...
+
     def start(self, statement: str, values: Sequence[object] = ()) -> None: ...
 
     def wants(self) -> int: ...

@@ -141,6 +141,10 @@ class ConnectionFailure(CerebroError):
     sqlstate = "08006"
 
 
+class SegmentLost(ConnectionFailure):
+    """Greenplum lost the process that served a session on a segment; the session itself can go on."""
+
+
 class QueryCanceled(CerebroError):
     """The call was cancelled, timed out, or its client is gone."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from cerebro_plpy import crews, outputs, own_runs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database
-from cerebro_plpy.errors import CerebroError, QueryCanceled
+from cerebro_plpy.errors import CerebroError, QueryCanceled, SegmentLost
 from cerebro_plpy.fit_arguments import MODULE, FitArguments, check_arguments
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.queries import sql
@@ -70,13 +71,13 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     request, workers = crews.chosen(place, request, crew)
     run_id, past = interrupted or (begun(db, place), {})
     log = RunLog(place.control, run_id)
-    pid = db.value(sql("session.pid"))
+    pid = os.getpid()
     try:
+        place.show(run_id)
         if interrupted:
             log.resume(pid, [key for key, found in past.items() if not found.visits])
         else:
             log.begin(request, pid)
-        place.show(run_id)
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
                 f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
         logged(run_id)
@@ -86,11 +87,21 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
         stop(place, log, error)
         raise
     log.end()
+    refuse_lost(place, log, request)
     if orchestrator.stopped:
         db.info(report.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     if not place.local:  # else the caller's transaction holds them still
         log.drop_states(keep=list(orchestrator.states.values()))
     return run_id
+
+
+def refuse_lost(place: Workplace, log: RunLog, request: FitRequest) -> None:
+    """End the call of a completed run where its transaction is lost: a statement in it could end the whole server."""
+    if place.control.segment_lost:
+        lost = f"run {log.run_id} is completed, but Greenplum lost a segment meanwhile, and this transaction with it"
+        log.outputs_missing(lost)
+        name = request.spec["model_output_table"]
+        raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
 def begun(db: Database, place: Workplace) -> int:
@@ -103,10 +114,11 @@ def begun(db: Database, place: Workplace) -> int:
 
 def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
-    cancelled = getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
+    # Greenplum cancels by a KeyboardInterrupt.
+    cancelled = isinstance(error, KeyboardInterrupt) or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         place.stop_workers()
-        log.stop("cancelled" if cancelled else "failed", str(error))
+        log.stop("cancelled" if cancelled else "failed", str(error) or "the statement was cancelled")
 
 
 def surroundings(db: Database, place: Workplace, request: FitRequest) -> Surroundings:

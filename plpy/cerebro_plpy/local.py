@@ -6,6 +6,7 @@ statements then run through SPI, one after another, in the caller's transaction.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from cerebro_plpy.db import Database
@@ -18,9 +19,12 @@ SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction
 class LocalSession:
     """See `dispatch.Session`; `start` does all the work."""
 
+    greenplum = False  # there no call works in the caller's session
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self._rows: Rows = []
+        self.pid = os.getpid()
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""

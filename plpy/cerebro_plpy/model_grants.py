@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cerebro_plpy import backend
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.errors import (
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidName,
     NullNotAllowed,
@@ -37,18 +39,20 @@ def granted(catalog: Catalog, model: Relation) -> str:
 
     It must run as the owner of the table, or it would run as the caller.
     """
-    found = catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
+    read = f"let you read it and {model.name}_state: GRANT SELECT."
+    predict = f"let you predict: SELECT cerebro.grant_predict('{model.given}', your role); or "
+    found = [] if backend.greenplum() else catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
     if not found or not found[0]["genuine"] or not found[0]["granted"]:
         raise InsufficientPrivilege(
             f"{catalog.module} error: permission denied for the weights in table '{model.given}'.",
-            hint=f"Its owner can let you predict: SELECT cerebro.grant_predict('{model.given}', your role);"
-            f" or let you read it and {model.name}_state: GRANT SELECT.",
+            hint=f"Its owner can {'' if backend.greenplum() else predict}{read}",
         )
     return _function(model)
 
 
 def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Let a role predict and evaluate with the models of a table of the caller's."""
+    _check_server(catalog)
     model, companions = _own_tables(catalog, given)
     name, may_use = _role(catalog, model, role)
     function, state = _function(model), companions["_state"]
@@ -69,6 +73,7 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
 
 def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Take that back; with the last role that had it the function goes."""
+    _check_server(catalog)
     model, companions = _own_tables(catalog, given)
     name, _ = _role(catalog, model, role)
     function = _function(model)
@@ -80,6 +85,19 @@ def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     catalog.db.rows(_text("grant.forbid", name, model, companions))
     if not catalog.db.value(sql("grant.others"), f"{function}(json, integer)"):
         catalog.db.rows(sql("grant.drop", function=function))
+
+
+def _check_server(catalog: Catalog) -> None:
+    """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
+
+    Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
+    """
+    if backend.greenplum():
+        raise FeatureNotSupported(
+            f"{catalog.module} error: on Greenplum nobody can predict with a model without reading it: its weights pass"
+            " to the segments through tables of the session that predicts.",
+            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
+        )
 
 
 def _text(name: str, role: str, model: Relation, companions: dict[str, Relation]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from cerebro_plpy.architecture import check_architecture, read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
@@ -33,7 +35,7 @@ def load(
         db.rows(sql("model.table", table=relation.quoted))
         db.info(f"{TITLE}: Created new keras model architecture table {table}.")
     db.rows(sql("model.lock", table=relation.quoted))
-    model_id = db.value(sql("model.add", table=relation.quoted), text, weights, name, note)
+    model_id = db.value(sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4()))
     db.info(f"{TITLE}: Added model id {model_id} to {table} table")
 
 

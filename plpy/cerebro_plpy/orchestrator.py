@@ -93,7 +93,8 @@ class Orchestrator:
         while self._homeless and idle:
             results = self._homeless.pop()
             self._compute(dispatcher, self._workers[idle.pop(), self._request.backends[results.mst_key]], results)
-        for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy()):
+        room = self._request.workers - len(self._tasks)  # there may be more of them, each with a segment of its own
+        for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy())[: max(0, room)]:
             standing = self._standing[visit.mst_key]
             self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
             attempt = standing.attempt(visit)
@@ -194,7 +195,7 @@ class Orchestrator:
 
     def _dismiss(self, worker: Worker, error: CerebroError) -> None:
         """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._numbers) == 1:
+        if len(self._numbers) == 1 or worker.segment_id is not None:
             raise error
         self._numbers.remove(worker.number)
         self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))

@@ -57,7 +57,7 @@ def read_run(db: Database, run_id: int) -> Row:
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run; those that did not fail, nor were stopped untrained, have a newest state."""
-    configs = db.rows(sql("output.configs"), run_id)
+    configs = db.rows(sql("output.configs"), run_id, run_id)
     for config in configs:
         untrained = config["status"] == "stopped" and config["state_table"] is None
         if config["status"] != "failed" and not untrained and not config["kept"]:

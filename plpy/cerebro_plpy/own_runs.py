@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+from cerebro_plpy import backend
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.durations import seconds
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
@@ -15,6 +16,7 @@ from cerebro_plpy.workplace import opened
 
 PAUSE_SECONDS = 0.1
 DEFAULT_AGE = "7 days"
+LOG = ("visit", "evaluation", "metric", "config_log", "run_log")
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 
 
@@ -38,7 +40,8 @@ def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay."""
     run = claimed(db, "drop_run", run_id)
     drop_states(db, run["run_id"])
-    db.rows(sql("run.drop_log"), run["run_id"])
+    for table in LOG if backend.greenplum() else LOG[-1:]:  # there foreign keys are not enforced
+        db.rows(sql("run.drop_log", table=table), run["run_id"])
 
 
 def drop_states(db: Database, run_id: int) -> None:
@@ -85,6 +88,8 @@ def standing(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
+    if backend.greenplum():
+        db.value(sql("greenplum.look_anew"))
     rows = db.rows(sql("background.standing"), run_id)
     if not rows:
         raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)

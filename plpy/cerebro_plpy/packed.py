@@ -6,16 +6,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from cerebro_plpy import resources
+from cerebro_plpy import backend, distribution, resources
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.db import Row
 from cerebro_plpy.dispatch import Session
+from cerebro_plpy.distribution import KEY
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, UndefinedTable, WrongObjectType
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
-
-KEY = "__dist_key__"
 
 
 def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
@@ -158,6 +157,8 @@ def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
     """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
+    if backend.greenplum():
+        distribution.check_table(catalog, reader, relation)
     placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
         raise WrongObjectType(
@@ -167,7 +168,10 @@ def _segments(
         )
     if KEY in columns:
         found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
-        return tuple(row[0] for row in found), f"t.{quote_identifier(KEY)}"
+        segments = tuple(row[0] for row in found)
+        if backend.greenplum():
+            distribution.check_keys(catalog, reader, relation, segments)
+        return segments, f"t.{quote_identifier(KEY)}"
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(

@@ -8,18 +8,22 @@ What is sorted is the number of the buffer alone; the order within a buffer is t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
+from cerebro_plpy import spread
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.columns import CLASSES, IMAGE, MAX_CLASSES, SHAPE, Column, text_array
+from cerebro_plpy.classes import class_numbers
+from cerebro_plpy.columns import CLASSES, IMAGE, SHAPE, Column, text_array
 from cerebro_plpy.db import Database
+from cerebro_plpy.distribution import ALL
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.names import quote_identifier, quote_qualified
-from cerebro_plpy.packed import strip_padding
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
+from cerebro_plpy.spread import Spread
 
 # 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
@@ -38,7 +42,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Packing:
-    """All that decides what a packed table looks like."""
+    """All that decides what a packed table looks like; on Greenplum also what tells rows apart, and where they go."""
 
     source: Relation
     output: Relation
@@ -49,6 +53,7 @@ class Packing:
     normalizing_const: float
     segments: int
     seed: int | None
+    spread: Spread | None = None
 
 
 def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
@@ -68,46 +73,25 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
     return int(found[0])
 
 
-def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
-    """The texts that the values of a target have."""
-    text = sql("pack.forms", source=source.quoted, column=quote_identifier(column.name), most=str(MAX_CLASSES + 1))
-    return tuple(db.value(text) or ())
-
-
-def find_classes(db: Database, column: Column, forms: Sequence[str | None], category: str) -> tuple[str | None, ...]:
-    """The classes of a target, of which these are texts, in the order of their one-hot columns."""
-    order = 'd.v COLLATE "C"' if category == "S" else "d.v"
-    return strip_padding(db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or [])
-
-
-def class_numbers(db: Database, column: Column) -> str:
-    """Where the texts of a target's values are found with the numbers of their classes: an expression for FROM.
-
-    Looking up a text in a hash table takes as long for many classes as for few.
-    """
-    classes = column.classes or ()
-    numbers = {name: number for number, name in enumerate(strip_padding(list(classes)))}
-    known = [form for form in column.forms if form is not None]
-    others = [form for form in known if form not in numbers]
-    if others:
-        found = db.value(sql("pack.class_numbers", type=column.type), list(classes), others)
-        numbers.update(zip(others, found))
-    placed = ", ".join(str(numbers[form]) for form in known)
-    return f"ROWS FROM (pg_catalog.unnest({text_array(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
-
-
-def row_elements(db: Database, source: Relation, column: Column) -> int:
+def row_elements(db: Database, packing: Packing, column: Column) -> int:
     """The room that a column takes in one row, in numbers of four bytes; the packer looks at the first image."""
     if column.classes is not None:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
     if column.kind == IMAGE:
         spec = json.dumps({"rows": 1, "buffer_id": 0, "arrays": [{"kind": IMAGE, "column": column.name}]})
-        image = column.sent(f"t.{quote_identifier(column.name)}")
-        return prod(json.loads(db.value(sql("pack.image", source=source.quoted, image=image), spec))["shapes"][0])
+        return prod(json.loads(_about_image(db, packing, column, spec))["shapes"][0])
     if column.scalar:
         return ELEMENTS_PER_ARRAY + 1
-    text = sql("pack.elements", source=source.quoted, column=quote_identifier(column.name))
+    text = sql("pack.elements", source=packing.source.quoted, column=quote_identifier(column.name))
     return ELEMENTS_PER_ARRAY + int(db.value(text) or 0)
+
+
+def _about_image(db: Database, packing: Packing, column: Column, spec: str) -> Any:
+    name, source = quote_identifier(column.name), packing.source.quoted
+    if packing.spread:
+        first = db.value(sql("spread.first", column=name, source=source))
+        return spread.about_image(db, packing.spread.distribution.keys[0], spec, first)
+    return db.value(sql("pack.image", source=source, image=column.sent(f"t.{name}")), spec)
 
 
 def layout(packing: Packing, elements: int) -> tuple[int, int]:
@@ -125,7 +109,7 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
 
 def pack(db: Database, packing: Packing) -> None:
     """Make the packed table and its summary."""
-    elements = sum(row_elements(db, packing.source, c) for c in (*packing.independent, *packing.dependent))
+    elements = sum(row_elements(db, packing, c) for c in (*packing.independent, *packing.dependent))
     buffers, buffer_size = layout(packing, elements)
     fill(db, packing, buffers)
     summarize(db, packing, buffer_size)
@@ -151,8 +135,13 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     named = [quote_identifier(c.name) for c in columns]
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
-    with db.configured(**SETTINGS):
-        db.rows(insertion(db, packing, named, shapes, buffers), json.dumps([described(packing, c) for c in columns]))
+    parts = insertion(db, packing, named, shapes, buffers)
+    told = json.dumps([described(packing, c) for c in columns])
+    if packing.spread:
+        spread.fill(db, packing.spread.source, packing.seed, parts, told)
+    else:
+        with db.configured(**SETTINGS):
+            db.rows(sql("pack.fill", **parts, buffer=buffer_of(packing, buffers)), told)
     check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
 
@@ -171,36 +160,44 @@ def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
             )
 
 
-def insertion(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int) -> str:
-    """The statement that packs all rows."""
+def insertion(
+    db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int
+) -> dict[str, str]:
+    """The parts of the statement that packs all rows."""
     columns = (*packing.independent, *packing.dependent)
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
-    encoded = [(n, f"k{n[1:]}", c) for n, c in zip(carried, columns) if c.classes is not None]
-    numbers = {
-        n: f"CASE WHEN n.{n} IS NULL THEN {'0' if c.classes and c.classes[0] is None else 'NULL'} ELSE {k}.number END"
-        for n, k, c in encoded
-    }
-    joins = (f"LEFT JOIN {class_numbers(db, c)} AS {k} (form, number) ON {k}.form = n.{n}::text" for n, k, c in encoded)
-    return sql(
-        "pack.fill",
+    numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
+    keys = packing.spread.distribution.keys if packing.spread else ()
+    return dict(
+        keys="{" + ", ".join(map(str, keys)) + "}",
+        rows=str(packing.rows),
         output=packing.output.quoted,
         source=packing.source.quoted,
         names=", ".join(named),
         shape_names=", ".join(shapes),
         segments=str(packing.segments),
         buffers=str(buffers),
-        buffer=buffer_of(packing, buffers),
         seed="NULL" if packing.seed is None else f"'{packing.seed}'::bigint",
         columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
         carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
-        joins=" ".join(joins),
+        joins=joins,
         aggregates=", ".join(f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)" for c, n in zip(columns, carried)),
         parts=", ".join(f"b.packed[{i}]" for i in range(2, len(columns) + 2)),
         part_shapes=", ".join(
             f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
         ),
     )
+
+
+def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, str], str]:
+    """Expressions for the numbers of classes, by the name under which a column is carried; and the joins they take."""
+    numbers, joins = {}, ""
+    for name, column in encoded.items():
+        key, null = f"k{name[1:]}", "0" if column.classes and column.classes[0] is None else "NULL"
+        numbers[name] = f"CASE WHEN n.{name} IS NULL THEN {null} ELSE {key}.number END"
+        joins += f" LEFT JOIN {class_numbers(db, column)} AS {key} (form, number) ON {key}.form = n.{name}::text"
+    return numbers, joins
 
 
 def buffer_of(packing: Packing, buffers: int) -> str:
@@ -229,12 +226,14 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     class_columns = ", ".join(
         f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent
     )
-    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns))
+    told = packing.spread.distribution.told() if packing.spread else (ALL, ALL)
+    rules = "text" if told == (ALL, ALL) else "integer[]"
+    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules))
     values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
     db.rows(
-        sql("pack.summarize", summary=summary, class_values=values),
+        sql("pack.summarize", summary=summary, class_values=values, rules=rules),
         packing.source.given,
         packing.output.given,
         [c.name for c in dependent],
@@ -243,6 +242,5 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
         buffer_size,
         packing.normalizing_const,
         classes,
-        "all_segments",
-        "all_segments",
+        *told,
     )

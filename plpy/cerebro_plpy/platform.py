@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,22 +14,30 @@ from cerebro_plpy.records import PackedTable, VisitResult
 class Worker:
     """A session with its trainer, and what that trainer is known to hold.
 
-    Workers of one number take turns: they are there for one place, with a framework each.
+    Workers of one number take turns: they are there for one place, with a framework each. On Greenplum the trainer is
+    that of a segment, of which `segment_id` is the id.
     """
 
     number: int
     session: Session
     framework: str = "tensorflow"
+    segment_id: int | None = None
     started: bool = False
     datasets: dict[str, bool] = field(default_factory=dict)
     programs: set[str] = field(default_factory=set)
     state: str = ""
     machine: str = ""
     threads: int = 0
+    cache_bytes: int = 0
 
     def forget(self) -> None:
         """The trainer is gone: nothing it held can be relied on."""
         self.started, self.datasets, self.programs, self.state = False, {}, set(), ""
+
+
+def session_role(framework: str, segment_id: int | None) -> str:
+    """Which sessions can serve such a worker: those whose trainer has this framework, and is that of this segment."""
+    return framework if segment_id is None else f"{framework} {segment_id}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,20 @@ class StateSource:
     seed: int
     sql: str = ""
     values: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows to predict: their table, and of a row `t` of it the expressions for its id as text and its input as bytes.
+
+    On Greenplum `places` are the numbers of the segments where rows lie, by the keys of workers; where it is empty,
+    rows can only be predicted after they have been brought to the worker's segment.
+    """
+
+    table: str
+    id: str
+    data: str
+    places: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,31 @@ from typing import Any
 from cerebro_plpy import jobs, strict_json
 from cerebro_plpy.dispatch import Rows, Statement, Steps
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
-from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
+from cerebro_plpy.platform import Dataset, EvaluateVisit, RawRows, StateSource, TrainVisit, Worker
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import VisitResult
 from cerebro_plpy.settings import TrainerRequest
-
-PART_BYTES = 128 << 10  # of a buffer, on its way to the trainer: a backend holds no more of it at a time
-
-
-def job_result(rows: Rows) -> dict[str, Any]:
-    """The JSON that a statement's only row holds; the driver may have parsed it already."""
-    return dict(strict_json.restored(rows[0][0]))
+from cerebro_plpy.statements import (
+    begin,
+    call,
+    job_result,
+    joined,
+    load,
+    megabytes,
+    state_table,
+    stream,
+    without_known_program,
+)
 
 
 class PostgresPlatform:
     """See `platform.Platform` for the laws."""
 
-    def __init__(self, trainers: Sequence[TrainerRequest], cache_bytes: int, note: Callable[[str], None]) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer.
+    def __init__(
+        self, trainers: Sequence[TrainerRequest], cache_bytes: int | None, note: Callable[[str], None]
+    ) -> None:
+        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer, None
+        for what its machine has room for.
 
         `note` tells the caller something.
         """
@@ -44,20 +50,21 @@ class PostgresPlatform:
         """Start the trainer of a worker that has none."""
         if not worker.started:
             request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
-            hello = job_result((yield Statement(sql("visit.trainer_start"), (request,))))
+            hello = job_result((yield call(worker, "visit.trainer_start", request)))
             worker.machine, worker.threads, worker.started = hello["machine"], hello["threads"], True
+            worker.cache_bytes = hello["cache_bytes"] if self._cache_bytes is None else self._cache_bytes
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         """Train one visit."""
         yield from self._prepare(worker, (visit.dataset,))
         run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
         begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        yield Statement(sql("visit.visit_begin"), begin)
+        yield Statement(sql("visit.visit_begin"), (*begin, worker.session.pid))
         try:
             done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
             worker.state = visit.job["result_key"]
             logged = (done["rows"], done["form"], done["threads"], done["loss"], done["seconds"])
-            table = yield from self._store(visit, logged, run)
+            table = yield from self._store(worker, visit, logged, run)
         except CerebroError as error:
             worker.state = ""
             yield Statement(sql("visit.visit_failed"), (error.message, *run))
@@ -68,7 +75,7 @@ class PostgresPlatform:
         )  # fmt: skip
 
     def _store(
-        self, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]
+        self, worker: Worker, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]
     ) -> Generator[Statement, Rows, str]:
         """Write the new state and the log row; the table that took the state.
 
@@ -77,26 +84,30 @@ class PostgresPlatform:
         """
 
         def store(table: str) -> Statement:
-            return Statement(sql("visit.visit_end", state=table), (*logged, table, *run))
+            return Statement(self._visit_end(worker, table), (*logged, table, *run))
 
         try:
             if visit.replaced_table:
-                yield from self._make_table(visit, visit.state_table)
+                yield from self._make_table(worker, visit, visit.state_table)
             yield store(visit.state_table)
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
             fresh = jobs.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-            yield from self._make_table(visit, fresh)
+            yield from self._make_table(worker, visit, fresh)
             yield store(fresh)
             return fresh
         if visit.replaced_table:
             yield from self._drop_table(visit, visit.replaced_table)
         return visit.state_table
 
-    def _make_table(self, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
+    def _visit_end(self, worker: Worker, table: str) -> str:
+        """What stores the new state in this table, and says so in the log."""
+        return sql("visit.visit_end", state=table)
+
+    def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
         # An earlier attempt may have made it.
-        create = f"{sql('run.state_table', state=name)}; {sql('run.add_state_table')}"
+        create = f"{state_table(worker.session, name)}; {sql('run.add_state_table')}"
         yield Statement(create, (name, visit.run_id, visit.mst_key, name))
 
     def _drop_table(self, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
@@ -138,25 +149,32 @@ class PostgresPlatform:
         return dict(done["datasets"])
 
     def predict(
-        self, worker: Worker, state: StateSource, job: dict[str, Any], collect: Statement
-    ) -> Generator[Statement, Rows, None]:
-        """Open a prediction job, and make the worker ready to collect rows for it."""
+        self, worker: Worker, rows: RawRows, state: StateSource, job: dict[str, Any], request: dict[str, Any]
+    ) -> Generator[Statement, Rows, str | None]:
+        """Open a prediction job for rows, in blocks as `request` says; what declares the cursor over its blocks.
+
+        None where the worker has no rows.
+        """
         yield from self._prepare(worker, ())
-        yield joined(begin(worker, job, (), state))
-        yield collect
+        yield joined([*begin(worker, job, (), state), call(worker, "score.collect", json.dumps(request))])
+        return sql("score.declare", id=rows.id, data=rows.data, table=rows.table)
+
+    def predicted(self, worker: Worker) -> Statement:
+        """End a prediction job whose blocks have been fetched."""
+        return call(worker, "visit.job_finish")
 
     def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments."""
         yield from self._prepare(worker, ())
         short = without_known_program(worker, request)
-        return job_result((yield Statement(sql("visit.metric_results"), (strict_json.dumps(short),))))
+        return job_result((yield call(worker, "visit.metric_results", strict_json.dumps(short))))
 
     def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
         yield from self.start(worker)
         for dataset in datasets:
             if dataset.key not in worker.datasets:
-                loaded = job_result((yield load(dataset, self._cache_bytes)))
+                loaded = job_result((yield load(worker, dataset, worker.cache_bytes)))
                 worker.datasets[dataset.key] = loaded["cached"]
                 self._tell(dataset, loaded)
 
@@ -179,72 +197,7 @@ class PostgresPlatform:
         for dataset in datasets:
             passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
             parts += [stream(dataset, number) for number in range(passes)]
-        parts.append(Statement(sql("visit.job_finish")))
+        parts.append(call(worker, "visit.job_finish"))
         found = job_result((yield joined(parts)))
         worker.programs.update({job["program_key"]} if "program_key" in job else ())
         return found
-
-
-def begin(worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource) -> list[Statement]:
-    """Open a job in the trainer and give it its state, unless that is there already."""
-    source = "kept" if worker.state == state.key and state.source not in ("new", "sealed") else state.source
-    spec = {
-        **without_known_program(worker, job),
-        "state": {"source": source, "key": state.key, "seed": state.seed},
-        "datasets": [d.key for d in datasets],
-    }
-    if source == "sealed":
-        return [Statement(state.sql, (json.dumps(spec), *state.values))]
-    parts = [Statement(sql("visit.job_begin"), (json.dumps(spec),))]
-    if source not in ("kept", "new"):
-        parts.append(Statement(sql("visit.state_read", source=state.sql), state.values))
-    return parts
-
-
-def without_known_program(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
-    """The request without a program that the trainer was told already: an architecture may be long."""
-    known = request.get("program_key") in worker.programs
-    return {name: value for name, value in request.items() if name != "program" or not known}
-
-
-def joined(parts: Sequence[Statement]) -> Statement:
-    """Several statements as one transaction."""
-    return Statement("; ".join(part.sql for part in parts), [value for part in parts for value in part.values])
-
-
-def megabytes(size: int) -> str:
-    """Bytes for a message.
-
-    >>> megabytes(3_500_000)
-    '3.5'
-    """
-    return f"{size / 1e6:,.1f}"
-
-
-def load(dataset: Dataset, cache_bytes: int) -> Statement:
-    """Bring a partition into the trainer."""
-    values = (dataset.key, cache_bytes, dataset.key, dataset.segment_id, dataset.key)
-    return Statement(sql("visit.dataset_load", **reading(dataset)), values)
-
-
-def stream(dataset: Dataset, number: int) -> Statement:
-    """Pass a partition through an open job, for the pass of that number."""
-    return Statement(sql("visit.dataset_stream", **reading(dataset)), (dataset.key, number, dataset.segment_id))
-
-
-def reading(dataset: Dataset) -> dict[str, str]:
-    """What reading the buffers of a packed table takes."""
-    table = dataset.table
-    names = table.independent + table.dependent
-    arrays = [f"t.{quote_identifier(name)}" for name in names]
-    parts = sql(
-        "visit.dataset_parts",
-        table=table.relation.quoted,
-        key=table.key,
-        inputs=str(len(table.independent)),
-        arrays=", ".join(f"({number}, {array})" for number, array in enumerate(arrays, 1)),
-        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}" for name in names),
-        sizes=", ".join(f"pg_catalog.octet_length({array})" for array in arrays),
-        part=str(PART_BYTES),
-    )
-    return {"parts": parts, "part": str(PART_BYTES)}

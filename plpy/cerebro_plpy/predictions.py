@@ -5,8 +5,7 @@ A worker reads the rows and passes them through its trainer; meanwhile the calle
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Union
 
@@ -15,13 +14,14 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.columns import IMAGE, Column, as_input
 from cerebro_plpy.compatibility import check_input
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.dispatch import Session, Statement, awaited, drive
+from cerebro_plpy.dispatch import Session, awaited
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedColumn
 from cerebro_plpy.names import quote_identifier, split_columns
-from cerebro_plpy.platform_postgres import job_result
+from cerebro_plpy.platform import RawRows
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
-from cerebro_plpy.score import ScoreArguments, begin, one_worker
+from cerebro_plpy.score import ScoreArguments, begin, crew_for, together
+from cerebro_plpy.statements import job_result
 from cerebro_plpy.trained import TrainedModel, read_model
 from cerebro_plpy.workplace import Workplace, opened
 
@@ -118,23 +118,34 @@ def _blocks(
     `how` says which classes are wanted, and how many rows make a block.
     """
     want, block = how
-    worker, platform = one_worker(place, model.backend, gpu)
+    rows, segments = _rows(place, table, columns)
+    crew = crew_for(place, model.backend, gpu, segments)
     classes = 0 if model.float_target else len(_labels(model))
     width = max(classes, check_architecture(model.architecture).output_units[0] or 0)  # more where classes were padded
-    identifier, sent = columns
+    sent = columns[1]
     array = {"kind": sent.kind, "column": sent.name, "divide": model.normalizing_const}
     request = {"arrays": [array], "want": want, "classes": classes}
-    collect = Statement(sql("score.collect"), (json.dumps({"block": block, "request": request}),))
+    asked = {"block": block, "request": request}
     job = {"job": "predict", "program": model.program(model.targets(width)), "result_key": model.state().key,
            "datasets": []}  # fmt: skip
-    drive(worker.session, platform.predict(worker, model.state(), job, collect))
-    names = {
-        "id": quote_identifier(identifier["name"]),
-        "data": sent.sent(f"t.{quote_identifier(sent.name)}"),
-        "table": table.quoted,
-    }
-    yield from _fetched(place, worker.session, sql("score.declare", **names))
-    worker.session.run(sql("visit.job_finish"))
+    steps = [crew.platform.predict(worker, rows, model.state(), job, asked) for worker in crew.workers]
+    for worker, declare in together(place, crew, steps):
+        if declare is not None:
+            yield from _fetched(place, worker.session, declare)
+            finish = crew.platform.predicted(worker)
+            worker.session.run(finish.sql, finish.values)
+
+
+def _rows(place: Workplace, table: Relation, columns: tuple[Row, Column]) -> tuple[RawRows, Sequence[int]]:
+    """How the rows are read; on Greenplum also the keys of the segments that predict."""
+    identifier, sent = columns
+    name, data = f"t.{quote_identifier(identifier['name'])}::text", sent.sent(f"t.{quote_identifier(sent.name)}")
+    if not place.control.greenplum:
+        return RawRows(table.quoted, name, data), ()
+    places = {key: content for key, content, _ in place.control.run(sql("spread.segments"))}
+    if place.control.run(sql("greenplum.lies_on_segments"), (table.oid,))[0][0]:
+        return RawRows(table.quoted, name, data, places), list(places)
+    return RawRows(table.quoted, name, data), list(places)[:1]
 
 
 def _fetched(place: Workplace, session: Session, declare: str) -> Iterator[tuple[str, dict[str, str]]]:

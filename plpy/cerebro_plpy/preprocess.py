@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy import columns, packing, resources, settings, visit
+from cerebro_plpy import backend, columns, distribution, packing, resources, settings, spread, visit
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_flat, check_positive
+from cerebro_plpy.checks import check_positive
+from cerebro_plpy.classes import as_in_training, with_found_classes
 from cerebro_plpy.columns import Column
 from cerebro_plpy.db import Database
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, NullNotAllowed, UndefinedTable
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.names import split_columns
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.packing import Packing
 from cerebro_plpy.records import PackedTable, Relation
-
-DISTRIBUTIONS = ("all_segments", "gpu_segments")
+from cerebro_plpy.spread import Spread
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,12 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
     check_arguments(catalog, given)
     constant = check_options(catalog, options)
     source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
-    with packer(db, session):
+    chosen = distribution.choose(catalog, given.distribution_rules, options.n_segments) if backend.greenplum() else None
+    with workshop(db, session, source, (*independent, *dependent)) as origin:
+        source = origin.relation
         rows = packing.count_rows(db, catalog, source, (*independent, *dependent))
+        spread_over = chosen and chosen.first(rows)
+        segments = min(options.n_segments or resources.parallel_trainers(), rows)
         plan = Packing(
             source=source,
             output=output,
@@ -62,8 +66,9 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
             rows=rows,
             buffer_size=given.buffer_size,
             normalizing_const=constant,
-            segments=min(options.n_segments or resources.parallel_trainers(), rows),
+            segments=len(spread_over.keys) if spread_over else segments,
             seed=secrets.randbits(31) if options.seed is None else options.seed,
+            spread=Spread(origin, spread_over) if spread_over else None,
         )
         packing.pack(db, plan)
 
@@ -95,7 +100,9 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
             f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
-    with packer(db, session):
+    follow = distribution.following(catalog, model.segments, given.distribution_rules) if backend.greenplum() else None
+    with workshop(db, session, source, (*independent, *dependent)) as origin:
+        source = origin.relation
         dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
         plan = Packing(
             source=source,
@@ -107,6 +114,7 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             normalizing_const=model.normalizing_const,
             segments=len(model.segments),
             seed=None,
+            spread=Spread(origin, follow) if follow else None,
         )
         packing.pack(db, plan)
 
@@ -136,7 +144,7 @@ def check_arguments(catalog: Catalog, given: PackArguments) -> None:
         if not (getattr(given, name) or "").strip():
             raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
     rules = given.distribution_rules
-    if rules is not None and rules not in DISTRIBUTIONS:
+    if rules is not None and rules not in distribution.RULES:
         catalog.relation(rules, "distribution rules")
 
 
@@ -157,91 +165,21 @@ def tables_and_columns(
     return source, output, dependent, independent
 
 
-def with_found_classes(
-    catalog: Catalog, source: Relation, columns: tuple[Column, ...], num_classes: list[int | None] | None
-) -> tuple[Column, ...]:
-    """The targets with the classes found in the source, padded to num_classes."""
-    encoded = [c for c in columns if c.kind == "onehot"]
-    check_flat(catalog.module, "num_classes", num_classes)
-    if num_classes is not None and len(num_classes) != len(encoded):
-        raise InvalidParameter(
-            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for"
-            " each dependent column that is encoded."
-        )
-    padded = iter(num_classes or [None] * len(encoded))
-    return tuple(_classes(catalog, source, c, next(padded)) if c.kind == "onehot" else c for c in columns)
-
-
-def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | None) -> Column:
-    found, forms = classes_of(catalog, source, column)
-    if wanted is not None and wanted < len(found):
-        raise InvalidParameter(
-            "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
-            f" table ({len(found)}).",
-            detail=f"Received {wanted} for column {column.name!r}.",
-        )
-    return columns.with_classes(column, found, wanted or len(found), forms)
-
-
-def classes_of(
-    catalog: Catalog, source: Relation, column: Column
-) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
-    """The classes that a target has in a table, and the texts that stand for them."""
-    category = catalog.column(source, column.name)["category"]
-    forms = packing.find_forms(catalog.db, source, column)
-    return packing.find_classes(catalog.db, column, forms, category), forms
-
-
-def as_in_training(catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int) -> Column:
-    """A target encoded as the target at that place of the training table was."""
-    classes = model.class_values[index]
-    if classes is None:
-        return _as_numbers(catalog, source, column, model.float_targets[index])
-    if not column.scalar:
-        raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
-            f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
-        )
-    named, forms = classes_of(catalog, source, column)
-    found = set(named)
-    if not found <= set(classes):
-        raise InvalidParameter(
-            f"the class values in {source.given} ({show(found)}) should be a subset of class values in"
-            f" {model.relation.given} ({show(set(classes))})",
-            detail=f"Not known there: {show(found - set(classes))}.",
-            hint="Leave those rows out, or pack the training table again with them.",
-        )
-    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms)
-
-
-def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
-    if not floats and column.scalar:
-        raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
-            f" {column.type};"
-            " expected an array of whole numbers, as encoded targets are in the training table."
-        )
-    return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
-
-
-def show(classes: set[str | None]) -> str:
-    """Classes for a message, at most ten.
-
-    >>> show({"b", "a", None})
-    'NULL, a, b'
-    """
-    names = sorted(("NULL" if c is None else c) for c in classes)
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-
-
 @contextmanager
-def packer(db: Database, session: dict[str, Any]) -> Iterator[None]:
-    """A trainer that has numpy only, and ends with the call; it starts while the rows are counted."""
+def workshop(
+    db: Database, session: dict[str, Any], source: Relation, columns: Sequence[Column]
+) -> Iterator[spread.Source]:
+    """What packing takes: a trainer that has numpy only, and ends with the call, where the rows are packed."""
     chosen = settings.read(db)
     settings.check_trainer(chosen)
+    if backend.greenplum():
+        with spread.packers(db), spread.placed(db, source, columns) as placed:
+            yield placed
+        return
+    # It starts while the rows are counted.
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
     visit.begin_trainer(db.check_interrupts, session, spec)
     try:
-        yield
+        yield spread.Source(source, "", None)
     finally:
         visit.stop_trainer(session)

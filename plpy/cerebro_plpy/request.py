@@ -91,11 +91,12 @@ def requested(
 ) -> FitRequest:  # fmt: skip
     """The request that `spec` logs, over these data and models."""
     source, validation = data
+    most = len(source.segments) if place.control.greenplum else resources.parallel_trainers()
     return FitRequest(
         source=source, validation=validation, configs=models.configs, architectures=models.architectures,
         architecture_table=models.table, epochs=spec["num_iterations"], evaluate_epochs=tuple(spec["evaluate_epochs"]),
         seed=spec["seed"], schedule=spec["schedule"],
-        workers=min(given.workers or resources.parallel_trainers(), len(source.segments)),
+        workers=min(given.workers or most, len(source.segments)),
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=spec["dtype_policy"], warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, backends=again.backends, name=given.name,
         spec=spec, max_attempts=given.max_attempts or MAX_ATTEMPTS,

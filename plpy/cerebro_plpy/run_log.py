@@ -16,6 +16,7 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest
 from cerebro_plpy.schedule import Visit
+from cerebro_plpy.statements import state_table
 from cerebro_plpy.timings import Situation, Timings
 
 
@@ -47,7 +48,7 @@ class RunLog:
         for mst_key in mst_keys:
             # A transaction for each, because a large grid has more tables than one transaction may lock.
             tables = jobs.state_tables(self.run_id, mst_key)
-            self._control.run("; ".join(sql("run.state_table", state=name) for name in tables))
+            self._control.run("; ".join(state_table(self._control, name) for name in tables))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = list(jobs.state_tables(self.run_id, config.mst_key))
@@ -115,6 +116,10 @@ class RunLog:
     def end(self) -> None:
         """The run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))
+
+    def outputs_missing(self, reason: str) -> None:
+        """The run is completed, but its output tables could not be made."""
+        self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
 
     def stop(self, status: str, error: str) -> None:
         """The run ended early; nothing in its log looks as if it went on."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy import background, outputs, own_runs, resume
-from cerebro_plpy.api import Globals, call, package_version
+from cerebro_plpy.api import Globals, call
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.fit_arguments import FitArguments
+from cerebro_plpy.installed import package_version
 
 
 def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | None) -> None:

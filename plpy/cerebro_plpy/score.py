@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from cerebro_plpy import resources, settings
+from cerebro_plpy import crews, resources, settings
 from cerebro_plpy.architecture import check_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.compatibility import check_input, check_output
+from cerebro_plpy.crews import Crew
 from cerebro_plpy.db import Database
-from cerebro_plpy.dispatch import drive
+from cerebro_plpy.dispatch import Dispatcher, Steps, drive
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.packed import read_packed
 from cerebro_plpy.platform import Dataset, Worker
@@ -20,6 +22,8 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
 from cerebro_plpy.trained import TrainedModel, read_model
 from cerebro_plpy.workplace import Workplace, opened
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,24 +63,52 @@ def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, Re
 
 
 def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
-    """Loss and metrics, segment after segment."""
-    worker, platform = one_worker(place, model.backend, gpu)
+    """Loss and metrics from those of the segments, added up in the order of these."""
+    crew = crew_for(place, model.backend, gpu, test.segments)
     program = model.program(test.targets())
     job = {"job": "evaluate", "program": program, "result_key": model.state().key}
+    parts: dict[str, dict[str, Any]] = {}
+    shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
+    steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
+    for _, found in together(place, crew, steps):
+        parts.update(found or {})
     sums: list[list[float]] = []
-    rows = 0
-    for segment in test.segments:
-        dataset = Dataset(test, segment)
-        part = drive(worker.session, platform.measure(worker, (dataset,), model.state(), job))[dataset.key]
-        rows += part["rows"]
+    for part in (parts[Dataset(test, segment).key] for segment in test.segments):
         before = sums or [[0.0] * len(v) for v in part["sums"]]
         sums = [[a + b for a, b in zip(x, y)] for x, y in zip(before, part["sums"])]
+    rows = sum(part["rows"] for part in parts.values())
     request = {"program": program, "sums": {"test": sums}, "rows": {"test": rows}}
-    return dict(drive(worker.session, platform.results(worker, request))["test"])
+    worker = crew.workers[0]
+    return dict(drive(worker.session, crew.platform.results(worker, request))["test"])
 
 
-def one_worker(place: Workplace, framework: str, gpu: bool) -> tuple[Worker, PostgresPlatform]:
-    """A worker that does all, with its platform."""
+def _parts(
+    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: dict[str, Any]
+) -> Steps[dict[str, dict[str, Any]]]:
+    """Rows and sums of a worker's segments, one after another."""
+    parts: dict[str, dict[str, Any]] = {}
+    for dataset in share:
+        parts.update((yield from crew.platform.measure(worker, (dataset,), model.state(), job)))
+    return parts
+
+
+def together(place: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterator[tuple[Worker, T | None]]:
+    """What the steps of each worker come to, as they end; the first error ends it."""
+    dispatcher: Dispatcher[T] = Dispatcher(place.check)
+    for index, (worker, its) in enumerate(zip(crew.workers, steps)):
+        dispatcher.begin(index, worker.session, its)
+    while dispatcher.busy():
+        for outcome in dispatcher.wait():
+            if outcome.error is not None:
+                raise outcome.error
+            yield crew.workers[outcome.worker], outcome.value
+
+
+def crew_for(place: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
+    """On Greenplum a worker for each of these segments; elsewhere one that does all."""
+    if place.control.greenplum:
+        workers = place.workers(len(segments), (framework,), segments)
+        return Crew(workers, crews.platform_of(place, workers, settings.devices(place.settings, gpu), None))
     worker = place.workers(1, (framework,))[0]
     cache = settings.cache_bytes(place.settings, 1)
     # As many threads as in a fit of the usual size, so that its trainers can be used again.
@@ -84,7 +116,7 @@ def one_worker(place: Workplace, framework: str, gpu: bool) -> tuple[Worker, Pos
         trainers=1 if place.local else resources.parallel_trainers(),
         gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
     )
-    return worker, PostgresPlatform((request,), cache, place.db.info)
+    return Crew([worker], PostgresPlatform((request,), cache, place.db.info))
 
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import blocks, given, sealed, settings, strict_json, visit
+from cerebro_plpy import backend, blocks, given, sealed, settings, strict_json, visit
 from cerebro_plpy.blocks import Predicted
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.installed import package_version
 from cerebro_plpy.link import Buffer
 from cerebro_plpy.settings import TrainerRequest
 
@@ -22,8 +23,13 @@ def trainer_start(plpy: Any, session: Globals, spec: str | None) -> str:
 
 
 def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
-    """Start a trainer as a run would; its report as JSON."""
-    return raise_to_sql(plpy, lambda: _started(plpy, session, TrainerRequest(framework=framework)))
+    """Start a trainer as a run would; its report as JSON, with the version of this package on the host."""
+
+    def report() -> str:
+        hello = _started(plpy, session, TrainerRequest(framework=framework))
+        return json.dumps({**json.loads(hello), "package": package_version()})
+
+    return raise_to_sql(plpy, report)
 
 
 def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
@@ -33,8 +39,8 @@ def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
     chosen = settings.read(db)
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
-    spec = settings.trainer_spec(chosen, request)
-    return json.dumps(visit.start_trainer(db.check_interrupts, session, spec).hello)
+    spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
+    return json.dumps({**visit.start_trainer(db.check_interrupts, session, spec).hello, "cache_bytes": cache})
 
 
 def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:
@@ -146,5 +152,26 @@ def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
-    """Send a block of rows to be packed; the packed arrays of the block before."""
-    return raise_to_sql(plpy, lambda: visit.pack_rows(session, spec, data))
+    """Send a block of rows to be packed; the packed arrays of the block before.
+
+    On Greenplum the process that packs may be one on a segment, where nobody has started a packer.
+    """
+
+    def packed() -> list[Buffer] | None:
+        if backend.greenplum() and not visit.has_trainer(session):
+            if spec is None:
+                return None
+            _started(plpy, session, TrainerRequest(framework="none"))
+        return visit.pack_rows(session, spec, data)
+
+    return raise_to_sql(plpy, packed)
+
+
+def trainer_stop(plpy: Any, session: Globals) -> None:
+    """End the trainer of this session, if there is one."""
+    raise_to_sql(plpy, lambda: visit.stop_trainer(session))
+
+
+def gpu_count(plpy: Any, session: Globals) -> int:
+    """How many GPUs of this machine trainers may use."""
+    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(Database(plpy)))))

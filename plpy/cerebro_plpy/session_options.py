@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 OPTIONS = {
     "statement_timeout": "0",
     "lock_timeout": "0",
@@ -32,3 +34,25 @@ OPTIONS = {
     "client_encoding": "UTF8",
     "client_min_messages": "warning",
 }
+
+# Greenplum 7 is as old as PostgreSQL 12.
+NEWER = ("idle_session_timeout", "client_connection_check_interval")
+GREENPLUM = {
+    # The other planner sends statements for one segment to all of them.
+    "optimizer": "off",
+    "gp_enable_multiphase_agg": "on",
+    # Trainers live as long as the processes that started them.
+    "gp_vmem_idle_resource_timeout": "0",
+    "gp_autostats_mode": "none",
+    "gp_autostats_mode_in_functions": "none",
+    "default_table_access_method": "heap",
+    # States lie in the order in which they were written.
+    "synchronize_seqscans": "off",
+}
+
+
+def options(greenplum: bool) -> Mapping[str, str]:
+    """The settings of a worker session on either platform."""
+    if not greenplum:
+        return OPTIONS
+    return {**{name: value for name, value in OPTIONS.items() if name not in NEWER}, **GREENPLUM}

@@ -16,12 +16,14 @@ from typing import Any
 import psycopg2
 from psycopg2 import extensions
 
+from cerebro_plpy import backend
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import ready
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, by_sqlstate
+from cerebro_plpy.driver_errors import translated
+from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege
 from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.queries import around_placeholders, sql
-from cerebro_plpy.session_options import OPTIONS
+from cerebro_plpy.queries import escaped, sql
+from cerebro_plpy.session_options import options
 
 CONNECT_SECONDS = 10.0
 
@@ -34,6 +36,7 @@ class Identity:
     current_user: str
     conninfo: str
     server: str
+    greenplum: bool = False
 
 
 def identity(db: Database, conninfo: str | None) -> Identity:
@@ -52,6 +55,7 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
+        greenplum=backend.greenplum(),
     )  # fmt: skip
 
 
@@ -70,13 +74,13 @@ class WorkerSession:
 
     def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
         self.who = who
-        self._check = check
+        self.check = check
         self._busy = False
         self._cursor: Any = None
-        options = " ".join(f"-c {name}={value}" for name, value in OPTIONS.items())
+        given = " ".join(f"-c {name}={value}" for name, value in options(who.greenplum).items())
         try:
             self._connection = psycopg2.connect(
-                who.conninfo, async_=1, options=options, application_name=label, connect_timeout=10
+                who.conninfo, async_=1, options=given, application_name=label, connect_timeout=10
             )
             self._busy = True
             self._settle(time.monotonic() + CONNECT_SECONDS)
@@ -84,6 +88,11 @@ class WorkerSession:
         except (psycopg2.Error, ConnectionFailure) as error:
             raise refused(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
+
+    @property
+    def greenplum(self) -> bool:
+        """Whether the server is Greenplum."""
+        return self.who.greenplum
 
     def _verify(self, who: Identity) -> None:
         found = self.run(sql("session.server"))[0]
@@ -108,9 +117,10 @@ class WorkerSession:
                 " is a member of it.",
             ) from error
 
-    def guard(self, check: Callable[[], None]) -> None:
-        """From now on call this while waiting; it raises to end the wait."""
-        self._check = check
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._busy
 
     def fileno(self) -> int:
         """For poll: readable when an answer may be there."""
@@ -149,7 +159,7 @@ class WorkerSession:
     def _settle(self, deadline: float | None) -> None:
         while (state := self.wants()) != extensions.POLL_OK:
             if not ready([(self, state)]):
-                self._check()
+                self.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise ConnectionFailure(f"no answer from the server within {CONNECT_SECONDS:.0f} s")
 
@@ -161,10 +171,23 @@ class WorkerSession:
             if time.monotonic() > deadline:
                 raise ConnectionFailure("the server did not answer while a run was ended")
 
-        self._check = check
+        self.check = check
         if self._busy:
             with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
+
+    def rest(self, seconds: int) -> None:
+        """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
+        self.run(sql("greenplum.rest" if self.greenplum else "session.idle"), (f"{seconds}s",))
+        if self.greenplum:  # it has no limit for idle sessions, but one for idle transactions
+            self.run(sql("greenplum.wait"))
+
+    def wake(self, check: Callable[[], None], label: str) -> None:
+        """Work again; ConnectionFailure where the server has ended the session."""
+        self.check = check
+        if self.greenplum:
+            self.run(sql("greenplum.wake"))
+        self.run(sql("greenplum.busy" if self.greenplum else "session.busy"), (label,))
 
     def messages(self) -> list[str]:
         """What the server said to the client since the last question, without the level."""
@@ -186,32 +209,10 @@ class WorkerSession:
         self._connection.close()
 
 
-def escaped(statement: str) -> str:
-    """The statement as the driver wants it: every % that is not part of a placeholder is doubled.
-
-    >>> escaped("SELECT 7 % %s")
-    'SELECT 7 %% %s'
-    """
-    return "%s".join(part.replace("%", "%%") for part in around_placeholders(statement))
-
-
 def _adapted(value: object) -> object:
     if isinstance(value, int) and value < 0:
         return extensions.AsIs(f"({value})")  # a cast binds stronger than a minus sign, and -2147483648 has one
     return psycopg2.Binary(value) if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
-
-
-def translated(error: psycopg2.Error) -> CerebroError:
-    """A driver's error as ours, with the code, detail and hint that the server gave."""
-    if error.pgcode is None:
-        return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")
-    diag = error.diag
-    message = (diag.message_primary or str(error)).removeprefix("plpy.Error: ")
-    ours = by_sqlstate(error.pgcode)(message, hint=diag.message_hint, detail=diag.message_detail)
-    ours.sqlstate = error.pgcode
-    if error.pgcode.startswith("57P"):
-        return ConnectionFailure(f"a worker session was ended by the server: {message}")
-    return ours
 
 
 def refused(who: Identity, reason: str) -> CerebroError:

@@ -66,11 +66,16 @@ def _gpus(text: str) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
+def usable_gpus(settings: Settings) -> tuple[int, ...]:
+    """The numbers of the GPUs of this machine that trainers may use."""
+    return settings.gpus if settings.gpus is not None else tuple(range(resources.gpus()))
+
+
 def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
     """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where there are none."""
     if not wanted:
         return ()
-    found = settings.gpus if settings.gpus is not None else tuple(range(resources.gpus()))
+    found = usable_gpus(settings)
     if not found:
         raise ObjectNotReady(
             "No GPUs configured on hosts.",

@@ -55,8 +55,12 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
 def begin_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> None:
     """Start a trainer for this session without waiting for it: its first use does."""
     stop_trainer(session)
-    session.pop(PACKING, None)
     session[KEY] = Link(spec, check, wait=False)
+
+
+def has_trainer(session: Globals) -> bool:
+    """Whether an earlier statement of this session started a trainer."""
+    return KEY in session
 
 
 def forget(session: Globals) -> None:
@@ -68,6 +72,7 @@ def forget(session: Globals) -> None:
 
 def stop_trainer(session: Globals) -> None:
     """End the trainer of this session, if there is one."""
+    session.pop(PACKING, None)
     link: Link | None = session.pop(KEY, None)
     if link is not None:
         link.close()

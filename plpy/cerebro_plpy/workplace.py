@@ -6,12 +6,14 @@ server ends them after trainer_idle_seconds.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy import client, settings, visit
+from cerebro_plpy import backend, client, settings, visit
+from cerebro_plpy.control import ControlSession
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -22,8 +24,9 @@ from cerebro_plpy.errors import (
     InsufficientPrivilege,
     QueryCanceled,
 )
+from cerebro_plpy.held import alone
 from cerebro_plpy.local import LocalSession
-from cerebro_plpy.platform import Worker
+from cerebro_plpy.platform import Worker, session_role
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 from cerebro_plpy.sessions import WorkerSession, identity
@@ -31,7 +34,8 @@ from cerebro_plpy.sessions import WorkerSession, identity
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege)
 POOL = "cerebro_sessions"
 BACKGROUND = "background"
-CONTROL = "control"  # the role of the session that writes the log; other roles are those of a worker's framework
+CONTROL = "control"  # the role of the session that writes the log; other roles are of workers: session_role()
+WATCH = "watch"  # of a session that looks for waits
 LOOK_SECONDS = 1.0  # no deadlock detector sees a backend that waits for its own worker sessions
 END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
@@ -50,11 +54,18 @@ class Workplace:
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
         self._run_id: int | None = None
+        self._watch: WorkerSession | None = None
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
-        self.control = self._take(CONTROL)
+        self.control = self._take_control()
         self.reader: Session = LocalSession(db) if local else self.control
+
+    def _take_control(self) -> ControlSession:
+        control = self._take(CONTROL)
+        assert isinstance(control, ControlSession)
+        control.segment_lost = False
+        return control
 
     def _take(self, role: str) -> WorkerSession:
         waiting = self._pool.setdefault(role, [])
@@ -62,21 +73,21 @@ class Workplace:
             session = waiting.pop()
             try:
                 if session.who == self._who:
-                    session.guard(self.check)
-                    session.run(sql("session.busy"), (self._label(role),))
+                    session.wake(self.check, self._label(role))
                     self._open.append((role, session))
                     return session
             except CerebroError:
                 pass  # it waited too long: the server ended it
             session.close()
-        session = WorkerSession(self._who, self._label(role), self.check)
+        kind = ControlSession if role == CONTROL else WorkerSession
+        session = kind(self._who, self._label(role), self.check)
         self._open.append((role, session))
         return session
 
     def _label(self, role: str) -> str:
         """What others see in pg_stat_activity."""
         of_run = "" if self._run_id is None else f" run {self._run_id}"
-        return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND) else 'worker'}"
+        return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
 
     def show(self, run_id: int) -> None:
         """Let others see which run these sessions work for."""
@@ -100,16 +111,28 @@ class Workplace:
 
     def _refuse_deadlock(self) -> None:
         ours = [session.pid for _, session in self._open]
-        for row in self.db.rows(sql("session.waits_for_caller"), ours) if ours else []:
+        for pid, query in self._waiting(ours) if ours else ():
             raise DeadlockDetected(
                 "this transaction holds a lock that its own worker sessions wait for",
-                detail=f"Process {row['pid']} waits for this one: {row['query'] or 'its statement is not shown'}",
+                detail=f"Process {pid} waits for this one: {query or 'its statement is not shown'}",
                 hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
                 " transaction, and a queued ALTER TABLE then stops the workers behind it.",
             )
 
-    def workers(self, count: int, frameworks: Sequence[str]) -> list[Worker]:
-        """That many workers for each framework; one, in the caller's session, where tables are visible only there."""
+    def _waiting(self, ours: list[int]) -> list[tuple[Any, ...]]:
+        """One of these processes that waits, in the end, for this one, and its statement."""
+        question = sql("session.waits_for_caller")
+        if not backend.greenplum():
+            return [tuple(row.values()) for row in self.db.rows(question, ours, os.getpid())]
+        if self._watch is None:  # any of the others may be the one that waits
+            self._watch = self._take(WATCH)
+        return self._watch.run(question, (ours, os.getpid())) if self._watch.idle else []
+
+    def workers(self, count: int, frameworks: Sequence[str], segments: Sequence[int] = ()) -> list[Worker]:
+        """That many workers for each framework; one, in the caller's session, where tables are visible only there.
+
+        Where trainers are those of segments, `segments` are theirs, and there is a worker for each.
+        """
         if self.local and len(frameworks) > 1:
             raise ActiveTransaction(
                 "this run needs trainers of several frameworks, but works in the caller's own session, which has one",
@@ -120,10 +143,11 @@ class Workplace:
         made: list[Worker] = []
         for number in range(count):
             try:
-                made += [Worker(number, self._take(framework), framework) for framework in frameworks]
+                place = segments[number] if segments else None
+                made += [Worker(number, self._take(session_role(f, place)), f, place) for f in frameworks]
             except NOT_OPENED as error:
                 # The first ones could be: what stands in the way is a limit, such as max_connections.
-                if not number:
+                if not number or segments:
                     raise
                 self.db.notice(f"going on with {number} of {count} workers: {error.message}")
                 break
@@ -153,7 +177,7 @@ class Workplace:
         self.db.check_interrupts()  # the server may be gone altogether
         self.dismiss([worker])
         try:
-            worker.session = self._take(worker.framework)
+            worker.session = self._take(session_role(worker.framework, worker.segment_id))
         except NOT_OPENED:
             return False
         return True
@@ -174,7 +198,7 @@ class Workplace:
     def _put_aside(self, session: WorkerSession) -> bool:
         """Let the server end a session if no call comes; False where the session is gone already."""
         try:
-            session.run(sql("session.idle"), (f"{self.settings.trainer_idle_seconds}s",))
+            session.rest(self.settings.trainer_idle_seconds)
         except CerebroError:
             return False
         return True
@@ -195,42 +219,15 @@ class Workplace:
             time.sleep(PAUSE_SECONDS)
 
 
-def held_by_caller(db: Database, relations: Iterable[Relation]) -> list[str]:
-    """Those of the tables that only the caller's own session can use."""
-    return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
-
-
-def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
-    """Refuse tables that only the caller's own session can use."""
-    if held := held_by_caller(db, relations):
-        raise ActiveTransaction(
-            f"a run in the background cannot use {', '.join(held)}: temporary, or changed or locked in this"
-            " transaction",
-            hint="COMMIT first, or train in this session by madlib_fit_multiple_model().",
-        )
-
-
 @contextmanager
 def opened(
     db: Database, session: dict[str, Any], relations: Iterable[Relation], workers: int | None
 ) -> Iterator[Workplace]:
     """A workplace for a call that reads these tables; on an error its sessions end at once."""
     chosen = settings.read(db)
-    held = held_by_caller(db, relations)
-    if held and workers:
-        raise ActiveTransaction(
-            f"workers is {workers}, but other sessions cannot use {', '.join(held)}: temporary, or changed or locked"
-            " in this transaction",
-            hint="COMMIT first, or leave workers NULL to train in this session.",
-        )
-    if held:
-        db.notice(
-            f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
-            " temporary, or changed or locked in this transaction. COMMIT first to work in parallel, and to keep"
-            " what was trained if this transaction is rolled back."
-        )
+    held = alone(db, relations, workers)
     settings.check_trainer(chosen)
-    place = Workplace(db, session, chosen, bool(held))
+    place = Workplace(db, session, chosen, held)
     try:
         yield place
     except BaseException:

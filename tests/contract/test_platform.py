@@ -16,12 +16,13 @@ from processes import eventually, trainers
 from states import same
 from workbench import Row, Workbench, compile_text
 
-from cerebro_plpy import jobs, platform_postgres
+from cerebro_plpy import jobs, statements
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
+from cerebro_plpy.platform_greenplum import GreenplumPlatform
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
@@ -42,31 +43,67 @@ class Place:
     """A database in which the laws are to hold: its platform, and how its worker sessions are opened."""
 
     bench: Workbench
+    kind: type[PostgresPlatform]
     platform: Platform
-    worker: Callable[[], Worker]
+    segments: tuple[int, ...]
+    session: Callable[[], WorkerSession]
+
+    @property
+    def greenplum(self) -> bool:
+        """Whether a worker serves one segment only."""
+        return self.kind is GreenplumPlatform
+
+    def worker(self, segment: int) -> Worker:
+        """A new worker, which on Greenplum serves the segment of that place among all."""
+        return Worker(0, self.session(), segment_id=self.segments[segment] if self.greenplum else None)
+
+    def at(self, team: Team, segment: int) -> Worker:
+        """Of the workers that stay the one that serves a segment: on PostgreSQL the first serves all."""
+        return team[segment if self.greenplum else 0]
 
 
-@pytest.fixture(scope="module", params=["postgresql"])
-def place(bench: Workbench, request: pytest.FixtureRequest) -> Place:
+Team = tuple[Worker, Worker]
+
+
+@pytest.fixture(scope="module")
+def place(bench: Workbench, platform: str) -> Place:
     bench.pack("packed", 2)
-    platform = PostgresPlatform([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30, note=print)
+    kind = GreenplumPlatform if platform == "greenplum" else PostgresPlatform
     server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
-    who = Identity(session_user="cerebro", current_user="cerebro", conninfo=bench.url, server=server)
-    return Place(bench, platform, lambda: Worker(0, WorkerSession(who, "cerebro_db worker", lambda: None)))
+    who = Identity("cerebro", "cerebro", conninfo=bench.url, server=server, greenplum=platform == "greenplum")
+    return Place(
+        bench,
+        kind,
+        kind([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30, note=print),
+        tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1")),
+        lambda: WorkerSession(who, "cerebro_db worker", lambda: None),
+    )
 
 
 @pytest.fixture(scope="module")
 def worker(place: Place) -> Iterator[Worker]:
-    made = place.worker()
+    """A worker that serves the first segment."""
+    made = place.worker(0)
     yield made
     made.session.close()
 
 
 @pytest.fixture(scope="module")
 def another(place: Place) -> Iterator[Worker]:
-    made = place.worker()
+    """A worker that serves the second segment."""
+    made = place.worker(1)
     yield made
     made.session.close()
+
+
+@pytest.fixture
+def team(worker: Worker, another: Worker) -> Team:
+    return worker, another
+
+
+def anew(worker: Worker) -> Worker:
+    """The worker as one that knows nothing of what its trainer has."""
+    return Worker(worker.number, worker.session, segment_id=worker.segment_id)
 
 
 @dataclass(frozen=True)
@@ -80,7 +117,7 @@ class Run:
     def train(self, segment: int, number: int = 1, attempt: int = 1) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
         first = jobs.initial_state(self.request, CONFIG, self.run_id)
-        visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, segment, "train")
+        visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
         return jobs.train_visit(self.request, CONFIG, self.run_id, visit, jobs.Attempt(number, attempt, 0, {}), state)
 
@@ -91,7 +128,7 @@ class Run:
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
-        visit = Visit(1, CONFIG.mst_key, segment, "evaluate")
+        visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
         return jobs.evaluate_visit(self.request, CONFIG, self.run_id, visit, attempt, self.later(number))
 
     def logged(self) -> list[Row]:
@@ -109,7 +146,7 @@ class Run:
 
 @pytest.fixture
 def run(place: Place, worker: Worker) -> Run:
-    return begun(place, worker, packed(place.bench, "packed"))
+    return begun(place, worker, packed(place, "packed"))
 
 
 def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
@@ -125,14 +162,15 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     return Run(place, request, run_id)
 
 
-def packed(bench: Workbench, name: str) -> PackedTable:
+def packed(place: Place, name: str) -> PackedTable:
     """A table that was packed by label with one input."""
-    oid = bench.value("SELECT %s::regclass::oid::bigint", name)
+    oid = place.bench.value("SELECT %s::regclass::oid::bigint", name)
     return PackedTable(
         relation=Relation(name, "public", name, oid, f'public."{name}"'), independent=("x",), dependent=("label",),
         dependent_types=("text",), class_values=(("high", "low", "middle"),), class_types=("text[]",),
         num_classes=(3,), normalizing_const=1.0, buffer_size=8, input_shapes=((4,),), target_shapes=((3,),),
-        float_targets=(False,), segments=(0, 1), key="t.__dist_key__", rows=bench.value("SELECT count(*) FROM points"),
+        float_targets=(False,), segments=place.segments, key="t.__dist_key__",
+        rows=place.bench.value("SELECT count(*) FROM points"),
     )  # fmt: skip
 
 
@@ -164,19 +202,20 @@ def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Work
 
 
 def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
-    killed = place.worker()
+    killed = place.worker(0)
     steps = place.platform.train(killed, run.train(0))
     last = until(killed, steps, END)
     holder = place.bench.another()
     holder.connection.autocommit = False
     holder.rows("SELECT FROM cerebro.visit WHERE run_id = %s FOR UPDATE", run.run_id)
+    serving = backends(killed)
     killed.session.start(last.sql, last.values)
     eventually(lambda: killed.session.wants() and waits(place.bench, killed))
     place.bench.rows("SELECT pg_terminate_backend(%s)", session(killed).pid)
     with pytest.raises(ConnectionFailure):
         eventually(lambda: killed.session.wants() == 0)
     holder.close()
-    eventually(lambda: not trainers({session(killed).pid}))
+    eventually(lambda: not trainers(serving))
     assert run.logged() == [("running", None, None)]
     assert run.stored(1) == b""
     killed.session.close()
@@ -188,6 +227,12 @@ def session(worker: Worker) -> WorkerSession:
     return worker.session
 
 
+def backends(worker: Worker) -> set[int]:
+    """The processes that serve a worker's session."""
+    here = "SELECT pid FROM gp_backend_info()" if worker.session.greenplum else "SELECT pg_backend_pid()"
+    return {pid for (pid,) in worker.session.run(here)}
+
+
 def waits(bench: Workbench, worker: Worker) -> bool:
     """Whether a worker's session waits for a lock."""
     query = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
@@ -195,12 +240,12 @@ def waits(bench: Workbench, worker: Worker) -> bool:
 
 
 def test_a_visit_starts_from_the_state_that_the_one_before_committed(
-    place: Place, worker: Worker, another: Worker, run: Run
+    place: Place, worker: Worker, team: Team, run: Run
 ) -> None:
     stayed = begun(place, worker, run.request.source)
     for number in (1, 2, 3):
-        hopper = (worker, another)[number % 2]
-        drive(worker.session, place.platform.train(worker, stayed.train(number % 2, number)))
+        hopper, stays = team[number % 2], place.at(team, number % 2)
+        drive(stays.session, place.platform.train(stays, stayed.train(number % 2, number)))
         drive(hopper.session, place.platform.train(hopper, run.train(number % 2, number)))
         assert same(run.stored(number), stayed.stored(number))
     assert not same(run.stored(2), run.stored(3))
@@ -210,26 +255,30 @@ def test_the_state_that_is_read_is_the_one_that_was_stored(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
     drive(worker.session, place.platform.train(worker, run.train(0)))
-    drive(another.session, place.platform.evaluate(another, run.evaluation(0, 1)))
+    drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1)))
     assert same(held(another), run.stored(1))
 
 
 def held(worker: Worker) -> bytes:
     """The state that a worker's trainer holds."""
-    return b"".join(bytes(chunk) for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000)"))
+    return b"".join(
+        bytes(chunk) for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000)" + statements.at(worker))
+    )
 
 
-def test_an_evaluation_changes_no_state(place: Place, worker: Worker, run: Run) -> None:
+def test_an_evaluation_changes_no_state(place: Place, worker: Worker, team: Team, run: Run) -> None:
     drive(worker.session, place.platform.train(worker, run.train(0)))
     before = (run.logged(), run.stored(0), run.stored(1))
     for segment in (0, 1):
-        drive(worker.session, place.platform.evaluate(worker, run.evaluation(segment, 1)))
+        serves = place.at(team, segment)
+        drive(serves.session, place.platform.evaluate(serves, run.evaluation(segment, 1)))
     assert (run.logged(), run.stored(0), run.stored(1)) == before
     assert same(held(worker), run.stored(1))
-    drive(worker.session, place.platform.train(worker, run.train(1, 2)))
+    serves = place.at(team, 1)
+    drive(serves.session, place.platform.train(serves, run.train(1, 2)))
     straight = begun(place, worker, run.request.source)
     drive(worker.session, place.platform.train(worker, straight.train(0)))
-    drive(worker.session, place.platform.train(worker, straight.train(1, 2)))
+    drive(serves.session, place.platform.train(serves, straight.train(1, 2)))
     assert same(run.stored(2), straight.stored(2)), "nor what training on from it gives"
 
 
@@ -237,21 +286,25 @@ def test_an_evaluation_gives_the_same_sums_wherever_it_is_done(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
     drive(worker.session, place.platform.train(worker, run.train(0)))
-    here = drive(worker.session, place.platform.evaluate(worker, run.evaluation(1, 1)))
-    there = drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1, attempt=2)))
+    here = drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1)))
+    other = place.worker(1)
+    there = drive(other.session, place.platform.evaluate(other, run.evaluation(1, 1, attempt=2)))
+    other.session.close()
     assert here == there
-    assert here["training"]["rows"] == rows_of(place.bench, "packed", 1)
+    assert here["training"]["rows"] == rows_of(place, "packed", 1)
 
 
-def rows_of(bench: Workbench, table: str, segment: int) -> int:
+def rows_of(place: Place, table: str, segment: int) -> int:
     """Examples on one segment."""
-    return int(bench.value(f"SELECT sum(x_shape[1]) FROM {table} WHERE __dist_key__ = %s", segment))
+    key = place.segments[segment]
+    return int(place.bench.value(f"SELECT sum(x_shape[1]) FROM {table} WHERE __dist_key__ = %s", key))
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
 def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
     """The table's physical order must not matter, that of buffer_id must."""
-    platform = PostgresPlatform([TrainerRequest(trainers=2)], cache_bytes, print)
+    platform = place.kind([TrainerRequest(trainers=2)], cache_bytes, print)
+    distributed = "DISTRIBUTED BY (__dist_key__)" if place.greenplum else ""
     states = []
     for name, buffer_id, order in (
         ("in_order", "buffer_id", "buffer_id"),
@@ -261,13 +314,13 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
         table = f"{name}_{cache_bytes}"
         place.bench.rows(
             f"CREATE TABLE {table} AS SELECT __dist_key__, x, label, x_shape, label_shape, {buffer_id} AS buffer_id"
-            f" FROM packed ORDER BY {order}"
+            f" FROM packed ORDER BY {order} {distributed}"
         )
-        run = begun(place, worker, packed(place.bench, table))
+        run = begun(place, worker, packed(place, table))
         visit = run.train(0)
         visit.job["fit"]["shuffle"] = False
         result = drive(worker.session, platform.train(worker, visit))
-        assert result.rows == rows_of(place.bench, table, 0)
+        assert result.rows == rows_of(place, table, 0)
         states.append(run.stored(1))
     assert same(states[0], states[1])
     assert not same(states[0], states[2])
@@ -277,40 +330,42 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
 def test_into_what_parts_a_buffer_is_cut_does_not_matter(
     place: Place, worker: Worker, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    whole, cut = (begun(place, worker, packed(place.bench, "packed")) for _ in range(2))
+    whole, cut = (begun(place, worker, packed(place, "packed")) for _ in range(2))
     drive(worker.session, place.platform.train(worker, whole.train(0)))
-    monkeypatch.setattr(platform_postgres, "PART_BYTES", part)
-    fresh = Worker(worker.number, worker.session)
+    monkeypatch.setattr(statements, "PART_BYTES", part)
+    fresh = anew(worker)
     drive(fresh.session, place.platform.train(fresh, cut.train(0)))
     assert same(whole.stored(1), cut.stored(1))
 
 
-def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker) -> None:
+def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker, team: Team) -> None:
     told: list[str] = []
-    platform = PostgresPlatform([TrainerRequest(trainers=2)], 100, told.append)
-    run = begun(place, worker, packed(place.bench, "packed"))
-    fresh = Worker(worker.number, worker.session)
-    for visit in (run.train(0), run.train(1, 2)):
-        drive(fresh.session, platform.train(fresh, visit))
-    assert [text.partition(" takes ")[0] for text in told] == ["segment 0 of packed"]
+    platform = place.kind([TrainerRequest(trainers=2)], 100, told.append)
+    run = begun(place, worker, packed(place, "packed"))
+    fresh = (anew(team[0]), anew(team[1]))
+    for number in (0, 1):
+        serves = place.at(fresh, number)
+        drive(serves.session, platform.train(serves, run.train(number, number + 1)))
+    assert [text.partition(" takes ")[0] for text in told] == [f"segment {place.segments[0]} of packed"]
 
 
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
-    fresh = Worker(worker.number, worker.session)
-    steps = place.platform.train(fresh, run.train(1))
+    fresh = anew(worker)
+    steps = place.platform.train(fresh, run.train(0))
     statement = until(fresh, steps, "cerebro.dataset_close")
     ((summary,),) = fresh.session.run(statement.sql, statement.values)
     steps.close()
     found = summary if isinstance(summary, dict) else json.loads(summary)
     buffers, size = place.bench.row(
-        "SELECT count(*), sum(octet_length(x) + octet_length(label)) FROM packed WHERE __dist_key__ = 1"
+        "SELECT count(*), sum(octet_length(x) + octet_length(label)) FROM packed WHERE __dist_key__ = %s",
+        place.segments[0],
     )
-    assert (found["buffers"], found["rows"], found["bytes"]) == (buffers, rows_of(place.bench, "packed", 1), size)
+    assert (found["buffers"], found["rows"], found["bytes"]) == (buffers, rows_of(place, "packed", 0), size)
 
 
 @pytest.mark.parametrize("done", range(5))
 def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, run: Run, done: int) -> None:
-    fresh = Worker(worker.number, worker.session)
+    fresh = anew(worker)
     steps = place.platform.train(fresh, run.train(0))
     statement = next(steps)
     for _ in range(done):
@@ -318,7 +373,7 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     steps.close()
     assert run.logged() in ([], [("running", None, None)])
     assert (run.stored(0), run.stored(1)) == (b"", b"")
-    again = Worker(worker.number, worker.session)
+    again = anew(worker)
     drive(again.session, place.platform.train(again, run.train(0, attempt=2)))
     assert run.logged()[-1] == ("completed", jobs.state_table(run.run_id, CONFIG.mst_key, 1), len(run.stored(1)))
 

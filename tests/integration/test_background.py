@@ -95,9 +95,8 @@ def removed_by_vacuum(session: Workbench) -> bool:
 def test_it_shows_what_it_does(bench: Workbench, endless: int) -> None:
     names = "SELECT array_agg(application_name ORDER BY application_name) FROM pg_stat_activity WHERE {}"
     shown = f"application_name LIKE 'cerebro_db run {endless} %%' AND datname = current_database()"
-    assert bench.value(names.format(shown)) == [
-        f"cerebro_db run {endless} {what}" for what in ("background", "control", "worker", "worker")
-    ]
+    roles = ["background", "control", *(["watch"] if bench.greenplum else []), "worker", "worker"]
+    eventually(lambda: bench.value(names.format(shown)) == [f"cerebro_db run {endless} {what}" for what in roles])
     pid = bench.value("SELECT pid FROM cerebro.run WHERE run_id = %s", endless)
     assert bench.value("SELECT query FROM pg_stat_activity WHERE pid = %s", pid).startswith("CALL cerebro.work(")
     assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", endless) == "running"

@@ -25,6 +25,11 @@ def execute(connection: Connection, statement: str) -> None:
         cursor.execute(statement)
 
 
+def chosen(superuser: Connection, setting: str, value: str) -> None:
+    insert = f"INSERT INTO cerebro.setting VALUES ('{setting}', '{value}')"
+    execute(superuser, f"{insert} ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+
+
 def test_a_whole_server(database: Database) -> None:
     status, states = check(database.url)
     assert status == 0
@@ -56,16 +61,16 @@ def test_no_extension(database: Database, superuser: Connection) -> None:
     ],
 )
 def test_a_wrong_setting(database: Database, superuser: Connection, setting: str, value: str, step: str) -> None:
-    execute(superuser, f"UPDATE cerebro.setting SET value = '{value}' WHERE name = '{setting}'")
+    chosen(superuser, setting, value)
     status, states = check(database.url)
     assert status == 1
     assert [name for name, state in states.items() if state == "FAIL"] == [step]
 
 
-def test_how_to_let_workers_in(database: Database, superuser: Connection) -> None:
+def test_how_to_let_workers_in(database: Database, superuser: Connection, platform: str) -> None:
     """The lines to add name the role and the database."""
-    execute(superuser, "UPDATE cerebro.setting SET value = 'host=/nowhere' WHERE name = 'worker_conninfo'")
+    chosen(superuser, "worker_conninfo", "host=/nowhere")
     command = [sys.executable, "-I", "-m", "cerebro_db", "check", database.url]
     told = subprocess.run(command, cwd="/", capture_output=True, text=True).stdout
     assert f'local  "{database.name}"  "cerebro"  peer  map=cerebro' in told
-    assert 'cerebro  postgres   "cerebro"' in told
+    assert f'cerebro  {"gpadmin " if platform == "greenplum" else "postgres"}   "cerebro"' in told

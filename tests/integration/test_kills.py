@@ -63,7 +63,7 @@ def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:
     """Once so many visits have been completed, kill one trainer that trains."""
     visits = "SELECT worker_pid, status FROM cerebro.visit WHERE run_id > %s"
     found = watcher.rows(visits, before)
-    at_work = trainers({worker for worker, status in found if status == "running"})
+    at_work = trainers({pid for worker, status in found if status == "running" for pid in watcher.serving(worker)})
     if [status for _, status in found].count("completed") < done or not at_work:
         return False
     os.kill(min(at_work), signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
     def kill_config_2() -> bool:
         """Kill the trainer of the second configuration whenever it is at its first visit."""
         running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND mst_key = 2 AND status = 'running'"
-        for pid in trainers({worker for (worker,) in watcher.rows(running, before)}):
+        for pid in trainers({pid for (worker,) in watcher.rows(running, before) for pid in watcher.serving(worker)}):
             os.kill(pid, signal.SIGKILL)
         failed = "SELECT FROM cerebro.config WHERE run_id > %s AND mst_key = 2 AND status = 'failed'"
         return bool(watcher.rows(failed, before))

@@ -47,6 +47,7 @@ def ordinary(administrator: Workbench) -> int:
     return int(administrator.value(f"SELECT count(*) FROM pg_stat_activity WHERE {own}"))
 
 
+@pytest.mark.postgresql("there each segment needs a worker of its own")
 def test_it_works_with_the_workers_that_can_be_opened(
     bench: Workbench, caller: Workbench, shared_superuser: Workbench
 ) -> None:
@@ -58,6 +59,7 @@ def test_it_works_with_the_workers_that_can_be_opened(
     assert bench.row(pids, run) == (1, 2 * 2 * 2)
 
 
+@pytest.mark.postgresql("there each segment needs a worker of its own")
 def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
     bench: Workbench, caller: Workbench, shared_superuser: Workbench
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_queued_alter_table_between_caller_and_workers_is_found(bench: Workben
     assert not bench.exists("stuck")
 
 
+@pytest.mark.postgresql("no call works in the caller's own session there")
 def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: Workbench, other: Workbench) -> None:
     other.rows("LOCK TABLE packed IN SHARE MODE")
     other.rows("SELECT madlib_fit_multiple_model('packed', 'alone', 'three', 1)")

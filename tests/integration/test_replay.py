@@ -20,7 +20,7 @@ FITS = ("batch_size=8,shuffle=True", "batch_size=8,shuffle=False")
 @pytest.fixture(scope="module")
 def original(bench: Workbench) -> Iterator[int]:
     """A run in the order that measured times gave, over Dropout and BatchNormalization."""
-    bench.pack("spread", 4)
+    bench.pack("spread", 3)
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], FITS, bench.model(NOISY))
     yield bench.fit("spread", "original", "noisy", 2)
 

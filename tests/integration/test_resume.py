@@ -155,7 +155,9 @@ def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
     refused(bench, completed, "55000")
 
 
-def test_a_run_that_is_dropped_leaves_its_outputs_only(bench: Workbench, other: Workbench) -> None:
+def test_a_run_that_is_dropped_leaves_its_outputs_only(
+    bench: Workbench, other: Workbench, shared_superuser: Workbench
+) -> None:
     run = interrupted(other, "dropped", 1, lambda: cancel(bench, other.pid()))
     states = "SELECT name FROM cerebro.config, unnest(state_tables) name WHERE run_id = %s"
     tables = [name for (name,) in bench.rows(states, run)]
@@ -168,7 +170,7 @@ def test_a_run_that_is_dropped_leaves_its_outputs_only(bench: Workbench, other: 
     bench.rows("SELECT cerebro.drop_run(%s)", run)
     assert not bench.exists(*tables)
     for log in ("run_log", "config_log", "visit", "evaluation", "metric"):
-        assert not bench.rows(f"SELECT FROM cerebro.{log} WHERE run_id = %s", run)
+        assert not shared_superuser.rows(f"SELECT FROM cerebro.{log} WHERE run_id = %s", run)
     assert bench.value("SELECT count(*) FROM dropped") == len(OPTIMIZERS)
     with pytest.raises(psycopg2.errors.UndefinedObject):
         bench.rows("SELECT cerebro.drop_run(%s)", run)

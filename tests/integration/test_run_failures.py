@@ -78,7 +78,7 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     )
     assert nulls == (10, 0)
     assert bench.value("SELECT count(*) FROM diverged_info WHERE training_loss_final > 0") == 2
-    assert bench.value("SELECT array_agg(DISTINCT mst_key) FROM diverged_state") == [1, 3]
+    assert bench.value("SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM diverged_state") == [1, 3]
 
 
 def test_a_loss_that_only_the_evaluation_finds_is_a_failure_too(bench: Workbench) -> None:
@@ -134,7 +134,7 @@ def test_a_killed_trainer_costs_one_visit(bench: Workbench, watcher: Workbench) 
 def kill_a_trainer(watcher: Workbench) -> list[int]:
     """Kill the trainer of a visit that is under way; [] where none is."""
     running = watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
-    found = [pid for (worker,) in running for pid in trainers({worker})]
+    found = [pid for (worker,) in running for pid in trainers(watcher.serving(worker))]
     for pid in found:
         os.kill(pid, signal.SIGKILL)
     return found
@@ -145,11 +145,9 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     bench.configure("lost_configs", several(2), [LONG])
     with bench.fitting("lost_packed", "lost", "lost_configs", 1) as fitting:
         (lost,) = eventually(
-            lambda: watcher.rows(
-                "SELECT worker_pid, pg_terminate_backend(worker_pid) FROM cerebro.visit"
-                " WHERE status = 'running' LIMIT 1"
-            )
+            lambda: watcher.rows("SELECT worker_pid FROM cerebro.visit WHERE status = 'running' LIMIT 1")
         )
+        assert watcher.value("SELECT pg_terminate_backend(%s)", lost[0])
         run_id = fitting.result()
     statuses = bench.rows(
         "SELECT status, attempt, error IS NOT NULL, worker_pid = %s FROM cerebro.visit WHERE run_id = %s"
@@ -240,7 +238,9 @@ def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Wor
     eventually(lambda: watcher.workers() <= idle)
     eventually(lambda: not trainers(backends))
     assert not bench.exists(*(f"interrupted{suffix}" for suffix in OUTPUTS))
-    assert bench.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "interrupted"
+    # On Greenplum Python learns of it in time to end in good order.
+    status = "failed" if bench.greenplum else "interrupted"
+    assert bench.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == status
     caller.close()
 
 
@@ -323,4 +323,4 @@ def test_an_error_leaves_the_caller_s_settings_as_they_were(bench: Workbench, di
         bench.fit("diverged_packed", "diverged", "diverged_configs", 1)
     bench.fit("diverged_packed", "settled", "diverged_configs", 1, workers=1)
     assert (bench.rows(settings), bench.value("SHOW search_path")) == before
-    assert bench.value("SELECT count(*) FROM pg_class WHERE relpersistence = 't'") == 0
+    assert bench.value("SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()") == 0

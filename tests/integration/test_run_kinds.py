@@ -146,7 +146,7 @@ def test_a_validation_set_of_some_classes(bench: Workbench) -> None:
 
 
 def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> None:
-    bench.pack("wide_packed", 4)
+    bench.pack("wide_packed", 3)
     bench.rows("CREATE TABLE two AS SELECT * FROM points WHERE id <= 2")
     bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
     bench.configure("wide_configs", [compile_text(ADAM)])

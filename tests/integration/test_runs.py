@@ -26,12 +26,12 @@ class Shape:
 
 
 SHAPES = {
-    "fewer configs than segments": Shape(configs=2, segments=4, workers=2),
+    "fewer configs than segments": Shape(configs=2, segments=3, workers=2),
     "as many, more segments than workers": Shape(configs=3, segments=3, workers=2, frequency=1),
     "more configs than segments": Shape(configs=5, segments=2, workers=2),
     "one segment": Shape(configs=3, segments=1, workers=2),
     "one worker": Shape(configs=3, segments=3, workers=1),
-    "in rotation": Shape(configs=3, segments=4, workers=2, schedule="rotation"),
+    "in rotation": Shape(configs=3, segments=3, workers=2, schedule="rotation"),
     "in rotation, more configs": Shape(configs=5, segments=3, workers=2, schedule="rotation", frequency=1),
 }
 

@@ -94,7 +94,7 @@ def build(bench: Workbench, superuser: Workbench) -> None:
 def make_packed_tables(bench: Workbench) -> None:
     """Packed tables, good and bad."""
     bench.pack("packed", 2)
-    bench.pack("spread_packed", 4)
+    bench.pack("spread_packed", 3)
     bench.pack("other_packed", 2, source="other_classes")
     bench.pack("floats", 2, target="amount", kind="float")
     bench.pack("pairs", 2, inputs="pair")

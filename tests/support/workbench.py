@@ -50,6 +50,7 @@ class Workbench:
         self.url = url
         self.connection = psycopg2.connect(url)
         self.connection.autocommit = True
+        self.greenplum = "Greenplum" in self.value("SELECT version()")
 
     def rows(self, query: str, *values: object) -> list[Row]:
         """All rows of a statement; [] where it returns none."""
@@ -125,12 +126,21 @@ class Workbench:
         return bool(self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names)))
 
     def workers(self) -> set[int]:
-        """Backends of all worker sessions in this database."""
-        query = (
-            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'"
-            " AND datname = current_database()"
-        )
-        return {pid for (pid,) in self.rows(query)}
+        """Backends of all worker sessions in this database; on Greenplum with those that serve them on segments."""
+        where = "application_name LIKE 'cerebro\\_db%' AND datname = current_database()"
+        if not self.greenplum:
+            return {pid for (pid,) in self.rows(f"SELECT pid FROM pg_stat_activity WHERE {where}")}
+        found = self.rows(f"SELECT sess_id FROM pg_stat_activity WHERE {where}")
+        query = "SELECT pid FROM gp_stat_activity WHERE sess_id = ANY (%s)"
+        return {pid for (pid,) in self.rows(query, [number for (number,) in found])}
+
+    def serving(self, session: int) -> set[int]:
+        """The backends that serve a session: its own, and on Greenplum those on segments."""
+        if not self.greenplum:
+            return {session}
+        found = self.rows("SELECT sess_id FROM pg_stat_activity WHERE pid = %s", session)
+        query = "SELECT pid FROM gp_stat_activity WHERE sess_id = ANY (%s)"
+        return {pid for (pid,) in self.rows(query, [number for (number,) in found])}
 
     def pid(self) -> int:
         """The backend of this session."""

@@ -12,7 +12,7 @@ LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE
 
 -- name: add
 INSERT INTO {table} (model_id, model_arch, model_weights, name, description, __internal_madlib_id__)
-SELECT coalesce(max(t.model_id), 0) + 1, %s::json, %s::bytea, %s::text, %s::text, pg_catalog.gen_random_uuid()::text FROM {table} t
+SELECT coalesce(max(t.model_id), 0) + 1, %s::json, %s::bytea, %s::text, %s::text, %s::text FROM {table} t
 RETURNING model_id
 
 -- name: delete
@@ -31,9 +31,11 @@ SELECT t.model_id FROM {table} t WHERE t.model_id = ANY (%s::integer[])
 CREATE TABLE {table} (
     mst_key serial, model_id integer, compile_params varchar, fit_params varchar, PRIMARY KEY (mst_key),
     UNIQUE (model_id, compile_params, fit_params))
+-- on Greenplum: DISTRIBUTED REPLICATED
 
 -- name: selection_summary
 CREATE TABLE {table} (model_arch_table varchar, object_table varchar)
+-- on Greenplum: DISTRIBUTED REPLICATED
 
 -- name: add_selection_summary
 INSERT INTO {table} VALUES (%s::varchar, %s::varchar)

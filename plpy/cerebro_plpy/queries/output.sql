@@ -1,5 +1,6 @@
 -- name: models
 CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
+-- on Greenplum: DISTRIBUTED BY (mst_key)
 
 -- name: add_model
 INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__)
@@ -14,6 +15,7 @@ CREATE TABLE {output} (
     validation_metrics_final double precision, validation_loss_final double precision,
     validation_metrics double precision[], validation_loss double precision[],
     backend text)
+-- on Greenplum: DISTRIBUTED BY (mst_key)
 
 -- name: add_info
 INSERT INTO {output} VALUES (
@@ -30,6 +32,7 @@ CREATE TABLE {output} (
     warm_start boolean, name text, description text, start_training_time timestamp, end_training_time timestamp, madlib_version text,
     num_classes integer[], {class_columns}, dependent_vartype text[], normalizing_const real, metrics_iters integer[],
     run_id bigint, dtype_policy text)
+-- on Greenplum: DISTRIBUTED REPLICATED
 
 -- name: add_summary
 INSERT INTO {output} VALUES (
@@ -41,6 +44,7 @@ INSERT INTO {output} VALUES (
 
 -- name: states
 CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY KEY (mst_key, part))
+-- on Greenplum: DISTRIBUTED BY (mst_key)
 
 -- name: states_chunk
 -- See run.state_table.
@@ -51,7 +55,8 @@ INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
 
 -- name: read_state
 -- See visit.state_source.
-SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
+SELECT t.part, t.chunk FROM {state} t
+-- on PostgreSQL: WHERE t.ctid >= '(0,0)'
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
@@ -69,10 +74,10 @@ ORDER BY l.n
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table,
        cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
-LEFT JOIN LATERAL (
-    SELECT v.state_table FROM cerebro.visit v
-    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' AND c.status <> 'failed'
-    ORDER BY v.visit_no DESC LIMIT 1) v ON true
+LEFT JOIN (
+    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table FROM cerebro.visit v
+    WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC) v
+    ON v.mst_key = c.mst_key AND c.status <> 'failed'
 WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
 -- name: metrics

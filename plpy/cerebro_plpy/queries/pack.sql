@@ -33,6 +33,7 @@ SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP B
 -- name: table
 CREATE TABLE {output} (
     __dist_key__ integer NOT NULL, {columns}, {shapes}, buffer_id integer NOT NULL)
+-- on Greenplum: DISTRIBUTED BY (__dist_key__)
 
 -- name: external
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
@@ -72,9 +73,10 @@ CREATE INDEX ON {output} (__dist_key__, buffer_id)
 -- name: summary
 CREATE TABLE {summary} (
     source_table text, output_table text, dependent_varname text[], independent_varname text[], dependent_vartype text[],
-    {class_columns}, buffer_size integer, normalizing_const real, num_classes integer[], distribution_rules text,
-    __internal_gpu_config__ text)
+    {class_columns}, buffer_size integer, normalizing_const real, num_classes integer[], distribution_rules {rules},
+    __internal_gpu_config__ {rules})
+-- on Greenplum: DISTRIBUTED REPLICATED
 
 -- name: summarize
 INSERT INTO {summary} VALUES (
-    %s::text, %s::text, %s::text[], %s::text[], %s::text[], {class_values}, %s::integer, %s::real, %s::integer[], %s::text, %s::text)
+    %s::text, %s::text, %s::text[], %s::text[], %s::text[], {class_values}, %s::integer, %s::real, %s::integer[], %s::{rules}, %s::{rules})

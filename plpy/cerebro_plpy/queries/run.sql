@@ -69,8 +69,13 @@ SELECT %s::bigint, %s::integer, %s::integer, m.dataset, m.name, m.value::double 
 FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value text)
 
 -- name: end
-UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.clock_timestamp()
+-- The time of the statement: Greenplum makes the change on every segment, and it must be the same there.
+UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.statement_timestamp()
 WHERE r.run_id = %s::bigint
+
+-- name: outputs_missing
+UPDATE cerebro.run_log r SET error = 'the output tables were not made: ' || %s::text
+WHERE r.run_id = %s::bigint AND r.status = 'completed'
 
 -- name: visit_lost
 -- Also where it was committed just before: nobody heard of that, so it is done again.
@@ -126,7 +131,7 @@ WHERE f.run_id IS NOT NULL
 ORDER BY f.run_id
 
 -- name: drop_log
-DELETE FROM cerebro.run_log r WHERE r.run_id = %s::bigint
+DELETE FROM cerebro.{table} t WHERE t.run_id = %s::bigint
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,

@@ -9,6 +9,7 @@ SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::
 
 -- name: evaluation
 CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)
+-- on Greenplum: DISTRIBUTED REPLICATED
 
 -- name: add_evaluation
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
@@ -18,7 +19,7 @@ INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::tex
 -- computed and the last one not even sent.
 DECLARE cerebro_predict NO SCROLL CURSOR FOR
 SELECT (p.block).ids::text, (p.block).found::text
-FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT t.{id}::text AS id, {data} AS data FROM {table} t OFFSET 0) r
+FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
       UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
 WHERE (p.block).ids IS NOT NULL
 
@@ -26,7 +27,7 @@ WHERE (p.block).ids IS NOT NULL
 BEGIN
 
 -- name: collect
-SELECT cerebro.predict_begin(%s::json)
+SELECT cerebro.predict_begin(%s::json){at}
 
 -- name: commit
 COMMIT
@@ -43,6 +44,7 @@ CLOSE cerebro_predict
 
 -- name: predictions
 CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob double precision{rank})
+-- on Greenplum: DISTRIBUTED RANDOMLY
 
 -- name: add_predictions
 -- ids is a JSON array of the block's identifiers as texts; the arrays have one element per output row.

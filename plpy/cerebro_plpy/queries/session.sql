@@ -55,13 +55,10 @@ WITH RECURSIVE blocked (pid, by) AS (
     SELECT k.by, b.pid FROM blocked k, pg_catalog.unnest(pg_catalog.pg_blocking_pids(k.by)) b (pid)
 )
 SELECT k.pid, a.query FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
-WHERE k.by = pg_catalog.pg_backend_pid() LIMIT 1
+WHERE k.by = %s::integer LIMIT 1
 
 -- name: still_there
 SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = ANY (%s::integer[]))
-
--- name: pid
-SELECT pg_catalog.pg_backend_pid()
 
 -- name: users
 SELECT current_user::text, session_user::text

@@ -1,11 +1,11 @@
 -- name: trainer_start
-SELECT cerebro.trainer_start(%s::json)
+SELECT cerebro.trainer_start(%s::json){at}
 
 -- name: dataset_load
 -- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
-SELECT cerebro.dataset_open(%s::text, %s::bigint);
+SELECT cerebro.dataset_open(%s::text, %s::bigint){at};
 SELECT count(cerebro.dataset_add(%s::text, 0, d.buffer_id, d.shapes, pg_catalog.substring(d.data, d.start, {part}))) FROM ({parts}) d;
-SELECT cerebro.dataset_close(%s::text)
+SELECT cerebro.dataset_close(%s::text){at}
 
 -- name: dataset_stream
 -- The same bytes into an open job, for a trainer that cannot keep them.
@@ -13,17 +13,19 @@ SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, p
 
 -- name: dataset_parts
 -- Where each part of a buffer begins, in order; what is sorted are references to the data. The first part brings the
--- shapes of all arrays.
-SELECT t.buffer_id, a.data, s.start,
-       CASE WHEN a.number = 1 AND s.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs},
+-- shapes of all arrays. One scan of one table, so that Greenplum knows which segment alone has the rows.
+SELECT p.buffer_id, p.data, p.start,
+       CASE WHEN p.number = 1 AND p.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs},
            'shapes', pg_catalog.json_build_array({shapes}), 'sizes', pg_catalog.json_build_array({sizes})) END AS shapes
-FROM {table} t CROSS JOIN LATERAL (VALUES {arrays}) AS a (number, data)
-     CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS s (start)
-WHERE {key} = %s::integer ORDER BY t.buffer_id, a.number, s.start OFFSET 0
+FROM (SELECT a.*, pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS start
+      FROM (SELECT n.*, CASE n.number {arrays} END AS data
+            FROM (SELECT t.buffer_id, pg_catalog.generate_series(1, {count}) AS number, {columns}
+                  FROM {table} t WHERE {key} = %s::integer) n) a) p
+ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 
 -- name: visit_begin
-INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)
-VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid)
+VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running', %s::integer)
 
 -- name: state_read
 SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
@@ -31,16 +33,17 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 -- name: state_source
 -- In the order in which they lie, without a sort of the whole state: one statement wrote them into an empty table, and
 -- each but the last fills its page. cerebro.state_add checks it.
-SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
+SELECT t.part, t.chunk FROM {state} t
+-- on PostgreSQL: WHERE t.ctid >= '(0,0)'
 
 -- name: weights_source
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 
 -- name: job_begin
-SELECT cerebro.job_begin(%s::json)
+SELECT cerebro.job_begin(%s::json){at}
 
 -- name: job_finish
-SELECT cerebro.job_finish()
+SELECT cerebro.job_finish(){at}
 
 -- name: visit_end
 -- New state and log row, in one transaction. TRUNCATE gives the space of the older state back at once,
@@ -71,4 +74,4 @@ UPDATE cerebro.evaluation e SET status = %s::text, ended_at = pg_catalog.clock_t
 WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
 
 -- name: metric_results
-SELECT cerebro.metric_results(%s::json)
+SELECT cerebro.metric_results(%s::json){at}

@@ -1,0 +1,119 @@
+-- name: at
+-- To the process of the session on the segment where rows with this key lie: the table has a row for every key.
+ FROM cerebro.segment_key k WHERE k.key = {key}
+
+-- name: hosts
+-- On which host rows with these keys lie.
+SELECT k.key, c.hostname::text FROM cerebro.segment_key k
+JOIN pg_catalog.gp_segment_configuration c ON c.content = k.gp_segment_id AND c.role = 'p'
+WHERE k.key = ANY (%s::integer[])
+
+-- name: distributed_by
+-- The column that alone decides where a row of a table lies; no row where that is none or several.
+SELECT a.attname::text AS name FROM pg_catalog.gp_distribution_policy p JOIN pg_catalog.pg_attribute a ON a.attrelid = p.localoid
+WHERE p.localoid = %s::oid AND p.policytype = 'p' AND p.distkey::text = a.attnum::text
+
+-- name: unknown_keys
+SELECT u.key FROM pg_catalog.unnest(%s::integer[]) AS u (key)
+WHERE NOT EXISTS (SELECT FROM cerebro.segment_key k WHERE k.key = u.key) ORDER BY 1
+
+-- name: hop_tables
+-- Where states come to on their way to a trainer: chunks of states, which fill a page, and whole weights.
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_chunks (__dist_key__ integer, part integer, chunk bytea) DISTRIBUTED BY (__dist_key__);
+ALTER TABLE pg_temp.cerebro_chunks ALTER COLUMN chunk SET STORAGE PLAIN;
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_weights (__dist_key__ integer, part integer, chunk bytea) DISTRIBUTED BY (__dist_key__);
+ALTER TABLE pg_temp.cerebro_weights ALTER COLUMN chunk SET STORAGE EXTERNAL
+
+-- name: hop
+-- A state moves to the segment that trains with it next.
+TRUNCATE pg_temp.{table};
+INSERT INTO pg_temp.{table} SELECT {key}, s.part, s.chunk FROM ({source}) s
+
+-- name: hopped
+SELECT t.part, t.chunk FROM pg_temp.{table} t WHERE t.__dist_key__ = {key}
+
+-- name: state_table
+-- See run.state_table.
+DROP TABLE IF EXISTS {state};
+CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
+ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
+
+-- name: visit_end
+-- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. The log
+-- comes last, because a change of any of its rows locks them all.
+SET LOCAL lock_timeout = '2s';
+TRUNCATE {state};
+INSERT INTO {state} (__dist_key__, part, chunk)
+SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
+FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+WHERE c.key = {key};
+SET LOCAL lock_timeout = '0';
+UPDATE cerebro.visit v
+SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
+    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text,
+    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t)
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: rest
+SELECT pg_catalog.set_config('application_name', 'cerebro_db idle', false),
+       pg_catalog.set_config('idle_in_transaction_session_timeout', %s, false)
+
+-- name: wait
+-- A transaction in which nothing was done holds no snapshot, and the server ends it with its session when nobody comes.
+BEGIN
+
+-- name: wake
+ROLLBACK
+
+-- name: busy
+SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false), pg_catalog.set_config('application_name', %s, false)
+
+-- name: lies_on_segments
+-- Whether each row of a table lies on one segment, can be asked for by its number, and is read there without other tables:
+-- a system column takes the privilege for the whole table, and a policy may look elsewhere.
+WITH RECURSIVE parts (oid) AS (
+    SELECT %s::oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN parts p ON i.inhparent = p.oid
+)
+SELECT pg_catalog.bool_and(c.relkind IN ('r', 'p', 'm') AND d.policytype IS NOT DISTINCT FROM 'p'
+                           AND pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid))
+FROM parts p JOIN pg_catalog.pg_class c ON c.oid = p.oid LEFT JOIN pg_catalog.gp_distribution_policy d ON d.localoid = p.oid
+
+-- name: blocks_tables
+-- What takes rows on their way to the trainer where they lie elsewhere, and the blocks of predictions that come from it.
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_rows (__dist_key__ integer, id text, data bytea) DISTRIBUTED BY (__dist_key__);
+ALTER TABLE pg_temp.cerebro_rows ALTER COLUMN id SET STORAGE EXTERNAL, ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_blocks (ids json, found json) DISTRIBUTED RANDOMLY;
+ALTER TABLE pg_temp.cerebro_blocks ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN found SET STORAGE EXTERNAL
+
+-- name: bring_rows
+INSERT INTO pg_temp.cerebro_rows SELECT {key}, {id}, {data} FROM {table} t
+
+-- name: lying_at
+t.gp_segment_id = {number}
+
+-- name: brought_to
+t.__dist_key__ = {key}
+
+-- name: some_row
+SELECT 1 FROM {table} t WHERE {place} LIMIT 1
+
+-- name: collect_blocks
+-- What goes into a table distributed at random stays where it is computed: in the process that has the trainer.
+INSERT INTO pg_temp.cerebro_blocks
+SELECT (p.block).ids, (p.block).found
+FROM (SELECT cerebro.predict_row({id}, {data}) AS block FROM {table} t WHERE {place}) p
+WHERE (p.block).ids IS NOT NULL
+
+-- name: rest_blocks
+INSERT INTO pg_temp.cerebro_blocks
+SELECT (p.block).ids, (p.block).found FROM (SELECT cerebro.predict_rest() AS block {at}) p WHERE (p.block).ids IS NOT NULL
+
+-- name: declare
+DECLARE cerebro_predict NO SCROLL CURSOR FOR SELECT b.ids::text, b.found::text FROM pg_temp.cerebro_blocks b
+
+-- name: empty_blocks
+TRUNCATE pg_temp.cerebro_rows, pg_temp.cerebro_blocks
+
+-- name: look_anew
+-- A transaction that has looked at the other sessions once goes on to see them as they were.
+SELECT pg_catalog.pg_stat_clear_snapshot()

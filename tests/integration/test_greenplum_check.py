@@ -1,0 +1,55 @@
+"""What `cerebro-db check` says of the segments of a Greenplum."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from psycopg2.extensions import connection as Connection
+from servers import Database
+
+from cerebro_db.check import examine
+from cerebro_db.finding import Finding
+
+pytestmark = pytest.mark.parametrize("platform", ["greenplum"], indirect=True)
+
+# A trainer's parent is the process of a segment, whose title names that segment.
+PROGRAM = """#!/bin/sh
+if tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q 'seg1 '; then echo 'no framework here' >&2; exit 1; fi
+exec {python} "$@"
+"""
+
+
+def found(url: str) -> dict[str, Finding]:
+    return {finding.step: finding for finding in examine(url)}
+
+
+def test_the_cluster_is_told(database: Database) -> None:
+    findings = found(database.url)
+    assert {finding.state for finding in findings.values()} == {"OK"}
+    assert "Greenplum" in findings["server"].told or "Cloudberry" in findings["server"].told
+    assert " segments, 1 host" in findings["trainer"].told
+
+
+def test_a_segment_without_a_trainer_is_named(database: Database, superuser: Connection, folder: Path) -> None:
+    program = folder / "python"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+    with superuser.cursor() as cursor:
+        cursor.execute("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", (str(program),))
+    findings = found(database.url)
+    assert [step for step, finding in findings.items() if finding.state == "FAIL"] == ["trainer"]
+    assert findings["trainer"].told.startswith("1 of ")
+    lines = findings["trainer"].remedy.splitlines()
+    assert [line.partition(" (")[0] for line in lines if not line.startswith(" ")] == ["segment 1"]
+    assert any("no framework here" in line for line in lines)
+
+
+def test_a_segment_without_a_key_is_named(database: Database, superuser: Connection) -> None:
+    """As after the cluster has grown."""
+    with superuser.cursor() as cursor:
+        cursor.execute("DELETE FROM cerebro.segment_key WHERE gp_segment_id = 0")
+    remedy = found(database.url)["trainer"].remedy
+    assert remedy.startswith("segment 0 (")
+    assert "no row of cerebro.segment_key lies there" in remedy

@@ -1,0 +1,89 @@
+"""`make install` by the word of a pg_config, into a folder of the test's own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHARE = "/opt/the server/share/postgresql"
+PG_CONFIG = """#!/bin/sh
+case "$1" in
+    --version) echo 'PostgreSQL 12.12';;
+    --sharedir) echo '{share}';;
+    --bindir) echo '{bindir}';;
+    *) exit 1;;
+esac
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What the image for Greenplum gets of the clone. A copy, since make builds there and tests run side by side."""
+    lines = (ROOT / "docker" / "greenplum.Dockerfile").read_text().splitlines()
+    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+    made = tmp_path / "clone"
+    made.mkdir()
+    for source in (ROOT / name for names in copies for name in names):
+        copied = shutil.copytree if source.is_dir() else shutil.copy
+        copied(source, made / source.name)
+    return made
+
+
+def pg_config(folder: Path) -> Path:
+    bindir = folder / "bin"
+    bindir.mkdir()
+    made = bindir / "pg_config"
+    made.write_text(PG_CONFIG.format(share=SHARE, bindir=bindir))
+    made.chmod(0o755)
+    return made
+
+
+def install(clone: Path, **variables: object) -> subprocess.CompletedProcess[str]:
+    command = ["make", "install", f"PLPYTHON={sys.executable}", *(f"{n}={v}" for n, v in variables.items())]
+    return subprocess.run(command, cwd=clone, capture_output=True, text=True)
+
+
+def test_what_is_installed(clone: Path, tmp_path: Path) -> None:
+    done = install(clone, PG_CONFIG=pg_config(tmp_path), DESTDIR=tmp_path / "to")
+    assert done.returncode == 0, done.stderr
+    extension = {path.name for path in (tmp_path / f"to{SHARE}/extension").iterdir()}
+    assert {"cerebro_db.control", "cerebro_db--0.1.0--0.2.0.sql", "cerebro_db--0.2.0.sql"} <= extension
+    (package,) = (tmp_path / "to").rglob("site-packages/cerebro_plpy")
+    assert {path.name for path in (ROOT / "plpy/cerebro_plpy").glob("*.py")} <= {
+        path.name for path in package.iterdir()
+    }
+    assert (package / "VERSION").exists()
+    assert any((package / "queries").iterdir())
+    assert "Greenplum" not in done.stdout
+
+
+def test_greenplum_is_told_what_its_other_hosts_need(clone: Path, tmp_path: Path) -> None:
+    config = pg_config(tmp_path)
+    (config.parent / "gpstate").touch()
+    done = install(clone, PG_CONFIG=config, DESTDIR=tmp_path / "to")
+    assert done.returncode == 0, done.stderr
+    told = {line.strip() for line in done.stdout.splitlines() if line.startswith("    /")}
+    installed = {str(path) for path in (tmp_path / f"to{SHARE}/extension").iterdir()}
+    (package,) = (tmp_path / "to").rglob("site-packages/cerebro_plpy")
+    assert told == {*installed, f"{package}/"}
+
+
+def test_without_a_pg_config_nothing_is_installed(clone: Path, tmp_path: Path) -> None:
+    assert install(clone, PG_CONFIG="/nowhere/pg_config", DESTDIR=tmp_path / "to").returncode
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_python_that_is_too_old_is_refused(clone: Path, tmp_path: Path) -> None:
+    old = tmp_path / "python"
+    code = "import sys; sys.version_info = (3, 6, 8); exec(sys.argv[2])"
+    old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
+    old.chmod(0o755)
+    done = install(clone, PG_CONFIG=pg_config(tmp_path), DESTDIR=tmp_path / "to", PLPYTHON=old)
+    assert done.returncode
+    assert "must be 3.9 or newer" in done.stderr
+    assert not (tmp_path / "to").exists()

@@ -1,0 +1,55 @@
+"""What `cerebro-db check` says of the segments of a Greenplum, from their reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from cerebro_db.segments import ALIKE, Segment, compared, product
+
+REPORT = {
+    "package": "0.2.0",
+    "version": "0.2.0",
+    "framework": "tensorflow",
+    "framework_version": "2.21.0",
+    "keras_version": "3.15.1",
+    "python_version": "3.11.2",
+    "threads": 4,
+    "devices": ["CPU:0"],
+}
+FIRST, SECOND, THIRD = (Segment(number, f"sdw{number}", 6000 + number) for number in range(3))
+
+
+def test_segments_that_agree() -> None:
+    finding = compared(dict.fromkeys((FIRST, SECOND, THIRD), REPORT), "0.2.0")
+    assert (finding.state, finding.remedy) == ("OK", "")
+    assert "Keras 3.15.1" in finding.told
+    assert "on 3 segments, 3 hosts" in finding.told
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_segment_that_differs_is_named(name: str) -> None:
+    finding = compared({FIRST: REPORT, SECOND: {**REPORT, name: "0.1"}, THIRD: REPORT}, "0.2.0")
+    assert finding.state == "FAIL"
+    line = finding.remedy.splitlines()[0]
+    assert line.startswith(f"{ALIKE[name]}: {REPORT[name]} on segment 0 (sdw0, port 6000), segment 2")
+    assert line.endswith("0.1 on segment 1 (sdw1, port 6001)")
+
+
+@pytest.mark.parametrize("name", ["package", "version"])
+def test_segments_that_agree_on_another_version_than_the_extension(name: str) -> None:
+    finding = compared({key: {**REPORT, name: "0.1.0"} for key in (FIRST, SECOND)}, "0.2.0")
+    assert finding.state == "FAIL"
+    assert len(finding.remedy.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("PostgreSQL 15.4 (Debian 15.4-1) on x86_64-pc-linux-gnu", None),
+        ("PostgreSQL 9.4.26 (Greenplum Database 6.25.3 build commit:367edc6b) on x86_64", "Greenplum Database 6.25.3"),
+        ("PostgreSQL 14.4 (Cloudberry Database 1.6.0 build 1) on x86_64", "Cloudberry Database 1.6.0"),
+        ("PostgreSQL 14.4 (Apache Cloudberry 2.0.0 build 1) on x86_64", "Apache Cloudberry 2.0.0"),
+    ],
+)
+def test_what_is_a_greenplum(told: str, name: str | None) -> None:
+    assert product(told) == name
