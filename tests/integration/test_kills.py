@@ -123,7 +123,7 @@ def test_other_calls_end_at_once_when_cancelled(
     backend = fresh.pid()
 
     def busy() -> bool:
-        return bool(trainers(watcher.workers() | {backend}) - waiting)
+        return bool(trainers(watcher.workers() | watcher.serving(backend)) - waiting)
 
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(work, fresh)

@@ -224,6 +224,7 @@ def test_a_definer_function_does_not_train_for_its_callers(bench: Workbench, ann
     assert not bench.exists("lent")
 
 
+@pytest.mark.postgresql("no call works in the caller's own session there")
 def test_a_call_in_the_caller_s_own_session_leaves_no_state_behind(bench: Workbench, run: int) -> None:
     """That session's next statement may be of another role, such as the caller of a SECURITY DEFINER function."""
     session = bench.another()

@@ -1,0 +1,134 @@
+"""Greenplum beside PostgreSQL: three segments of either on this machine, the same rows, the same order of visits.
+
+Not part of the report, because it needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the
+variable CEREBRO_TEST_GREENPLUM_URL names):
+
+    PYTHONPATH=tests/bench:tests/support .venv/bin/python -m bench.greenplum_beside B 3
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import greenplum
+from psycopg2.extensions import connection as Connection
+
+from bench import ours, place
+from bench.job import Job
+from bench.place import Place
+from bench.weights import drawn
+from bench.workloads import REPORT, WORKLOADS, Workload
+
+SEGMENTS = 3
+SETTINGS: dict[str, Any] = {"schedule": "rotation", "workers": SEGMENTS}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two servers, with the job as it stands there."""
+
+    name: str
+    place: Place
+    job: Job
+    packing: float
+
+
+def main() -> None:
+    """Measure the workload that the command line names, as often as it says."""
+    workload = replace(WORKLOADS[sys.argv[1]], segments=SEGMENTS)
+    with place.started(print) as at, greenplum.database("cerebro_beside") as database:
+        there = replace(at, url=database.url, superuser_url=database.superuser_url)
+        weights = drawn(workload.architectures, at.folder)
+        sides = [_loaded("PostgreSQL", at, workload, weights), _loaded("Greenplum", there, workload, weights)]
+        _same_rows(sides)
+        for side in sides:  # not counted: it times the forms of the programs
+            _fit(side)
+        _same_forms(sides)
+        turns = [[_fit(side)[0] for side in sides] for _ in range(int(sys.argv[2]))]
+        _tell(sides, turns, workload)
+
+
+def _loaded(name: str, at: Place, workload: Workload, weights: list[bytes]) -> Side:
+    job = replace(place.load(at, workload, REPORT, weights), settings=SETTINGS)
+    with at.session() as session:
+        place.pack(session, job)
+        return Side(name, at, job, place.pack(session, job))
+
+
+def _same_rows(sides: list[Side]) -> None:
+    """Give PostgreSQL the packed rows of Greenplum, keys of segments included."""
+    to, source = sides
+    for table in (source.job.packed, source.job.packed_valid):
+        with to.place.session() as session, session.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {table}")
+        _copied(source, to, f"COPY {table} TO STDOUT (FORMAT binary)", f"COPY {table} FROM STDIN (FORMAT binary)")
+
+
+def _same_forms(sides: list[Side]) -> None:
+    """Give Greenplum the timings of forms that PostgreSQL has found: bits depend on the form."""
+    source, to = sides
+    with to.place.session(superuser=True) as session, session.cursor() as cursor:
+        cursor.execute("DELETE FROM cerebro.form_timing")
+    _copied(source, to, "COPY cerebro.form_timing TO STDOUT", "COPY cerebro.form_timing FROM STDIN")
+
+
+def _copied(source: Side, to: Side, out: str, into: str) -> None:
+    with tempfile.TemporaryFile() as file:
+        for side, statement in ((source, out), (to, into)):
+            file.seek(0)
+            with side.place.session(superuser=True) as session, session.cursor() as cursor:
+                cursor.copy_expert(statement, file)
+
+
+def _fit(side: Side) -> tuple[float, int]:
+    """Seconds of a call in a new session, its trainers' start included; the run."""
+    with side.place.session() as session:
+        began = time.perf_counter()
+        run_id = ours.fit(session, side.job)
+        return time.perf_counter() - began, run_id
+
+
+def _weights(session: Connection, job: Job) -> list[tuple[int, bytes]]:
+    with session.cursor() as cursor:
+        cursor.execute(f"SELECT mst_key, model_weights FROM {job.output} ORDER BY mst_key")
+        return [(key, bytes(weights)) for key, weights in cursor.fetchall()]
+
+
+def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
+    """Per epoch: what the states of all visits came to in bytes, and what they should, the state of one config after
+    another taken from the log too."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT epoch, sum(state_bytes)::bigint, sum(largest * n)::bigint FROM ("
+            " SELECT epoch, mst_key, sum(state_bytes) AS state_bytes, max(state_bytes) AS largest, %s AS n"
+            f" FROM cerebro.visit WHERE run_id = (SELECT run_id FROM {job.output}_summary) AND status = 'completed'"
+            " GROUP BY epoch, mst_key) v GROUP BY epoch ORDER BY epoch",
+            (SEGMENTS,),
+        )
+        return [(int(epoch), int(moved), int(expected)) for epoch, moved, expected in cursor.fetchall()]
+
+
+def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> None:
+    print(f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} segments")
+    for side, times in zip(sides, zip(*turns, strict=True), strict=True):
+        print(f"  {side.name}: packing {side.packing:.2f} s; fit {', '.join(f'{t:.2f}' for t in times)} s")
+    ratios = [greenplum_time / postgresql_time for postgresql_time, greenplum_time in turns]
+    print(f"  Greenplum / PostgreSQL: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    found = []
+    for side in sides:
+        with side.place.session() as session:
+            found.append(_weights(session, side.job))
+            print(f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
+                  f" {_moved(session, side.job)}")  # fmt: skip
+    print(f"  same weights, bit for bit: {found[0] == found[1]}")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
+    main()
