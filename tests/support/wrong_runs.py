@@ -104,7 +104,7 @@ FIT = [
     fit("'packed', 'o', 'mst', 1, validation_table => 'other_packed'", WRONG,
         "'other_packed' has other classes than 'packed'"),
     fit("'packed', 'o', 'mst', 1, validation_table => 'spread_packed'", WRONG,
-        "'spread_packed' has 4 segments, not those of 'packed'"),
+        "'spread_packed' has 3 segments, not those of 'packed'"),
     fit("'packed', 'o', 'mst', 1, validation_table => 'floats'", "42804", "rows of table 'floats' have shapes"),
 ]  # fmt: skip
 SCORING = [
