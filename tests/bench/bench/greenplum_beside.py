@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import greenplum
@@ -130,5 +129,4 @@ def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> No
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
     main()
