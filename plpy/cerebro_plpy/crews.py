@@ -5,6 +5,7 @@ Their trainers are started at once, before there is a run that could fail.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -44,13 +45,14 @@ def platform_of(
     place: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None
 ) -> PostgresPlatform:
     """How these workers' trainers are started: those on one machine share its cores, memory and GPUs."""
-    numbers = sorted({worker.number for worker in workers})
     hosts = _hosts(place, workers)
-    started, before = [], dict.fromkeys(hosts.values(), 0)
-    for number in range(numbers[-1] + 1):
+    sharing = Counter(hosts.values())
+    before: Counter[str] = Counter()
+    started = []
+    for number in sorted(hosts):
         host = hosts[number]
-        gpu, sharing = settings.device_of(gpus, before[host]), list(hosts.values()).count(host)
-        started.append(settings.TrainerRequest(trainers=sharing, gpu=gpu, threads=threads))
+        gpu = settings.device_of(gpus, before[host])
+        started.append(settings.TrainerRequest(trainers=sharing[host], gpu=gpu, threads=threads))
         before[host] += 1
     if place.control.greenplum:
         return GreenplumPlatform(started, None, place.db.info)

@@ -20,6 +20,7 @@ from cerebro_plpy.platform import Dataset, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
+from cerebro_plpy.standing import added
 from cerebro_plpy.trained import TrainedModel, read_model
 from cerebro_plpy.workplace import Workplace, opened
 
@@ -72,12 +73,8 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
     steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
     for _, found in together(place, crew, steps):
         parts.update(found or {})
-    sums: list[list[float]] = []
-    for part in (parts[Dataset(test, segment).key] for segment in test.segments):
-        before = sums or [[0.0] * len(v) for v in part["sums"]]
-        sums = [[a + b for a, b in zip(x, y)] for x, y in zip(before, part["sums"])]
-    rows = sum(part["rows"] for part in parts.values())
-    request = {"program": program, "sums": {"test": sums}, "rows": {"test": rows}}
+    in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
+    request = {"program": program, **added(in_order)}
     worker = crew.workers[0]
     return dict(drive(worker.session, crew.platform.results(worker, request))["test"])
 
