@@ -5,4 +5,7 @@ DROP FUNCTION @extschema@.madlib_keras_fit_multiple_model(varchar, varchar, varc
 DROP FUNCTION @extschema@.madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text);
 DROP FUNCTION cerebro.resume(bigint);
 
+ALTER TABLE cerebro.visit ADD COLUMN kind text NOT NULL DEFAULT 'train' CHECK (kind IN ('train', 'average'));
+COMMENT ON COLUMN cerebro.visit.kind IS 'train, or average: the visit after those of an epoch, which makes the mean of the states that they left';
+
 CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHECK (run_id = currval('cerebro.run_log_run_id_seq'));

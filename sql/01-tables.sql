@@ -63,10 +63,12 @@ CREATE TABLE cerebro.visit (
     state_table text,
     worker_pid  integer NOT NULL DEFAULT pg_backend_pid(),
     training_seconds double precision,
+    kind        text NOT NULL DEFAULT 'train' CHECK (kind IN ('train', 'average')),
     PRIMARY KEY (run_id, mst_key, visit_no, attempt)
 );
 COMMENT ON TABLE cerebro.visit IS 'One configuration training over one segment, once; committed together with the state it produced';
 COMMENT ON COLUMN cerebro.visit.visit_no IS 'order within the configuration, from 1';
+COMMENT ON COLUMN cerebro.visit.kind IS 'train, or average: the visit after those of an epoch, which makes the mean of the states that they left';
 COMMENT ON COLUMN cerebro.visit.loss IS 'mean training loss of the visit, taken while the weights changed';
 COMMENT ON COLUMN cerebro.visit.training_seconds IS 'what of the time between started_at and ended_at the training loop itself took';
 COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written';

@@ -27,7 +27,7 @@ SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / nullif(card
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
 CROSS JOIN LATERAL (
     SELECT count(*)::integer AS visits FROM cerebro.visit v
-    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') v
+    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' AND v.kind = 'train') v
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed';
 
@@ -81,7 +81,7 @@ CROSS JOIN LATERAL (
            sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
            coalesce(min(k.done / nullif(cardinality(r.segments), 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
            max(k.last_end) AS last_end
-    FROM (SELECT c.status, count(*) FILTER (WHERE v.status = 'completed') AS done, max(v.epoch) AS epoch, max(v.ended_at) AS last_end
+    FROM (SELECT c.status, count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done, max(v.epoch) AS epoch, max(v.ended_at) AS last_end
           FROM cerebro.config_log c LEFT JOIN cerebro.visit v USING (run_id, mst_key)
           WHERE c.run_id = r.run_id GROUP BY c.mst_key, c.status) k) v
 LEFT JOIN LATERAL (
@@ -90,7 +90,7 @@ LEFT JOIN LATERAL (
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
-SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, 'train' AS kind, v.status
+SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind, v.status
 FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner)
 UNION ALL
 SELECT e.run_id, e.segment_id, e.mst_key, e.epoch, e.started_at, e.ended_at, 'evaluate', e.status

@@ -16,7 +16,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_encoding
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.fit_arguments import FitArguments
+from cerebro_plpy.fit_arguments import FitArguments, of_one
 from cerebro_plpy.installed import package_version
 from cerebro_plpy.predictions import PredType
 from cerebro_plpy.queries import sql
@@ -151,8 +151,14 @@ def generate_model_configs(
 
 
 def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
-    """Train all configurations of a model selection table; the arguments are those of `request.FitArguments`."""
+    """Train all configurations of a model selection table; the arguments are those of `FitArguments`."""
     given = FitArguments(*arguments)
+    call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
+
+
+def fit_one_model(plpy: Any, session: Globals, *arguments: Any) -> None:
+    """Train a single model; the arguments are those of `fit_arguments.of_one`."""
+    given = of_one(*arguments)
     call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
 
 

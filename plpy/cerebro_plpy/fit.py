@@ -9,12 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from cerebro_plpy import crews, outputs, own_runs, report, settings
+from cerebro_plpy import crews, output_one, outputs, own_runs, report, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
-from cerebro_plpy.db import Database
+from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import CerebroError, QueryCanceled, SegmentLost
-from cerebro_plpy.fit_arguments import MODULE, FitArguments, check_arguments
+from cerebro_plpy.fit_arguments import FitArguments, check_arguments
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import FitRequest, Relation
@@ -34,12 +34,11 @@ def nobody(_: int) -> None:
 
 def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
     """Train, and make the output tables; `logged` hears of the run when it is in the log."""
-    check_transaction(db, MODULE)
+    check_transaction(db, arguments.module)
     epochs, frequency, schedule = check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    catalog = Catalog(db, MODULE)
-    before = existing_output(catalog, arguments.model_output_table) if arguments.warm_start else {}
-    output = before[""] if before else catalog.output(arguments.model_output_table, outputs.SUFFIXES)
+    catalog = Catalog(db, arguments.module)
+    before, output = found_outputs(catalog, arguments)
     inputs = find_inputs(catalog, arguments)
     with opened(db, session, {**inputs, **before}.values(), arguments.workers) as place:
         request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
@@ -51,11 +50,28 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
     finish(db, run_id, output, arguments, refill=bool(before))
 
 
+def found_outputs(catalog: Catalog, arguments: FitArguments) -> tuple[dict[str, Relation], Relation]:
+    """The output tables that a warm start goes on from, by suffix, and the first of those that will be written."""
+    suffixes = output_one.SUFFIXES if arguments.one else outputs.SUFFIXES
+    if not arguments.warm_start:
+        return {}, catalog.output(arguments.model_output_table, suffixes)
+    before = existing_output(catalog, arguments.model_output_table, suffixes)
+    return before, before[""]
+
+
 def finish(db: Database, run_id: int, output: Relation, arguments: FitArguments, *, refill: bool) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
-    outputs.write(db, run_id, output, refill=refill)
+    write_outputs(db, outputs.read_run(db, run_id), output, refill=refill)
     if arguments.keep_states is False:
         own_runs.drop_states(db, run_id)
+
+
+def write_outputs(db: Database, run: Row, output: Relation, *, refill: bool) -> None:
+    """Make the output tables of a completed run, or refill them."""
+    if run["spec"].get("one"):
+        output_one.write(db, run, output, refill=refill)
+    else:
+        outputs.write(db, run, output, refill=refill)
 
 
 class Interrupted(NamedTuple):
@@ -75,7 +91,7 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     try:
         place.show(run_id)
         if interrupted:
-            log.resume(pid, [key for key, found in past.items() if not found.visits])
+            log.resume(pid, request, [key for key, found in past.items() if not found.visits])
         else:
             log.begin(request, pid)
         db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"

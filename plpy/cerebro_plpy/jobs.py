@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,12 +13,13 @@ from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest
-from cerebro_plpy.schedule import Visit
+from cerebro_plpy.schedule import AVERAGING, Visit
 
 STATE_SCHEMA = "cerebro_state"
 # Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
 # caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
-RENEWED = 128  # visits
+RENEWED = 64  # states
+HOPPING = 2  # tables of a configuration: the one that a visit reads, and the one that it writes
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,29 @@ class Attempt:
     known: Mapping[str, Any]
 
 
-def state_tables(run_id: int, mst_key: int) -> list[str]:
-    """The two tables that hold the state of a configuration in turn, quoted."""
-    return [state_table(run_id, mst_key, visit_no) for visit_no in (2, 1)]
+def tables_of(request: FitRequest) -> int:
+    """How many tables hold states of a configuration in turn; where it averages, one for each segment and the mean."""
+    return len(request.source.segments) + 1 if request.schedule == AVERAGING else HOPPING
 
 
-def state_table(run_id: int, mst_key: int, visit_no: int) -> str:
+def state_tables(run_id: int, mst_key: int, count: int = HOPPING) -> list[str]:
+    """The tables that hold states of a configuration in turn, quoted, the one that is written last first."""
+    return [state_table(run_id, mst_key, visit_no, count) for visit_no in range(count, 0, -1)]
+
+
+def state_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str:
     """The table that takes the state after that visit of a configuration, quoted."""
-    letter, generation = "ab"[visit_no % 2], visit_no // RENEWED
-    return _state_table(f"r{run_id}_c{mst_key}_{letter}{generation or ''}")
+    turn, generation = visit_no % count, visit_no // (count * RENEWED) or ""
+    place = "ab"[turn] if count == HOPPING else f"a{turn}_"
+    return _state_table(f"r{run_id}_c{mst_key}_{place}{generation}")
 
 
-def replaced_table(run_id: int, mst_key: int, visit_no: int) -> str | None:
+def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str | None:
     """The table whose place a new one takes with that visit; None where the visit needs no new one."""
-    before = visit_no - 2
-    if before < 1 or before // RENEWED == visit_no // RENEWED:
+    before = visit_no - count
+    if before < 1 or before // (count * RENEWED) == visit_no // (count * RENEWED):
         return None
-    return state_table(run_id, mst_key, before)
+    return state_table(run_id, mst_key, before, count)
 
 
 def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
@@ -108,6 +115,11 @@ def later_state(run_id: int, mst_key: int, visit_no: int, table: str) -> StateSo
     return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, sql("visit.state_source", state=table))
 
 
+def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
+    """The mean of states, each with the rows that it counts for."""
+    return StateSource("averaged", "+".join(state.key for state, _ in states), 0, of=tuple(states))
+
+
 def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
     """The name of a state: that after so many visits of a configuration."""
     return f"{run_id}/{mst_key}/{visit_no}"
@@ -116,10 +128,10 @@ def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
 def train_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
 ) -> TrainVisit:
-    """A training visit."""
-    key = config.mst_key
+    """A training visit, or one that averages the states of others."""
+    key, tables = config.mst_key, tables_of(request)
     job = {
-        "job": "train",
+        "job": visit.kind,
         **named_program(request, config, run_id),
         "result_key": state_key(run_id, key, attempt.visit_no),
         "fit": config.fit.to_json(),
@@ -132,9 +144,9 @@ def train_visit(
     }
     return TrainVisit(
         run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
-        dataset=Dataset(request.source, visit.segment_id), state=state, job=job,
-        state_table=state_table(run_id, key, attempt.visit_no),
-        replaced_table=replaced_table(run_id, key, attempt.visit_no),
+        dataset=Dataset(request.source, visit.segment_id), state=state, job=job, kind=visit.kind,
+        state_table=state_table(run_id, key, attempt.visit_no, tables),
+        replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform import Platform, Worker
 from cerebro_plpy.policies import Longest, replay, rotation
 from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
+from cerebro_plpy.remaining import remaining_visits
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
 from cerebro_plpy.standing import Past, Standing, added
@@ -35,8 +36,9 @@ class Orchestrator:
         self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
         self._plan = schedule.Plan(
-            request.epochs, segments, schedule.shared(segments, self._numbers), frozenset(request.evaluate_epochs)
-        )
+            request.epochs, segments, schedule.shared(segments, self._numbers), frozenset(request.evaluate_epochs),
+            averaging=request.schedule == schedule.AVERAGING,
+        )  # fmt: skip
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._standing = {c.mst_key: Standing.after(known[c.mst_key], request, c, log.run_id) for c in request.configs}
         self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))
@@ -83,7 +85,7 @@ class Orchestrator:
         self._deadline = math.inf
         for mst_key, progress in self._progress.items():
             self._progress[mst_key] = stopping = schedule.stop(self._plan, progress)
-            before, after = (schedule.remaining_visits(self._plan, p).train for p in (progress, stopping))
+            before, after = (remaining_visits(self._plan, p).train for p in (progress, stopping))
             if after < before:
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, "max_runtime was over")
@@ -110,15 +112,15 @@ class Orchestrator:
             evaluate = jobs.evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
             return self._platform.evaluate(worker, evaluate)
         known = self._timings.of(standing.situation(worker))
-        place = jobs.Attempt(standing.visits + 1, attempt, self._rows_ahead(standing), known)
+        place = jobs.Attempt(standing.number(visit), attempt, self._rows_ahead(standing), known)
         return self._platform.train(
-            worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.state)
+            worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.source(visit))
         )
 
     def _rows_ahead(self, standing: Standing) -> int:
         """The rows that a worker is still to train with this configuration's program and batch size."""
         visits = sum(
-            schedule.remaining_visits(self._plan, self._progress[key]).train * other.config.fit.passes
+            remaining_visits(self._plan, self._progress[key]).train * other.config.fit.passes
             for key, other in self._standing.items()
             if key in self._progress and other.shares_forms(standing)
         )
@@ -147,7 +149,7 @@ class Orchestrator:
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
                 return self._compute(dispatcher, worker, Results(task, found))
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
-        if task.kind == "train":
+        if task.kind != "evaluate":
             self._trained(worker, standing, task, value)
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
@@ -162,7 +164,7 @@ class Orchestrator:
             self._fallbacks.add(standing.program)
             self._around.note(f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}")
         standing.trained(self._log.run_id, visit, result)
-        if standing.visits == self._request.epochs * len(self._plan.segments):
+        if standing.completed(self._request.epochs, len(self._plan.segments)):
             self._log.config_completed(visit.mst_key)
 
     def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
@@ -204,7 +206,7 @@ class Orchestrator:
     def _log_lost(self, task: Task, error: CerebroError) -> None:
         if isinstance(task, Visit):
             standing = self._standing[task.mst_key]
-            self._log.attempt_lost(task, standing.visits + 1, standing.attempts_at(task), error.message)
+            self._log.attempt_lost(task, standing.number(task), standing.attempts_at(task), error.message)
 
     def _again(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task) -> bool:
         """Let a task be tried again; False when it has been tried often enough."""

@@ -6,7 +6,7 @@ A fourth table, `<output>_state`, holds the whole states, so that training can g
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.columns import text_array
@@ -16,32 +16,39 @@ from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
-from cerebro_plpy.weights import read_weights
+from cerebro_plpy.weights import Weights, read_weights
 
 SUFFIXES = ("_info", "_summary", "_state")
 # pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
 LARGEST_FIELD = 512 << 20
 
 
-def write(db: Database, run_id: int, output: Relation, refill: bool) -> None:
+def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
     """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
-    run = read_run(db, run_id)
-    source = {**run["spec"]["source"], "class_types": class_types(db, run["spec"]["source"]["class_types"])}
-    run["spec"]["source"] = source
-    made = {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *SUFFIXES)}
+    made = names(output, SUFFIXES)
     if refill:
-        for table in made.values():
-            db.rows(sql("warm.empty", table=table))
+        empty(db, made)
     else:
-        _create(db, made, source)
-    for config in read_configs(db, run_id):
+        _create(db, made, run["spec"]["source"])
+    for config in read_configs(db, run["run_id"]):
         size = _write_model(db, run, made, config)
         _write_info(db, made["_info"], run, config, size)
     _write_summary(db, made["_summary"], output, run)
 
 
+def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
+    """The quoted names of the output tables, by suffix."""
+    return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
+
+
+def empty(db: Database, tables: Mapping[str, str]) -> None:
+    """Make room in existing output tables."""
+    for table in tables.values():
+        db.rows(sql("warm.empty", table=table))
+
+
 def read_run(db: Database, run_id: int) -> Row:
-    """The log of a completed run, its spec parsed."""
+    """The log of a completed run, its spec parsed and its types known to be some."""
     rows = db.rows(sql("output.run"), run_id)
     if not rows:
         raise UndefinedObject(
@@ -52,7 +59,9 @@ def read_run(db: Database, run_id: int) -> Row:
             f"run {run_id} is {rows[0]['status']}; expected a completed one",
             hint="Only a completed run has models to write out.",
         )
-    return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+    spec = json.loads(rows[0]["spec"])
+    spec["source"]["class_types"] = class_types(db, spec["source"]["class_types"])
+    return {**rows[0], "spec": spec}
 
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
@@ -84,15 +93,21 @@ def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> f
     if state is None:
         db.rows(sql("output.add_model", output=made[""]), None, key, run_id, mst_key)
         return None
+    found = flat_weights(db, state, mst_key)
+    db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
+    db.rows(sql("output.add_state", output=made["_state"], state=state), mst_key)
+    return found.size / 1024
+
+
+def flat_weights(db: Database, state: str, mst_key: int) -> Weights:
+    """The weights in a state table, as MADlib has them in a field, unless that would be too large."""
     found = read_weights(_in_order(db.stream(sql("output.read_state", state=state))), LARGEST_FIELD)
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
             " field; the weights are in the state table."
         )
-    db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
-    db.rows(sql("output.add_state", output=made["_state"], state=state), mst_key)
-    return found.size / 1024
+    return found
 
 
 def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
@@ -107,6 +122,12 @@ def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
+    values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
+    db.rows(sql("output.add_info", output=table), *values, *found_metrics(db, run, config), config["backend"])
+
+
+def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
+    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
     parsed = parse_compile_params(config["compile_params"])
     metric = parsed.metrics[0] if parsed.metrics else None
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
@@ -115,12 +136,8 @@ def _write_info(db: Database, table: str, run: Row, config: Row, size: float | N
     newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
     if config["state_table"] is None:
         columns, newest = [None] * 8, []
-    db.rows(
-        sql("output.add_info", output=table),
-        config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size,
-        [row["elapsed"] for row in newest] or None, list(parsed.metrics_given) or None, parsed.loss_given, *columns,
-        config["backend"],
-    )  # fmt: skip
+    elapsed = [row["elapsed"] for row in newest] or None
+    return (elapsed, list(parsed.metrics_given) or None, parsed.loss_given, *columns)
 
 
 def _columns(rows: Sequence[Row], metric: str | None) -> list[object]:
@@ -132,17 +149,20 @@ def _columns(rows: Sequence[Row], metric: str | None) -> list[object]:
 
 def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None:
     spec, source = run["spec"], run["spec"]["source"]
-    # NULL for a float target, empty for one that came encoded: predict tells the two apart by it.
-    classes = None if source["float_target"] else [len(values) for values in source["class_values"] if values]
     db.rows(
         sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
         source["table"], spec["validation_table"], output.given, f"{output.given}_info",
         source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
         spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
-        spec["description"], run["started_at"], run["ended_at"], spec["version"], classes,
+        spec["description"], run["started_at"], run["ended_at"], spec["version"], class_counts(source),
         source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
         spec["dtype_policy"],
     )  # fmt: skip
+
+
+def class_counts(source: Mapping[str, Any]) -> list[int] | None:
+    """NULL for a float target, empty for one that came encoded: predict tells the two apart by it."""
+    return None if source["float_target"] else [len(values) for values in source["class_values"] if values]
 
 
 def class_types(db: Database, logged: Sequence[str]) -> list[str]:

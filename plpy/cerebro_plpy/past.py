@@ -22,8 +22,8 @@ PAUSE_SECONDS = 0.05
 def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, Past]:
     """By mst_key, what these configurations did so far. ObjectNotReady where a state is gone."""
     visits: dict[int, list[tuple[Visit, VisitResult]]] = {}
-    for mst_key, epoch, segment_id, rows, loss, seconds, table in control.run(sql("run.past_visits"), (run_id,)):
-        visit = Visit(epoch, mst_key, segment_id, "train")
+    for mst_key, epoch, segment_id, kind, rows, loss, seconds, table in control.run(sql("run.past_visits"), (run_id,)):
+        visit = Visit(epoch, mst_key, segment_id, kind)
         visits.setdefault(mst_key, []).append((visit, VisitResult(rows, loss, seconds, table, {})))
     for (mst_key,) in control.run(sql("run.lost_states"), (run_id, run_id)):
         raise ObjectNotReady(

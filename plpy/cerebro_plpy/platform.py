@@ -56,9 +56,11 @@ class Dataset:
 @dataclass(frozen=True)
 class StateSource:
     """Where a visit takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
-    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it.
+    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it;
+    or it is `averaged`.
 
-    `key` names the state; `sql` and `values` read its chunks in order, as columns named part and chunk.
+    `key` names the state; `sql` and `values` read its chunks in order, as columns named part and chunk. An averaged one
+    is the mean `of` others, each with the rows that it counts for.
     """
 
     source: str
@@ -66,6 +68,7 @@ class StateSource:
     seed: int
     sql: str = ""
     values: tuple[object, ...] = ()
+    of: tuple[tuple[StateSource, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class RawRows:
 
 @dataclass(frozen=True)
 class TrainVisit:
-    """One training visit, with all that its statements need.
+    """One training visit, with all that its statements need; or one of kind `average`, which needs no data.
 
     `state_table` takes the new state; it is still to be made where it replaces `replaced_table`.
     """
@@ -99,6 +102,12 @@ class TrainVisit:
     job: dict[str, Any]
     state_table: str
     replaced_table: str | None = None
+    kind: str = "train"
+
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The partitions that the trainer must have."""
+        return (self.dataset,) if self.kind == "train" else ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,7 @@ class Platform(Protocol):
         ...
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        """Train one visit."""
+        """Train one visit, or average what others have left."""
         ...
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:

@@ -55,13 +55,13 @@ class PostgresPlatform:
             worker.cache_bytes = hello["cache_bytes"] if self._cache_bytes is None else self._cache_bytes
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        """Train one visit."""
-        yield from self._prepare(worker, (visit.dataset,))
+        """Train one visit, or average what others have left."""
+        yield from self._prepare(worker, visit.datasets)
         run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
         begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        yield Statement(sql("visit.visit_begin"), (*begin, worker.session.pid))
+        yield Statement(sql("visit.visit_begin"), (*begin, worker.session.pid, visit.kind))
         try:
-            done = yield from self._job(worker, visit.job, (visit.dataset,), visit.state)
+            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
             worker.state = visit.job["result_key"]
             logged = (done["rows"], done["form"], done["threads"], done["loss"], done["seconds"])
             table = yield from self._store(worker, visit, logged, run)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from cerebro_plpy.schedule import ConfigProgress, Kind, Plan, Preference, remaining_visits
+from cerebro_plpy.remaining import remaining_visits
+from cerebro_plpy.schedule import ConfigProgress, Kind, Plan, Preference
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.durations import seconds
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, MODULE, FitArguments
+from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, FitArguments
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
-from cerebro_plpy.selection import read_configs, read_summary
+from cerebro_plpy.selection import SelectionSummary, one_config, read_configs, read_summary
 from cerebro_plpy.workplace import Workplace
 
 
@@ -43,10 +43,11 @@ class Models(NamedTuple):
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
     """The tables that the call names, and their summaries, where those exist."""
-    found = {
-        "source": catalog.relation(given.source_table),
-        "selection": catalog.relation(given.model_selection_table, "model selection"),
-    }
+    found = {"source": catalog.relation(given.source_table)}
+    if given.one:
+        found["architectures"] = catalog.relation(given.one["model_arch_table"], "model architecture")
+    else:
+        found["selection"] = catalog.relation(given.model_selection_table, "model selection")
     if given.validation_table is not None:
         found["validation"] = catalog.relation(given.validation_table, "validation")
     for name in list(found):
@@ -64,10 +65,8 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     """Read and check all that the run needs; nothing has been written when this fails."""
     epochs, frequency, schedule = checked
     source, validation = read_data(catalog, place, given)
-    selection = catalog.relation(given.model_selection_table, "model selection")
-    summary = read_summary(catalog, selection, place.reader)
+    configs, summary = asked_for(catalog, place, given)
     table = existing(catalog, summary.architectures)
-    configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
     tell(catalog, configs, source)
@@ -85,6 +84,14 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     return requested(place, given, spec, (source, validation), Models(configs, architectures, table), again)
 
 
+def asked_for(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[tuple[Config, ...], SelectionSummary]:
+    """The configurations to train, and the tables that they refer to."""
+    if given.one:
+        return (one_config(given.one),), SelectionSummary(str(given.one["model_arch_table"]), given.one["object_table"])
+    selection = catalog.relation(given.model_selection_table, "model selection")
+    return read_configs(catalog, place.reader, selection), read_summary(catalog, selection, place.reader)
+
+
 def requested(
     place: Workplace, given: FitArguments, spec: dict[str, Any], data: tuple[PackedTable, PackedTable | None],
     models: Models, again: Again,
@@ -100,7 +107,7 @@ def requested(
         gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=spec["dtype_policy"], warm_states={},
         orders=again.orders, forms=again.forms, threads=again.threads, backends=again.backends, name=given.name,
         spec=spec, max_attempts=given.max_attempts or MAX_ATTEMPTS,
-        max_runtime=seconds(place.db, MODULE, "max_runtime", given.max_runtime),
+        max_runtime=seconds(place.db, given.module, "max_runtime", given.max_runtime),
         training_metrics=given.training_metrics is not False,
     )  # fmt: skip
 
@@ -142,19 +149,19 @@ def recorded_order(
     place: Workplace, given: FitArguments, epochs: int, source: PackedTable, mst_keys: list[int]
 ) -> Again:
     """What a replay takes over from the run that it repeats."""
-    recorded = read_recorded(place.control, MODULE, given.replay_run)
+    recorded = read_recorded(place.control, given.module, given.replay_run)
     if given.seed is not None and given.seed != recorded.seed:
         raise InvalidParameter(
-            f"{MODULE} error: seed is {given.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
+            f"{given.module} error: seed is {given.seed}, but run {recorded.run_id} had seed {recorded.seed}.",
             hint="Leave seed out: a replay takes that of the run it repeats.",
         )
     if given.dtype_policy not in (None, recorded.dtype_policy):
         raise InvalidParameter(
-            f"{MODULE} error: dtype_policy is {given.dtype_policy!r}, but run {recorded.run_id} had"
+            f"{given.module} error: dtype_policy is {given.dtype_policy!r}, but run {recorded.run_id} had"
             f" {recorded.dtype_policy!r}.",
             hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
         )
-    orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
+    orders = check_recorded(given.module, recorded, epochs, source.segments, mst_keys)
     return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy, recorded.backends)
 
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from cerebro_plpy import outputs, past, settings
+from cerebro_plpy import past, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.fit import Interrupted, Logged, finish, nobody, train
+from cerebro_plpy.fit import Interrupted, Logged, finish, found_outputs, nobody, train
 from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.model_table import existing
@@ -25,7 +25,7 @@ from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
 from cerebro_plpy.request import Again, Models, read_architectures, read_data, recorded_order, requested
-from cerebro_plpy.warm import existing_output, warm_states
+from cerebro_plpy.warm import warm_states
 from cerebro_plpy.workplace import Workplace, opened
 
 MODULE = "resume"
@@ -38,8 +38,7 @@ def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Lo
     given = arguments(run["spec"])
     settings.devices(settings.read(db), given.use_gpus)
     catalog = Catalog(db, MODULE)
-    before = existing_output(catalog, given.model_output_table) if given.warm_start else {}
-    output = before[""] if before else catalog.output(given.model_output_table, outputs.SUFFIXES)
+    before, output = found_outputs(catalog, given)
     relations = [catalog.relation(given.source_table), *before.values()]
     if given.validation_table is not None:
         relations.append(catalog.relation(given.validation_table, "validation"))

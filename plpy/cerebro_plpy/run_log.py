@@ -35,23 +35,23 @@ class RunLog:
         configs = [self._described(c, request) for c in request.configs]
         text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
         self._control.run(text, [*run, *chain.from_iterable(configs)])
-        self._make_state_tables(config.mst_key for config in request.configs)
+        self._make_state_tables((config.mst_key for config in request.configs), jobs.tables_of(request))
 
-    def resume(self, pid: int, untrained: Iterable[int]) -> None:
+    def resume(self, pid: int, request: FitRequest, untrained: Iterable[int]) -> None:
         """The run goes on; what its interrupted orchestrator left open has failed, or is made now."""
         run, reason = self.run_id, "the run was interrupted"
         parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
         self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
-        self._make_state_tables(untrained)
+        self._make_state_tables(untrained, jobs.tables_of(request))
 
-    def _make_state_tables(self, mst_keys: Iterable[int]) -> None:
+    def _make_state_tables(self, mst_keys: Iterable[int], count: int) -> None:
         for mst_key in mst_keys:
             # A transaction for each, because a large grid has more tables than one transaction may lock.
-            tables = jobs.state_tables(self.run_id, mst_key)
+            tables = jobs.state_tables(self.run_id, mst_key, count)
             self._control.run("; ".join(state_table(self._control, name) for name in tables))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
-        tables = list(jobs.state_tables(self.run_id, config.mst_key))
+        tables = jobs.state_tables(self.run_id, config.mst_key, jobs.tables_of(request))
         key = (self.run_id, config.mst_key, tables)
         architecture, backend = request.architectures[config.model_id].json, request.backends[config.mst_key]
         return (*key, config.model_id, config.compile_text, config.fit_text, architecture, backend)
@@ -106,7 +106,7 @@ class RunLog:
 
     def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
         """The session that made this attempt is gone; whatever the attempt committed, it does not count."""
-        if visit.kind == "train":
+        if visit.kind != "evaluate":
             place = (self.run_id, visit.mst_key, visit_no, attempt)
             self._control.run(sql("run.visit_lost"), (reason, *place))
         else:

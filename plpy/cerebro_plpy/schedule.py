@@ -5,18 +5,20 @@ at a time, because its state is in one place; in the evaluation stage, after it,
 may be evaluated on several segments at once. No stage of one config waits for another config: there is no
 barrier. Configs that failed or were stopped are left out of the mapping given to `choose`.
 
-The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020).
+The form of the schedule is Model Hopper Parallelism (Nakandala et al., VLDB 2020). The one other form is model
+averaging: there a config visits all segments of an epoch from one state, at once, and a visit follows that averages
+what these left.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
-Kind = Literal["train", "evaluate"]
+Kind = Literal["train", "average", "evaluate"]
+AVERAGING = "averaging"  # the name of the schedule of that form
 
 
 class Visit(NamedTuple):
@@ -32,6 +34,7 @@ class Visit(NamedTuple):
 class Plan:
     """What every config of a run has to do, and which worker serves which segment.
 
+    With `averaging` the visits of an epoch start from one state, of which a further one makes the mean of all.
     Raises ValueError where epochs < 1, segments repeat, or a segment has no worker.
     """
 
@@ -39,6 +42,7 @@ class Plan:
     segments: tuple[int, ...]
     workers: Mapping[int, int]
     evaluate_epochs: frozenset[int] = frozenset()
+    averaging: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
@@ -65,6 +69,7 @@ class ConfigProgress:
     waiting: frozenset[int]
     running: frozenset[int] = frozenset()
     stopping: bool = False
+    averaging: bool = False
 
     @property
     def finished(self) -> bool:
@@ -73,12 +78,13 @@ class ConfigProgress:
     @property
     def startable(self) -> frozenset[int]:
         """The segments that the config may visit now."""
-        return frozenset() if self.kind == "train" and self.running else self.waiting
+        alone = self.kind == "train" and not self.averaging
+        return frozenset() if alone and self.running else self.waiting
 
 
 def start(plan: Plan, mst_key: int) -> ConfigProgress:
     """A config that has done nothing yet."""
-    return ConfigProgress(mst_key, 1, "train", frozenset(plan.segments))
+    return ConfigProgress(mst_key, 1, "train", frozenset(plan.segments), averaging=plan.averaging)
 
 
 def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:
@@ -121,17 +127,21 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     """The config as one that begins no further visit to train.
 
     What it has still to do is what runs, and the evaluation of its newest state where the run evaluates at all
-    and that state was not evaluated yet.
+    and that state was not evaluated yet. One that averages completes an epoch that it has begun: there is no state
+    in the midst of it.
     """
     if progress.finished:
         return progress
+    begun = progress.kind == "average" or len(progress.waiting) < len(plan.segments)
+    if plan.averaging and progress.kind != "evaluate" and begun:
+        return replace(progress, stopping=True)
     if progress.kind == "evaluate" or progress.running:
         waiting = progress.waiting if progress.kind == "evaluate" else frozenset()
         return replace(progress, waiting=waiting, stopping=True)
     stopped = replace(progress, waiting=frozenset(), stopping=True)
     if len(progress.waiting) < len(plan.segments):
         return _next_stage(plan, stopped)
-    before = replace(stopped, epoch=progress.epoch - 1)
+    before = replace(stopped, epoch=progress.epoch - 1, kind="average" if plan.averaging else "train")
     return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
 
 
@@ -143,29 +153,6 @@ def shared(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
     """
     numbers = sorted(workers)
     return {segment: numbers[index % len(numbers)] for index, segment in enumerate(segments)}
-
-
-class Remaining(NamedTuple):
-    """Visits of a config that are not completed, running ones included."""
-
-    train: int
-    evaluate: int
-
-
-def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
-    """How many visits a config has still to complete."""
-    if progress.finished:
-        return Remaining(0, 0)
-    here = len(progress.waiting) + len(progress.running)
-    segments = len(plan.segments)
-    if progress.stopping:
-        return Remaining(here, segments * bool(plan.evaluations)) if progress.kind == "train" else Remaining(0, here)
-    train = (plan.epochs - progress.epoch) * segments
-    later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
-    if progress.kind == "evaluate":
-        return Remaining(train, later * segments + here)
-    own = progress.epoch in plan.evaluate_epochs
-    return Remaining(train + here, (later + own) * segments)
 
 
 def epoch_completed(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
@@ -223,8 +210,11 @@ def choose(
 
 def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     segments = frozenset(plan.segments)
+    if progress.kind == "train" and plan.averaging:
+        place = plan.segments[progress.epoch % len(segments)]  # segments take turns
+        return replace(progress, kind="average", waiting=frozenset({place}))
     evaluated = bool(plan.evaluations) if progress.stopping else progress.epoch in plan.evaluate_epochs
-    if progress.kind == "train" and evaluated:
+    if progress.kind != "evaluate" and evaluated:
         return replace(progress, kind="evaluate", waiting=segments)
     epoch = progress.epoch + 1
     ahead = epoch <= plan.epochs and not progress.stopping

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from cerebro_plpy import grid, model_table
@@ -19,6 +20,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from cerebro_plpy.fit_arguments import OneModel
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.names import quote_qualified
@@ -142,6 +144,34 @@ def _config(
             hint=error.hint, detail=error.detail,
         ) from error  # fmt: skip
     return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
+
+
+ONE_KEY = 1  # of the only configuration, where no table gives it a key
+
+
+def one_config(given: OneModel) -> Config:
+    """The configuration of a call that trains a single model."""
+    for name in ("model_id", "compile_params"):
+        if given[name] is None:
+            raise NullNotAllowed(
+                f"{name} cannot be NULL", hint="Name a model of the architecture table, and give its parameters."
+            )
+    compile_text, fit_text = given["compile_params"] or "", given["fit_params"] or ""
+    with told("Compile", compile_text):
+        compiled = parse_compile_params(compile_text)
+    with told("Fit", fit_text):
+        fitted = parse_fit_params(fit_text)
+    return Config(ONE_KEY, given["model_id"] or 0, compile_text, fit_text, compiled, fitted)
+
+
+@contextmanager
+def told(kind: str, text: str) -> Iterator[None]:
+    """Let an error about parameters tell which ones they are."""
+    try:
+        yield
+    except CerebroError as error:
+        detail = f"{kind} param check failed for: {text}"
+        raise type(error)(error.message, hint=error.hint, detail=detail) from error
 
 
 def load(

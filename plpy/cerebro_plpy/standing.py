@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Union
 from cerebro_plpy import jobs
 from cerebro_plpy.platform import StateSource, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
-from cerebro_plpy.schedule import Visit
+from cerebro_plpy.schedule import AVERAGING, Visit
 from cerebro_plpy.timings import Situation, digest
 
 Part = Mapping[str, Any]
-Step = Union[int, Visit]  # what attempts are counted for: a visit that trains, by its number; one that evaluates
+Step = Union[int, Visit]  # what attempts are counted for: a visit that leaves a state, by its number; or evaluates
 
 
 class Past(NamedTuple):
@@ -46,13 +46,16 @@ class Standing:
     table: str = ""
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
+    segments: tuple[int, ...] = ()  # of a configuration that averages
+    replicas: dict[int, tuple[StateSource, int]] = field(default_factory=dict)  # of this epoch, by segment
     parts: dict[int, list[Part]] = field(default_factory=dict)
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> Standing:
         """A configuration with that past."""
         program, state = digest(jobs.program(request, config)), jobs.initial_state(request, config, run_id)
-        standing = cls(config, program, state, past.attempts, dict(past.attempts))
+        segments = request.source.segments if request.schedule == AVERAGING else ()
+        standing = cls(config, program, state, past.attempts, dict(past.attempts), segments=segments)
         for visit, result in past.visits:
             standing.trained(run_id, visit, result)
         return standing
@@ -64,6 +67,26 @@ class Standing:
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
         return Situation(worker.machine, self.program, self.config.fit.batch_size, worker.threads)
+
+    def number(self, visit: Visit) -> int:
+        """The number in the log of a visit that leaves a state.
+
+        Visits that average know theirs beforehand. Otherwise, whichever segment it goes to, the next one has the same.
+        """
+        if not self.segments:
+            return self.visits + 1
+        place = len(self.segments) if visit.kind == "average" else self.segments.index(visit.segment_id)
+        return (visit.epoch - 1) * (len(self.segments) + 1) + place + 1
+
+    def completed(self, epochs: int, segments: int) -> bool:
+        """Whether all visits of so many epochs have left their states."""
+        return self.visits == epochs * (segments + bool(self.segments))
+
+    def source(self, visit: Visit) -> StateSource:
+        """What a visit starts from."""
+        if visit.kind != "average":
+            return self.state
+        return jobs.averaged_state([self.replicas[segment] for segment in self.segments])
 
     def attempt(self, visit: Visit) -> int:
         """The number of a new attempt at this visit."""
@@ -80,12 +103,16 @@ class Standing:
         return self.attempts_at(visit) - self.earlier.get(self._step(visit), 0)
 
     def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
-        """A training visit was made; the next one starts from what it left."""
+        """A visit was made; what it left is what the next one starts from, or is to be averaged."""
+        left = jobs.later_state(run_id, visit.mst_key, self.number(visit), result.state_table)
         self.visits += 1
-        self.table = result.state_table
-        self.state = jobs.later_state(run_id, visit.mst_key, self.visits, result.state_table)
-        self.seconds += result.seconds
-        self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
+        if visit.kind == "train":
+            self.seconds += result.seconds
+            self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
+        if self.segments and visit.kind == "train":
+            self.replicas[visit.segment_id] = (left, result.rows)
+        else:
+            self.state, self.table = left, result.state_table
 
     def mean_loss(self, epoch: int) -> float:
         """Mean training loss per row of the visits of an epoch, which is asked for once."""
@@ -94,8 +121,7 @@ class Standing:
         return sum(count * loss for count, loss in losses) / max(1, rows)
 
     def _step(self, visit: Visit) -> Step:
-        # Whichever segment it goes to, the next visit that trains has the same number in the log.
-        return self.visits + 1 if visit.kind == "train" else visit
+        return visit if visit.kind == "evaluate" else self.number(visit)
 
 
 def added(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:

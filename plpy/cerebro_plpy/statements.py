@@ -40,12 +40,14 @@ def begin(worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], st
     source = "kept" if worker.state == state.key and state.source not in ("new", "sealed") else state.source
     spec = {
         **without_known_program(worker, job),
-        "state": {"source": source, "key": state.key, "seed": state.seed},
+        "state": {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]},
         "datasets": [d.key for d in datasets],
     }
     if source == "sealed":
         return [Statement(state.sql, (json.dumps(spec), *state.values))]
     parts = [call(worker, "visit.job_begin", json.dumps(spec))]
+    if source == "averaged":
+        return parts + [statement for one, _ in state.of for statement in _read_one_of_several(worker, one)]
     return parts if source in ("kept", "new") else [*parts, *read(worker, state)]
 
 
@@ -58,6 +60,12 @@ def read(worker: Worker, state: StateSource) -> list[Statement]:
         Statement(sql("greenplum.hop", table=table, key=key, source=state.sql), state.values),
         Statement(sql("visit.state_read", source=sql("greenplum.hopped", table=table, key=key))),
     ]
+
+
+def _read_one_of_several(worker: Worker, state: StateSource) -> list[Statement]:
+    """Pass a state to the trainer, where others came before it in the same transaction."""
+    emptied = [] if worker.segment_id is None else [Statement(sql("greenplum.empty_chunks"))]
+    return [*emptied, *read(worker, state)]
 
 
 def without_known_program(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:

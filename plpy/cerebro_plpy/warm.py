@@ -16,14 +16,12 @@ from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, Relation, WarmState
 
-SUFFIXES = ("", "_info", "_summary", "_state")
 
-
-def existing_output(catalog: Catalog, given: str | None) -> dict[str, Relation]:
-    """The four output tables by suffix, which must exist and be the caller's to rewrite."""
+def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]) -> dict[str, Relation]:
+    """The output tables by suffix, the first of which has none; they must exist and be the caller's to rewrite."""
     output = catalog.relation(given, "model output")
     found = {"": output}
-    for suffix in SUFFIXES[1:]:
+    for suffix in suffixes:
         companion = catalog.companion(output, suffix)
         if companion is None:
             raise UndefinedTable(
@@ -55,9 +53,7 @@ def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None
 
 def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitRequest) -> dict[int, WarmState]:
     """Where each configuration that was trained before goes on; those that failed then start fresh."""
-    before: dict[int, str] = dict(
-        reader.run(sql("warm.trained", info=tables["_info"].quoted, state=tables["_state"].quoted))
-    )
+    before = _trained(reader, tables)
     policy = read_summary_row(reader, tables["_summary"]).get("dtype_policy")
     states = {}
     for config in request.configs:
@@ -71,6 +67,17 @@ def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitReq
         else:
             states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))
     return states
+
+
+def _trained(reader: Session, tables: Mapping[str, Relation]) -> dict[int, str]:
+    """The compile parameters of the models that have states, by mst_key."""
+    names = {name.strip("_"): relation.quoted for name, relation in tables.items()}
+    text = (
+        sql("warm.trained", info=names["info"], state=names["state"])
+        if "info" in names
+        else sql("warm.trained_one", summary=names["summary"], state=names["state"])
+    )
+    return dict(reader.run(text))
 
 
 def scales_loss(policy: str | None, architecture: str) -> bool:

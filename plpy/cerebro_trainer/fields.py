@@ -54,3 +54,9 @@ def items(header: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if not all(isinstance(value, dict) for value in values):
         raise RequestError(f'"{name}" must be a list of objects')
     return values
+
+
+def integers(header: Mapping[str, Any], name: str) -> list[int]:
+    """A field that is a list of integers."""
+    values = typed(header, name, list)
+    return [integer({name: value}, name) for value in values]

@@ -160,6 +160,26 @@ class TimeJob(Job):
         }
 
 
+class AverageJob(Job):
+    """The state is the mean of others, and that is all: nothing is trained. The reply is one of a training job."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int) -> None:
+        super().__init__(program, datasets)
+        if datasets:
+            raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
+        self._rows = sum(shares)
+        self._threads = threads
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError("an averaging job takes no buffers")
+
+    def result(self) -> dict[str, object]:
+        return {
+            "rows": self._rows, "batches": 0, "loss": None, "form": None, "timings": {}, "fallback": None,
+            "threads": self._threads, "seconds": 0.0,
+        }  # fmt: skip
+
+
 class EvaluateJob(Job):
     """Loss and metrics of a config over one or two datasets, as sums that add up over segments."""
 

@@ -124,6 +124,12 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
     With `weights_only` the state may be that of another optimizer, whose variables are passed over.
     """
     stream = Stream()
+    yield from read_one(stream, layout, assign, weights_only=weights_only)
+    yield from check_end(stream)
+
+
+def read_one(stream: Stream, layout: Layout, assign: Assign, *, weights_only: bool = False) -> Reading:
+    """Read a state of which more may follow in the stream."""
     head = yield from stream.take(LENGTH.size)
     (length,) = LENGTH.unpack(head)
     if length > HEADER_LIMIT:
@@ -141,6 +147,10 @@ def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Readi
         array = np.empty(layout.shapes[position], layout.dtypes[position])
         yield from stream.fill(_bytes_of(array))
         assign(position, array)
+
+
+def check_end(stream: Stream) -> Reading:
+    """Raises RequestError where something follows what was read."""
     extra = yield from stream.rest()
     if extra:
         raise damaged(f"{extra} bytes follow its last tensor")

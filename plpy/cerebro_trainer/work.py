@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer import packing, state, streams
+from cerebro_trainer import averaging, packing, state, streams
 from cerebro_trainer.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
-from cerebro_trainer.fields import integer, record, text, typed
+from cerebro_trainer.fields import integer, integers, record, text, typed
 from cerebro_trainer.forms import Forms
-from cerebro_trainer.jobs import EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
+from cerebro_trainer.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
 from cerebro_trainer.predictions import Want, tabulate
 from cerebro_trainer.programs import Framework, Program, Programs
 from cerebro_trainer.specs import ProgramSpec
@@ -20,8 +20,8 @@ from cerebro_trainer.streams import Reading
 from cerebro_trainer.wire import Bytes, Message, Messages
 
 Header: TypeAlias = Mapping[str, Any]
-KINDS = ("train", "time", "evaluate", "predict")
-SOURCES = ("new", "kept", "chunks", "weights", "weights_of_chunks")
+KINDS = ("train", "time", "average", "evaluate", "predict")
+SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks")
 
 
 class Held(NamedTuple):
@@ -184,6 +184,8 @@ class Work:
         self._held = None
         if source == "chunks":
             return state.read(program.layout, program.assign)
+        if source == "averaged":
+            return averaging.read(program.layout, program.assign, integers(header, "shares"))
         program.write(program.initial(integer(header, "seed")))
         if source == "weights":
             return state.read_flat_weights(program.layout, program.assign)
@@ -213,6 +215,8 @@ class Work:
             if kind == "time":
                 return TimeJob(program, keys, fit, forms)
             return TrainJob(program, keys, fit, forms, self._framework.threads)
+        if kind == "average":
+            return AverageJob(program, keys, integers(record(header, "state"), "shares"), self._framework.threads)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
 
     def _new_forms(self) -> Forms:

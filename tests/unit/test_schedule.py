@@ -18,19 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cerebro_plpy.policies import FixedOrder, Longest, replay, rotation
+from cerebro_plpy.remaining import Remaining, remaining_visits
 from cerebro_plpy.schedule import (
     ConfigProgress,
     Kind,
     Plan,
     Policy,
-    Remaining,
     Visit,
     abandon,
     begin,
     choose,
     complete,
     epoch_completed,
-    remaining_visits,
     resume,
     run_finished,
     start,

@@ -31,6 +31,9 @@ ALTER TABLE pg_temp.cerebro_weights ALTER COLUMN chunk SET STORAGE EXTERNAL
 -- A state moves to the segment that trains with it next.
 INSERT INTO pg_temp.{table} SELECT {key}, s.part, s.chunk FROM ({source}) s
 
+-- name: empty_chunks
+TRUNCATE pg_temp.cerebro_chunks
+
 -- name: hopped
 SELECT t.part, t.chunk FROM pg_temp.{table} t WHERE t.__dist_key__ = {key}
 

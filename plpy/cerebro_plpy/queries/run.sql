@@ -11,7 +11,7 @@ SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_poli
 -- name: recorded_visits
 SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),
        pg_catalog.array_agg(v.form ORDER BY v.visit_no)
-FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' GROUP BY v.mst_key, v.epoch
+FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' GROUP BY v.mst_key, v.epoch
 
 -- name: recorded_backends
 SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
@@ -139,7 +139,7 @@ SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::te
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
 -- name: past_visits
-SELECT v.mst_key, v.epoch, v.segment_id, v.rows, v.loss, v.training_seconds, v.state_table
+SELECT v.mst_key, v.epoch, v.segment_id, v.kind, v.rows, v.loss, v.training_seconds, v.state_table
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no
 
 -- name: past_threads

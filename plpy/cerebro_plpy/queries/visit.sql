@@ -24,8 +24,8 @@ FROM (SELECT a.*, pg_catalog.generate_series(1, pg_catalog.octet_length(a.data),
 ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 
 -- name: visit_begin
-INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid)
-VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running', %s::integer)
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind)
+VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'running', %s::integer, %s::text)
 
 -- name: state_read
 SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s

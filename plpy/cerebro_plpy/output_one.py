@@ -1,0 +1,61 @@
+"""Makes the output tables of MADlib's madlib_keras_fit: one model, and everything about it in one row of a summary.
+
+A third table, `<model>_state`, holds the whole state, so that training can go on from it.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.db import Database, Row
+from cerebro_plpy.outputs import (
+    class_columns,
+    class_counts,
+    empty,
+    flat_weights,
+    found_metrics,
+    names,
+    read_configs,
+)
+from cerebro_plpy.queries import sql
+from cerebro_plpy.records import Relation
+
+SUFFIXES = ("_summary", "_state")
+
+
+def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
+    """Create and fill the three tables, which appear when the caller commits; or empty and refill existing ones."""
+    made = names(output, SUFFIXES)
+    if refill:
+        empty(db, made)
+    else:
+        _create(db, made, class_columns(run["spec"]["source"])[0])
+    (config,) = read_configs(db, run["run_id"])
+    size = None
+    if config["state_table"] is None:  # stopped before its first epoch ended
+        db.rows(sql("one.add_model", output=made[""]), None, run["run_id"])
+    else:
+        found = flat_weights(db, config["state_table"], config["mst_key"])
+        db.rows(sql("one.add_model", output=made[""]), found.flat, run["run_id"])
+        db.rows(sql("output.add_state", output=made["_state"], state=config["state_table"]), config["mst_key"])
+        size = found.size / 1024
+    _write_summary(db, made["_summary"], output, run, config, size)
+
+
+def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
+    db.rows(sql("one.model", output=made[""]))
+    db.rows(sql("one.summary", output=made["_summary"], class_columns=class_columns))
+    db.rows(sql("output.states", output=made["_state"]))
+    db.rows(sql("output.states_chunk", output=made["_state"]))
+
+
+def _write_summary(db: Database, table: str, output: Relation, run: Row, config: Row, size: float | None) -> None:
+    spec, source = run["spec"], run["spec"]["source"]
+    elapsed, metrics_type, loss_type, *values = found_metrics(db, run, config)
+    db.rows(
+        sql("one.add_summary", output=table, class_values=class_columns(source)[1]),
+        source["table"], output.given, source["dependent"], source["independent"], spec["model_arch_table"],
+        config["model_id"], config["compile_params"], config["fit_params"], run["epochs"], spec["validation_table"],
+        spec["object_table"], spec["metrics_compute_frequency"], run["name"], spec["description"], size,
+        run["started_at"], run["ended_at"], elapsed, spec["version"], class_counts(source), source["dependent_types"],
+        source["normalizing_const"], metrics_type, loss_type, *values, spec["evaluate_epochs"] or None,
+        run["run_id"], spec["dtype_policy"], config["backend"],
+    )  # fmt: skip
