@@ -21,23 +21,22 @@ from cerebro_trainer.streams import Reading, Stream
 
 
 class Mean:
-    """The mean of the variables of several states, which are added one after another."""
+    """The mean of the variables of the states that came so far; what is the same in all stays so to the bit."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._sums: dict[int, Array] = {}
+        self._means: dict[int, Array] = {}
 
     def add(self, share: float, position: int, value: Array) -> None:
-        """Add a variable of a state that counts for this share of the whole."""
-        if not _averaged(value):
-            self._sums.setdefault(position, value)
-            return
-        part = value.astype(np.promote_types(value.dtype, np.float32)) * share
-        self._sums[position] = self._sums[position] + part if position in self._sums else part
+        """Add a variable of a state that counts for this share of what came so far, itself included."""
+        before = self._means.setdefault(position, value)
+        if before is not value and _averaged(value):
+            wide = before.astype(np.promote_types(before.dtype, np.float32), copy=False)
+            self._means[position] = wide + (value - wide) * np.float32(share)
 
     def assign(self, assign: Assign) -> None:
         """Set the variables to what was found."""
-        for position, value in self._sums.items():
+        for position, value in self._means.items():
             assign(position, value.astype(self._layout.dtypes[position], copy=False))
 
 
@@ -53,8 +52,9 @@ def read(layout: Layout, assign: Assign, shares: Sequence[int]) -> Reading:
     """
     if not shares or min(shares) < 0 or sum(shares) <= 0:
         raise RequestError(f"the shares of averaged states are {list(shares)}; expected numbers of rows")
-    stream, mean = Stream(), Mean(layout)
-    for share in shares:
-        yield from state.read_one(stream, layout, partial(mean.add, share / sum(shares)))
+    stream, mean, total = Stream(), Mean(layout), 0
+    for rows in shares:
+        total += rows
+        yield from state.read_one(stream, layout, partial(mean.add, rows / max(1, total)))
     yield from state.check_end(stream)
     mean.assign(assign)

@@ -33,6 +33,7 @@ from cerebro_plpy.schedule import (
     resume,
     run_finished,
     start,
+    stop,
 )
 
 Seconds = Callable[[Visit], float]
@@ -114,7 +115,7 @@ def plans(draw: st.DrawFn) -> Plan:
     segments = draw(st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True))
     epochs = draw(st.integers(1, 3))
     workers = {segment: draw(st.integers(0, len(segments))) for segment in segments}
-    return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))))
+    return Plan(epochs, tuple(segments), workers, draw(st.frozensets(st.integers(1, 3))), draw(st.booleans()))
 
 
 KEYS = st.lists(st.integers(1, 99), min_size=1, max_size=9, unique=True).map(tuple)
@@ -131,7 +132,7 @@ def simulations(draw: st.DrawFn) -> Simulation:
         (key, kind): durations[key] for key in keys for kind in ("train", "evaluate") if random.random() < 0.7
     }
     policies: list[Policy] = [Longest(), Longest(measured), rotation(keys, plan.segments), replay(orders)]
-    policy = draw(st.sampled_from(policies))
+    policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
     return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy)
 
 
@@ -139,23 +140,29 @@ def due(simulation: Simulation) -> set[Visit]:
     plan = simulation.plan
     kinds: tuple[Kind, ...] = ("train", "evaluate")
     every = product(range(1, plan.epochs + 1), simulation.keys, plan.segments, kinds)
-    return {Visit(*item) for item in every if item[3] == "train" or item[0] in plan.evaluate_epochs}
+    hopping = {Visit(*item) for item in every if item[3] == "train" or item[0] in plan.evaluate_epochs}
+    if not plan.averaging:
+        return hopping
+    places = {epoch: plan.segments[epoch % len(plan.segments)] for epoch in range(1, plan.epochs + 1)}
+    return hopping | {Visit(e, key, place, "average") for e, place in places.items() for key in simulation.keys}
 
 
-def assert_exclusive(log: list[Logged]) -> None:
-    """One visit at a time per worker and segment; nothing of a config beside one of its training visits."""
+def assert_exclusive(log: list[Logged], plan: Plan) -> None:
+    """One visit at a time per worker and segment; nothing of a config beside a visit that changes its state."""
     assert not any(overlapping(items) for items in group(log, lambda item: item.worker))
     assert not any(overlapping(items) for items in group(log, lambda item: item.visit.segment_id))
     for items in group(log, lambda item: item.visit.mst_key):
         for one, two in product(items, items):
             beside = one is not two and one.started < two.ended and two.started < one.ended
-            assert not beside or one.visit.kind == two.visit.kind == "evaluate"
+            assert not beside or (one.visit.kind == two.visit.kind and one.visit.epoch == two.visit.epoch)
+            assert not beside or one.visit.kind == "evaluate" or (plan.averaging and one.visit.kind == "train")
 
 
 def assert_ordered(log: list[Logged]) -> None:
-    """A config evaluates an epoch after training it, and trains the next one after that."""
+    """A config evaluates an epoch after training (and averaging) it, and trains the next one after that."""
+    kinds = ("train", "average", "evaluate")
     for items in group(log, lambda item: item.visit.mst_key):
-        stages = [(item.visit.epoch, item.visit.kind == "evaluate") for item in items if item.completed]
+        stages = [(item.visit.epoch, kinds.index(item.visit.kind)) for item in items if item.completed]
         assert stages == sorted(stages)
 
 
@@ -163,7 +170,7 @@ def assert_ordered(log: list[Logged]) -> None:
 def test_every_config_visits_every_segment_once_and_alone(simulation: Simulation) -> None:
     simulation.run()
     assert Counter(item.visit for item in simulation.log) == Counter(due(simulation))
-    assert_exclusive(simulation.log)
+    assert_exclusive(simulation.log, simulation.plan)
     assert_ordered(simulation.log)
     assert run_finished(simulation.left)
 
@@ -184,13 +191,13 @@ def test_failures_and_stopped_configs_hold_up_nothing(simulation: Simulation, se
     done = Counter(item.visit for item in simulation.log if item.completed)
     assert all(times == 1 for times in done.values())
     assert {visit for visit in due(simulation) if visit.mst_key not in gone} <= done.keys()
-    assert_exclusive(simulation.log)
+    assert_exclusive(simulation.log, simulation.plan)
     assert_ordered(simulation.log)
 
 
 def could_start(plan: Plan, progress: ConfigProgress, worker: int) -> bool:
     """Told from the definition, not from the scheduler: a state at rest, and a segment of the worker due."""
-    moving = progress.kind == "train" and progress.running
+    moving = progress.kind == "train" and progress.running and not plan.averaging
     return not moving and any(plan.workers[segment] == worker for segment in progress.waiting)
 
 
@@ -219,6 +226,8 @@ def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
 @given(simulations())
 def test_a_fixed_order_is_followed(simulation: Simulation) -> None:
     simulation.run()
+    if simulation.plan.averaging:
+        return
     logged = orders_of(simulation.log)
     if isinstance(simulation.policy, FixedOrder):
         for (key, epoch), segments in logged.items():
@@ -245,7 +254,7 @@ def test_a_resumed_config_goes_on_where_it_was(simulation: Simulation, cut: int)
         progress = resume(simulation.plan, key, completed)
         own = {visit for visit in completed if visit.mst_key == key}
         remaining = {visit for visit in due(simulation) if visit.mst_key == key} - own
-        assert sum(remaining_visits(simulation.plan, progress)) == len(remaining)
+        assert sum(remaining_visits(simulation.plan, progress)) == len([v for v in remaining if v.kind != "average"])
         stage = {visit.segment_id for visit in remaining
                  if (visit.epoch, visit.kind) == (progress.epoch, progress.kind)}  # fmt: skip
         assert progress.waiting == stage and not progress.running
@@ -265,6 +274,29 @@ def test_remaining_visits_count_down_to_nothing(simulation: Simulation) -> None:
         progress = complete(plan, running, visit)
         expected[visit.kind] -= 1
     assert remaining_visits(plan, progress) == Remaining(0, 0)
+
+
+@given(simulations(), st.integers(0, 60))
+def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut: int) -> None:
+    """Where states are averaged, those of an epoch that was begun are; nothing begins after it."""
+    plan, key = simulation.plan, simulation.keys[0]
+    progress = start(plan, key)
+    done: list[Visit] = []
+
+    def step(progress: ConfigProgress) -> ConfigProgress:
+        done.append(Visit(progress.epoch, key, max(progress.waiting), progress.kind))
+        return complete(plan, begin(progress, done[-1]), done[-1])
+
+    while not progress.finished and len(done) < cut:
+        progress = step(progress)
+    begun, (progress, before) = {v.epoch for v in done if v.kind == "train"}, (stop(plan, progress), len(done))
+    while not progress.finished:
+        progress = step(progress)
+    assert {v.epoch for v in done if v.kind == "train"} == begun
+    if plan.averaging:
+        assert {v.epoch for v in done if v.kind == "average"} == begun
+    else:
+        assert all(v.kind == "evaluate" for v in done[before:])
 
 
 def makespan(durations: Mapping[int, float], plan: Plan, policy: Policy) -> float:

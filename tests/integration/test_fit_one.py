@@ -1,0 +1,226 @@
+"""madlib_keras_fit: one model, whose replicas train on all segments at once and are averaged after each iteration."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from workbench import ROWS, Workbench, compile_text
+
+SEGMENTS = 3
+SGD = compile_text("SGD(learning_rate=0.5)")
+ADAM = compile_text("Adam(learning_rate=0.01)")
+FROZEN = compile_text("SGD(learning_rate=0.0)")
+SUMMARY = """
+source_table text, model text, dependent_varname text[], independent_varname text[], model_arch_table text,
+model_id integer, compile_params text, fit_params text, num_iterations integer, validation_table text,
+object_table text, metrics_compute_frequency integer, name text, description text, model_type text, model_size
+double precision, start_training_time timestamp without time zone, end_training_time timestamp without time
+zone, metrics_elapsed_time double precision[], madlib_version text, num_classes integer[], dependent_vartype
+text[], normalizing_const real, metrics_type text[], loss_type text, training_metrics_final double precision,
+training_loss_final double precision, training_metrics double precision[], training_loss double precision[],
+validation_metrics_final double precision, validation_loss_final double precision, validation_metrics double
+precision[], validation_loss double precision[], metrics_iters integer[], label_class_values text[]
+"""
+COLUMNS = """
+SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ', ' ORDER BY attnum)
+FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> int:
+    """A packed table of as many rows on each segment, and a model with noise, of which the id is given."""
+    bench.pack("packed", SEGMENTS)
+    return bench.model(NOISY)
+
+
+@pytest.fixture
+def other(bench: Workbench) -> Iterator[Workbench]:
+    session = bench.another()
+    yield session
+    session.close()
+
+
+def fit(
+    bench: Workbench, model: str, compiled: str, fitted: str = "batch_size=8", iterations: int = 2,
+    source: str = "packed", model_id: int = 1, **named: object,
+) -> int:  # fmt: skip
+    """Train; the id of the run."""
+    text = "".join(f", {name} => %s" for name in named)
+    bench.rows(
+        f"SELECT madlib_keras_fit(%s, %s, 'models', %s, %s, %s, %s{text})",
+        source, model, model_id, compiled, fitted, iterations, *named.values(),
+    )  # fmt: skip
+    return bench.newest_run()
+
+
+def weights(bench: Workbench, model: str) -> bytes:
+    return bytes(bench.value(f"SELECT model_weights FROM {model}"))
+
+
+def test_the_tables_are_madlibs(bench: Workbench) -> None:
+    run = fit(bench, "told", ADAM, iterations=3, validation_table="packed", metrics_compute_frequency=2,
+              name="a name", description="words", seed=1)  # fmt: skip
+    assert bench.value(COLUMNS, "told") == "model_weights bytea, model_arch json"
+    wanted = " ".join(SUMMARY.split()) + ", run_id bigint, dtype_policy text, backend text"
+    assert bench.value(COLUMNS, "told_summary") == wanted
+    row = bench.row("SELECT num_iterations, metrics_iters, name, description, num_classes, label_class_values,"
+                    " metrics_type, loss_type, model_type, run_id FROM told_summary")  # fmt: skip
+    assert row == (3, [2, 3], "a name", "words", [3], ["high", "low", "middle"], ["accuracy"],
+                   "categorical_crossentropy", "madlib_keras", run)  # fmt: skip
+    size, losses, finals, times = bench.row(
+        "SELECT model_size * 1024, training_loss, ARRAY[training_loss_final, validation_loss_final],"
+        " metrics_elapsed_time FROM told_summary"
+    )
+    assert size == len(weights(bench, "told"))
+    assert len(losses) == 2 and finals == [losses[-1]] * 2
+    assert times == sorted(times) and len(times) == 2
+
+
+def test_one_step_on_all_rows_of_each_segment_is_one_step_on_all(bench: Workbench) -> None:
+    """The mean of the segments' gradients by rows is the gradient over all, so a step of plain SGD is the same."""
+    bench.pack("thirds", SEGMENTS, buffer=ROWS)
+    fit(bench, "stepped", SGD, f"batch_size={ROWS}", 1, source="thirds", seed=5)
+    bench.pack("whole", 1, buffer=ROWS)
+    fit(bench, "at_once", SGD, f"batch_size={ROWS}", 1, source="whole", seed=5)
+    fit(bench, "still", FROZEN, f"batch_size={ROWS}", 1, seed=5)
+    averaged, whole, first = (np.frombuffer(weights(bench, m), "<f4") for m in ("stepped", "at_once", "still"))
+    assert np.abs(whole - first).max() > 1e-3
+    np.testing.assert_allclose(averaged, whole, atol=2e-6)
+
+
+def test_over_one_segment_it_does_what_model_hopping_does(bench: Workbench, tables: int) -> None:
+    """Also the optimizer's state and the generators of noise go on from iteration to iteration."""
+    bench.pack("alone", 1)
+    bench.configure("hopping", [ADAM], ["batch_size=8"], tables)
+    bench.fit("alone", "hopped", "hopping", 3, seed=9)
+    fit(bench, "averaged", ADAM, iterations=3, source="alone", model_id=tables, seed=9)
+    assert weights(bench, "averaged") == bench.weights("hopped")[1]
+
+
+def test_the_log_tells_of_replicas_and_means(bench: Workbench) -> None:
+    run = fit(bench, "logged", ADAM, iterations=2)
+    logged = bench.rows(
+        "SELECT visit_no, epoch, kind, rows FROM cerebro.visit WHERE run_id = %s AND status = 'completed' ORDER BY 1",
+        run,
+    )
+    assert [row[:3] for row in logged] == [
+        (1, 1, "train"), (2, 1, "train"), (3, 1, "train"), (4, 1, "average"),
+        (5, 2, "train"), (6, 2, "train"), (7, 2, "train"), (8, 2, "average"),
+    ]  # fmt: skip
+    assert [rows for *_, kind, rows in logged if kind == "average"] == [ROWS, ROWS]
+    begun = bench.rows("SELECT kind, min(started_at), max(ended_at) FROM cerebro.timeline WHERE run_id = %s AND"
+                       " epoch = 1 AND kind <> 'evaluate' GROUP BY kind ORDER BY kind", run)  # fmt: skip
+    assert begun[0][1] >= begun[1][2], "the mean is made of what all have left"
+    assert bench.row("SELECT visits_done, visits_total, epoch FROM cerebro.progress WHERE run_id = %s", run) == (
+        6,
+        6,
+        2,
+    )
+    assert bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s", run) == 2
+    states = "SELECT count(*) FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relname LIKE %s"
+    assert bench.value(states, f"r{run}\\_%") == 1, "only the newest mean is kept"
+
+
+def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, tables: int) -> None:
+    for name, workers in (("wide", SEGMENTS), ("narrow", 1)):
+        fit(bench, name, ADAM, seed=4, model_id=tables, workers=workers)
+    assert weights(bench, "wide") == weights(bench, "narrow")
+
+
+def test_warm_start_goes_on_with_the_same_table(bench: Workbench) -> None:
+    fit(bench, "warm", ADAM, seed=2)
+    before, loss = weights(bench, "warm"), bench.value("SELECT training_loss_final FROM warm_summary")
+    fit(bench, "warm", FROZEN, iterations=1, warm_start=True)
+    assert weights(bench, "warm") == before
+    assert bench.row("SELECT training_loss_final, count(*) OVER () FROM warm_summary") == (pytest.approx(loss), 1)
+
+
+def test_outputs_can_be_written_again(bench: Workbench) -> None:
+    run = fit(bench, "first", ADAM, iterations=1)
+    bench.rows("SELECT cerebro.write_outputs(%s, 'again')", run)
+    assert weights(bench, "again") == weights(bench, "first")
+    assert bench.value("SELECT model FROM again_summary") == "again"
+
+
+def test_a_cancelled_run_goes_on_to_the_same_bits(bench: Workbench, other: Workbench, tables: int) -> None:
+    slow = {"fitted": "batch_size=1,epochs=8", "iterations": 3, "model_id": tables, "seed": 3, "workers": 2}
+    fit(bench, "undisturbed", ADAM, **slow)  # type: ignore[arg-type]
+    before = bench.newest_run()
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with ThreadPoolExecutor(1) as pool:
+        fitted = pool.submit(partial(fit, other, "disturbed", ADAM, **slow))  # type: ignore[arg-type]
+        eventually(lambda: bench.value(done, before) >= SEGMENTS + 2)  # in the midst of the second iteration
+        bench.rows("SELECT pg_cancel_backend(%s)", other.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    assert not bench.exists("disturbed")
+    bench.rows("SELECT cerebro.resume(%s)", bench.newest_run())
+    assert weights(bench, "disturbed") == weights(bench, "undisturbed")
+
+
+def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tables: int) -> None:
+    slow = {"fitted": "batch_size=1,epochs=8", "iterations": 2, "model_id": tables, "seed": 6, "workers": 2}
+    fit(bench, "untouched", ADAM, **slow)  # type: ignore[arg-type]
+    before = bench.newest_run()
+    running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
+    with ThreadPoolExecutor(1) as pool:
+        fitted = pool.submit(partial(fit, other, "touched", ADAM, **slow))  # type: ignore[arg-type]
+        eventually(lambda: bench.rows(running, before))
+        (pid,) = bench.rows(running, before)[0]
+        for server in bench.serving(pid):
+            kill_children(server)
+        fitted.result()
+    failed = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'failed'"
+    assert bench.value(failed, before)
+    assert weights(bench, "touched") == weights(bench, "untouched")
+
+
+def kill_children(parent: int) -> None:
+    with open(f"/proc/{parent}/task/{parent}/children") as file:
+        for pid in file.read().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("arguments", "sqlstate", "words"), [
+    ("NULL, 'o', 'models', 1, {c}, '', 1", "22004", "madlib_keras_fit error: NULL/empty input table name!"),
+    ("'gone', 'o', 'models', 1, {c}, '', 1", "42P01", "madlib_keras_fit error: Input table 'gone' does not exist."),
+    ("'points', 'o', 'models', 1, {c}, '', 1", "42809", "has been preprocessed"),
+    ("'packed', NULL, 'models', 1, {c}, '', 1", "22004", "NULL/empty output table name!"),
+    ("'packed', 'points', 'models', 1, {c}, '', 1", "42P07", "Output table 'points' already exists. Drop it"),
+    ("'packed', 'o', NULL, 1, {c}, '', 1", "22004", "NULL/empty input table name!"),
+    ("'packed', 'o', 'points', 1, {c}, '', 1", "42703", "Invalid keras model architecture table points"),
+    ("'packed', 'o', 'models', NULL, {c}, '', 1", "22004", "model_id cannot be NULL"),
+    ("'packed', 'o', 'models', 99, {c}, '', 1", "42704", "no model arch found in table models with id 99"),
+    ("'packed', 'o', 'models', 1, NULL, '', 1", "22004", "compile_params cannot be NULL"),
+    ("'packed', 'o', 'models', 1, 'loss=''mse''', '', 1", "22023", "optimizer is a required parameter for compile"),
+    ("'packed', 'o', 'models', 1, {c}, 'batch=1', 1", "22023", "batch is not currently accepted as a parameter."),
+    ("'packed', 'o', 'models', 1, {c}, '', 0", "22023", "madlib_keras_fit: Number of iterations cannot be < 1."),
+    ("'packed', 'o', 'models', 1, {c}, '', 2, FALSE, NULL, 3", "22023",
+     "madlib_keras_fit: metrics_compute_frequency must be in the range (1 - 2)."),
+    ("'packed', 'o', 'models', 1, {c}, '', 1, FALSE, NULL, 1, TRUE", "42P01", "does not exist"),
+    ("'packed', 'o', 'models', 1, {c}, '', 1, TRUE", "55000", "No GPUs configured on hosts."),
+])  # fmt: skip
+def test_wrong_calls_are_refused_and_leave_nothing(bench: Workbench, arguments: str, sqlstate: str, words: str) -> None:
+    before = bench.newest_run()
+    with pytest.raises(psycopg2.Error) as refused:
+        bench.rows(f"SELECT madlib_keras_fit({arguments.format(c='$c$' + ADAM + '$c$')})")
+    assert refused.value.pgcode == sqlstate
+    assert words in str(refused.value)
+    assert bench.newest_run() == before
+    assert not bench.exists("o", "o_summary", "o_state")
+
+
+def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) -> None:
+    with pytest.raises(psycopg2.Error) as refused:
+        fit(bench, "o", "loss='mse'")
+    assert refused.value.diag.message_detail == "Compile param check failed for: loss='mse'"
