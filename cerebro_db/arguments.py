@@ -122,6 +122,26 @@ class FitOptions(TypedDict, total=False):
     keep_states: bool
 
 
+class FitOneOptions(TypedDict, total=False):
+    """Of madlib_fit."""
+
+    use_gpus: bool
+    validation_table: str
+    metrics_compute_frequency: int
+    warm_start: bool
+    name: str
+    description: str
+    object_table: str
+    seed: int
+    workers: int
+    training_metrics: bool
+    dtype_policy: str
+    backend: str
+    max_attempts: int
+    max_runtime: timedelta
+    keep_states: bool
+
+
 class PredictOptions(TypedDict, total=False):
     """Of madlib_predict.
 

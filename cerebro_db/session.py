@@ -6,13 +6,14 @@ them by the search_path of the session.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from cerebro_db import errors
-from cerebro_db.arguments import EvaluateOptions, FitOptions, PredictOptions
+from cerebro_db.arguments import EvaluateOptions, FitOneOptions, FitOptions, PredictOptions, parameter_text
 from cerebro_db.bar import shown
 from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.preparation import Preparation
@@ -54,17 +55,48 @@ class Session(Preparation):
         `progress` shows a live bar, or some lines where the standard output is not a terminal; by default
         the bar is shown on terminals only. Ctrl-C cancels the run.
         """
+        return self._fitted(
+            "madlib_fit_multiple_model",
+            progress,
+            source_table=source_table,
+            model_output_table=model_output_table,
+            model_selection_table=model_selection_table,
+            num_iterations=num_iterations,
+            **options,
+        )
+
+    def fit_one(
+        self,
+        source_table: str,
+        model: str,
+        model_arch_table: str,
+        model_id: int,
+        compile_params: Mapping[str, Any] | str,
+        fit_params: Mapping[str, Any] | str,
+        num_iterations: int,
+        *,
+        progress: bool | None = None,
+        **options: Unpack[FitOneOptions],
+    ) -> int:
+        """Trains one model, averaged over segments after each iteration: madlib_fit. Otherwise as `fit`."""
+        return self._fitted(
+            "madlib_fit",
+            progress,
+            source_table=source_table,
+            model=model,
+            model_arch_table=model_arch_table,
+            model_id=model_id,
+            compile_params=parameter_text(compile_params),
+            fit_params=parameter_text(fit_params),
+            num_iterations=num_iterations,
+            **options,
+        )
+
+    def _fitted(self, function: str, progress: bool | None, **arguments: object) -> int:
+        """Calls a function that trains; the run's id."""
         before = self.current_run()
         with shown(lambda: self._begun_after(before), progress) as look:
-            self._call(
-                "madlib_fit_multiple_model",
-                look,
-                source_table=source_table,
-                model_output_table=model_output_table,
-                model_selection_table=model_selection_table,
-                num_iterations=num_iterations,
-                **options,
-            )
+            self._call(function, look, **arguments)
         run = self.current_run()
         if run is None:
             raise errors.ObjectNotReady("the fit ended without leaving a run that its user can see")

@@ -105,6 +105,12 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
             f"{given.module} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
             hint="Add schedule => 'replay'.",
         )
+    _check_names(given)
+    return given.num_iterations, frequency, schedule
+
+
+def _check_names(given: FitArguments) -> None:
+    """The dtype policy and the framework are among those known."""
     if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
             f"{given.module} error: dtype_policy is {given.dtype_policy!r}; expected one of"
@@ -115,7 +121,6 @@ def check_arguments(given: FitArguments) -> tuple[int, int, str]:
             f"{given.module} error: backend is {given.backend!r}; expected one of"
             f" {', '.join((*backends.BACKENDS, backends.AUTO))}."
         )
-    return given.num_iterations, frequency, schedule
 
 
 def _check_frequency(given: FitArguments, iterations: int) -> int:
