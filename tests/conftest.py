@@ -21,7 +21,7 @@ import greenplum
 import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
-from servers import Database, Server
+from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
 from workbench import Workbench
 
@@ -81,6 +81,15 @@ def platform(request: pytest.FixtureRequest) -> str:
     if request.param == "greenplum" and not greenplum.given():
         pytest.skip(greenplum.MISSING)
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def address(platform: str, request: pytest.FixtureRequest) -> Address:
+    """How databases of the platform's server are addressed."""
+    if platform == "greenplum":
+        return greenplum.address
+    server: Server = request.getfixturevalue("server")
+    return server.url
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

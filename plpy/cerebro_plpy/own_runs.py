@@ -85,12 +85,14 @@ def cancel(db: Database, run_id: int | None) -> bool:
 
 
 def standing(db: Database, module: str, run_id: int | None) -> Row:
-    """Status of a run, and whether somebody works for it."""
+    """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
     if backend.greenplum():
         db.value(sql("greenplum.look_anew"))
+    # Before the status, which then cannot be older than the end of the work.
+    at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
     rows = db.rows(sql("background.standing"), run_id)
     if not rows:
         raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)
-    return rows[0]
+    return {**rows[0], "under_way": rows[0]["pid"] in at_work}

@@ -122,6 +122,18 @@ def test_it_can_be_cancelled_and_go_on_in_the_background(bench: Workbench) -> No
     assert bench.weights("halted") == bench.weights("halted_again")
 
 
+def test_a_run_is_awaited_until_its_outputs_can_be_seen(bench: Workbench) -> None:
+    caller = bench.another()
+    caller.connection.autocommit = False
+    run = caller.fit("packed", "committed_late", "noisy", 1)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+    assert wait(bench, run, "100 ms") == "running"
+    caller.connection.commit()
+    assert wait(bench, run) == "completed"
+    assert bench.exists("committed_late")
+    caller.close()
+
+
 def test_waiting_has_an_end(bench: Workbench, endless: int) -> None:
     assert wait(bench, endless, "100 ms") == "running"
 

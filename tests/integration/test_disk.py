@@ -10,8 +10,8 @@ from workbench import Workbench, compile_text
 
 from cerebro_plpy.jobs import RENEWED
 
-WIDE = sequential([4], dense(300, "one"), dense(300, "two"), dense(3, "output", "softmax"))
-CONFIGS, EPOCHS, SEGMENTS = 4, 20, 2
+WIDE = sequential([4], dense(400, "one"), dense(400, "two"), dense(3, "output", "softmax"))
+CONFIGS, EPOCHS, SEGMENTS, WORKERS = 4, 20, 2, 2
 TABLES = "SELECT c.relname FROM pg_class c WHERE relnamespace = 'cerebro_state'::regnamespace ORDER BY 1"
 
 
@@ -37,7 +37,7 @@ def test_a_run_takes_three_times_its_states_at_most(bench: Workbench) -> None:
     before, watcher = disk(bench), bench.another()
     bench.pack("packed", SEGMENTS)
     packed = disk(bench) - before
-    with bench.fitting("packed", "model", "wide", EPOCHS, workers=2, metrics_compute_frequency=5) as fitted:
+    with bench.fitting("packed", "model", "wide", EPOCHS, workers=WORKERS, metrics_compute_frequency=5) as fitted:
         taken = [disk(watcher)]
         while not fitted.done():
             taken.append(disk(watcher))
@@ -48,7 +48,9 @@ def test_a_run_takes_three_times_its_states_at_most(bench: Workbench) -> None:
         "SELECT sum(state_bytes) FROM cerebro.visit WHERE run_id = %s AND visit_no = %s", run, EPOCHS * SEGMENTS
     )
     assert states > CONFIGS << 20
-    assert max(*taken, disk(bench)) - before <= packed + 3 * states
+    # Greenplum's workers each have a table to which a state hops.
+    hopping = states * WORKERS / CONFIGS if bench.greenplum else 0
+    assert max(*taken, disk(bench)) - before <= packed + 3 * states + hopping
 
 
 @pytest.mark.usefixtures("long_snapshot")

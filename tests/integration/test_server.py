@@ -1,4 +1,7 @@
-"""The embedded server: made, started, found, stopped, whatever happened to it before and wherever it lies."""
+"""The embedded server: made, started, found, stopped, whatever happened to it before and wherever it lies.
+
+It is a PostgreSQL; cerebro_db makes no Greenplum.
+"""
 
 from __future__ import annotations
 

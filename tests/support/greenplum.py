@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import psycopg2
 from servers import Database
 from sqlalchemy.engine import make_url
-from workbench import Workbench
+from workbench import Workbench, drop_database, opened
 
 from cerebro_db import provision
 
@@ -43,11 +43,7 @@ def database(name: str) -> Iterator[Database]:
                 _provide(superuser, name)
             yield Database(name=name, url=address(name, provision.ROLE), superuser_url=address(name, SUPERUSER))
         finally:
-            administrator.rows(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
-                name,
-            )
-            administrator.rows(f"DROP DATABASE {name}")
+            drop_database(administrator, name)
 
 
 def _provide(superuser: Workbench, name: str) -> None:
@@ -62,16 +58,6 @@ def _provide(superuser: Workbench, name: str) -> None:
     ):
         superuser.rows(statement)
     superuser.rows("INSERT INTO cerebro.setting VALUES ('trainer_python', %s)", sys.executable)
-
-
-@contextmanager
-def opened(url: str) -> Iterator[Workbench]:
-    """A session that ends with the block."""
-    session = Workbench(url)
-    try:
-        yield session
-    finally:
-        session.close()
 
 
 def address(name: str, role: str) -> str:

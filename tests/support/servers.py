@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cerebro_db import provision
+
+# The URL of a database of a server for a role.
+Address = Callable[[str, str], str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,6 +161,23 @@ class Workbench:
         self.connection.close()
 
 
+@contextmanager
+def opened(url: str) -> Iterator[Workbench]:
+    """A session that ends with the block."""
+    session = Workbench(url)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def drop_database(administrator: Workbench, name: str) -> None:
+    """Drop a database and end the sessions in it."""
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    administrator.rows(ended, name)
+    administrator.rows(f"DROP DATABASE {name}")
+
+
 def superuser(bench: Workbench) -> Workbench:
     """A session of the superuser in the same database."""
     return Workbench(bench.url.replace("//cerebro@", "//postgres@", 1))

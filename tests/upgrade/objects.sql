@@ -57,7 +57,7 @@ SELECT regexp_replace(line, '\s+', ' ', 'g') FROM (
                                OR m.classid = 'pg_type'::regclass AND d.classoid = 'pg_class'::regclass
                                   AND d.objoid = (SELECT t.typrelid FROM pg_type t WHERE t.oid = m.objid)
   UNION ALL
-    SELECT format('digest of storage of %s %s', label, md5(string_agg(concat_ws(' ', a.attname, a.attstorage, a.attcollation::regcollation, a.attgenerated), ',' ORDER BY a.attnum)))
+    SELECT format('digest of storage of %s %s', label, md5(string_agg(concat_ws(' ', a.attname, a.attstorage, (SELECT l.collname FROM pg_collation l WHERE l.oid = a.attcollation), a.attgenerated), ',' ORDER BY a.attnum)))
     FROM relation JOIN pg_attribute a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped GROUP BY label
   UNION ALL
     SELECT format('digest of view %s %s', label, md5(pg_get_viewdef(relation.oid))) FROM relation WHERE relkind = 'v'

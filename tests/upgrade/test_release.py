@@ -1,6 +1,7 @@
 """A database of the first released version goes on, updated where it is, or dumped there and restored here.
 
-The version's script and the rows of its tables are frozen as it made them.
+The version's script and the rows of its tables are frozen as it made them. They were made on PostgreSQL, for that
+version could not train on Greenplum; there only the extension itself is updated.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dumps import VISITS, empty, plain, program, run_script
+from dumps import VISITS, Programs, empty, plain
 from listing import listing
-from psycopg2.extensions import connection as Connection
 from servers import Database, Server
-from workbench import Workbench
+from workbench import Workbench, opened
 
 from cerebro_db import provision
 
@@ -79,22 +78,41 @@ def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Wo
     administrator.close()
 
 
+@contextmanager
+def old_script(administrator: Workbench) -> Iterator[None]:
+    """The old version's script lies beside the new one's within the block."""
+    folder = administrator.value("SELECT setting FROM pg_config WHERE name = 'SHAREDIR'")
+    script = Path(folder, "extension", f"cerebro_db--{OLD}.sql")
+    there = script.exists()
+    shutil.copy(HERE / script.name, script)
+    yield
+    if not there:
+        script.unlink()
+
+
+@pytest.fixture(scope="module")
+def programs(server: Server) -> Programs:
+    with opened(server.url("postgres", "postgres")) as administrator:
+        return Programs(administrator)
+
+
 @pytest.fixture(scope="module")
 def empty_database(server: Server) -> Iterator[Database]:
     """A database in a server that has the old version's script."""
-    with provision.superuser(server.socket, server.port) as connection:
-        shutil.copy(HERE / f"cerebro_db--{OLD}.sql", provision.extension_folder(connection))
-    with empty(server, f"release_{WORKER}") as database:
+    administrator = opened(server.url("postgres", "postgres"))
+    with administrator as session, old_script(session), empty(server.url, f"release_{WORKER}") as database:
         yield database
 
 
 @pytest.fixture(scope="module")
-def updated(server: Server, empty_database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Old]:
+def updated(
+    server: Server, programs: Programs, empty_database: Database, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Old]:
     """The database, made in the old version and updated."""
     script = tmp_path_factory.mktemp("release") / "old.sql"
     assert CREATE in ROWS.read_text()
     script.write_text(ROWS.read_text().replace(CREATE, f"{CREATE} VERSION '{OLD}'"))
-    run_script(script, empty_database.superuser_url)
+    assert programs.run_script(script, empty_database.superuser_url) == []
     with sessions(server, empty_database) as (administrator, owner):
         there = facts(administrator)
         administrator.rows("ALTER EXTENSION cerebro_db UPDATE")
@@ -102,13 +120,10 @@ def updated(server: Server, empty_database: Database, tmp_path_factory: pytest.T
 
 
 @pytest.fixture(scope="module")
-def restored(server: Server, updated: Old) -> Iterator[Old]:
+def restored(server: Server, programs: Programs, updated: Old) -> Iterator[Old]:
     """The dump of the old version, restored where the new one is installed."""
-    with empty(server, f"release_restored_{WORKER}") as database:
-        command = (program("psql"), "--no-psqlrc", "--quiet", "--file", str(ROWS), database.superuser_url)
-        errors = [
-            s for s in subprocess.run(command, capture_output=True, text=True).stderr.splitlines() if "ERROR" in s
-        ]
+    with empty(server.url, f"release_restored_{WORKER}") as database:
+        errors = programs.run_script(ROWS, database.superuser_url)
         # Grants on functions that take other arguments now; grant_usage makes them anew.
         assert [error for error in errors if not error.endswith(") does not exist")] == []
         with sessions(server, database) as (administrator, owner):
@@ -128,15 +143,15 @@ def owner(old: Old) -> Workbench:
     return old.owner
 
 
-def test_an_update_makes_what_an_installation_makes(empty_database: Database, superuser: Connection) -> None:
+def test_an_update_makes_what_an_installation_makes(shared_superuser: Workbench) -> None:
     def after(*statements: str) -> list[str]:
-        with superuser.cursor() as cursor:
-            for statement in ("DROP EXTENSION cerebro_db CASCADE", *statements):
-                cursor.execute(statement)
-        return listing(superuser)
+        for statement in ("DROP EXTENSION cerebro_db CASCADE", *statements):
+            shared_superuser.rows(statement)
+        return listing(shared_superuser.connection)
 
     installed = after("CREATE EXTENSION cerebro_db")
-    updated = after(f"CREATE EXTENSION cerebro_db VERSION '{OLD}'", "ALTER EXTENSION cerebro_db UPDATE")
+    with old_script(shared_superuser):
+        updated = after(f"CREATE EXTENSION cerebro_db VERSION '{OLD}'", "ALTER EXTENSION cerebro_db UPDATE")
     assert [*difflib.unified_diff(installed, updated, "installed", "updated", lineterm="", n=0)] == []
 
 
@@ -155,12 +170,12 @@ def test_grants_are_kept(old: Old) -> None:
 
 
 def test_what_was_granted_is_in_a_later_dump(
-    server: Server, updated: Old, empty_database: Database, tmp_path: Path
+    server: Server, programs: Programs, updated: Old, empty_database: Database, tmp_path: Path
 ) -> None:
     """An update does not make grants to a role look as if the extension had made them."""
     updated.administrator.rows("SELECT cerebro.grant_usage('cerebro')")
-    with empty(server, f"release_again_{WORKER}") as database:
-        plain(empty_database.superuser_url, database.superuser_url, tmp_path / "dump")
+    with empty(server.url, f"release_again_{WORKER}") as database:
+        plain(programs, empty_database.superuser_url, database.superuser_url, tmp_path / "dump")
         administrator = Workbench(database.superuser_url)
         again = listing(administrator.connection)
         administrator.close()

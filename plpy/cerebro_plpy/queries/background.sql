@@ -5,11 +5,14 @@ SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog
 -- name: begin
 CALL cerebro.work(%s::integer, %s::json)
 
+-- name: at_work
+-- Backends that say that they work for the run, in a statement of its own: Greenplum cannot look up locks beside a table.
+SELECT l.pid FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid::bigint = %s::bigint AND l.objsubid = 2
+  AND d.datname = current_database()
+
 -- name: standing
--- Whether somebody works for the run: its own orchestrator, not just anyone who took the lock.
-SELECT r.status, r.pid, o.pid IS NOT NULL AS under_way
-FROM cerebro.run r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
-WHERE r.run_id = %s::bigint
+SELECT r.status, r.pid FROM cerebro.run r WHERE r.run_id = %s::bigint
 
 -- name: cancel
 SELECT pg_catalog.pg_cancel_backend(%s::integer)
