@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from processes import eventually
-from roles import another_role, refused
+from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
 VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve")
@@ -29,9 +29,8 @@ def run(bench: Workbench) -> int:
 def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Workbench]:
     """A session of a role that may use the extension, and has a schema of its own."""
     with another_role(bench, shared_superuser, "ann") as session:
-        shared_superuser.rows(
-            "CREATE SCHEMA ann AUTHORIZATION ann; ALTER ROLE ann SET search_path = ann, public, madlib"
-        )
+        own_schema(shared_superuser, "ann")
+        shared_superuser.rows("ALTER ROLE ann SET search_path = ann, public, madlib")
         session.rows("SET search_path = ann, public, madlib")
         yield session
 
