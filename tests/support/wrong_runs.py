@@ -169,7 +169,7 @@ SCORING = [
             "does not match the input shape [1] of column id"),
     predict("'model', 'holes', 'id', 'x', 'o', mst_key => 1", NULL, "the input of the row whose id is"),
     predict("'model', 'null_elements', 'id', 'x', 'o', mst_key => 1", NULL, "has a NULL element"),
-    predict("'model', 'ragged', 'id', 'x', 'o', mst_key => 1", WRONG, "but row 1 has shape"),
+    predict("'model', 'uneven', 'id', 'x', 'o', mst_key => 1", WRONG, "but row 1 has shape"),
     predict("'model', 'typed', 'id', 'scrawl', 'o', mst_key => 1", WRONG, "cannot be read as PNG or JPEG"),
     predict("'model', 'hollow', 'id', 'x', 'o', mst_key => 1", WRONG, "an empty array"),
     predict("'lonely', 'points', 'id', 'x', 'o', mst_key => 1", "42809",
