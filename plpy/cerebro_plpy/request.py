@@ -89,7 +89,8 @@ def asked_for(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[
     if given.one:
         return (one_config(given.one),), SelectionSummary(str(given.one["model_arch_table"]), given.one["object_table"])
     selection = catalog.relation(given.model_selection_table, "model selection")
-    return read_configs(catalog, place.reader, selection), read_summary(catalog, selection, place.reader)
+    summary = read_summary(catalog, selection, place.reader)
+    return read_configs(catalog, place.reader, selection), summary
 
 
 def requested(

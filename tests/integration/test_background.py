@@ -71,11 +71,13 @@ def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
 def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> None:
     """What was deleted since a run began can be removed, except where a SELECT goes on as long as the run."""
     eventually(lambda: completed(bench, endless, 1))
-    assert eventually(lambda: removed_by_vacuum(bench))
+    delete_rows(bench)
+    eventually(lambda: removed_by_vacuum(bench))  # when the transactions that were there have ended
     watcher, before = bench.another(), bench.newest_run()
     with bench.fitting("packed", "pinning", "noisy", 1000) as fitted:
         run = eventually(lambda: watcher.newest_run() if watcher.newest_run() > before else 0)
         eventually(lambda: completed(watcher, run, 1))
+        delete_rows(watcher)
         assert not removed_by_vacuum(watcher)
         assert watcher.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.errors.QueryCanceled):
@@ -83,11 +85,15 @@ def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> 
     watcher.close()
 
 
-def removed_by_vacuum(session: Workbench) -> bool:
-    """Whether rows that are deleted now can be removed."""
+def delete_rows(session: Workbench) -> None:
+    """A table all of whose rows have been deleted."""
     session.rows("DROP TABLE IF EXISTS deleted")
     session.rows("CREATE TABLE deleted AS SELECT generate_series(1, 1000) AS n")
     session.rows("DELETE FROM deleted")
+
+
+def removed_by_vacuum(session: Workbench) -> bool:
+    """Whether the deleted rows can be removed."""
     session.rows("VACUUM deleted")
     return int(session.value("SELECT pg_relation_size('deleted')")) == 0
 

@@ -12,8 +12,8 @@ import psycopg2
 import pytest
 from models import dense, sequential
 from processes import eventually
-from servers import started
-from workbench import Workbench, several, superuser
+from servers import Database
+from workbench import Workbench, several
 
 WIDE = sequential([4], dense(2_000, "one"), dense(100, "two"), dense(3, "out", "softmax"))
 EPOCHS = 4
@@ -21,8 +21,8 @@ COMPLETED = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = '
 
 
 @pytest.fixture
-def small(folder: Path) -> Iterator[Path]:
-    """A file system of its own, on which a server beside it may work."""
+def place(folder: Path) -> Iterator[Path]:
+    """A small file system."""
     place = folder / "small"
     place.mkdir()
     made = subprocess.run(
@@ -46,23 +46,44 @@ def fill(place: Path) -> Path:
     return filler
 
 
-def prepared(folder: Path, small: Path) -> tuple[Workbench, Workbench]:
-    """Two sessions at a server of the test's own; states are to go to the small file system."""
-    caller = Workbench(started(folder / "data"))
-    caller.data()
-    caller.pack("packed", 2)
-    caller.configure("wide", several(2), ["batch_size=1,epochs=5"], caller.model(WIDE))
-    administrator = superuser(caller)
-    facts = (folder / "data" / "cluster").stat()
-    os.chown(small, facts.st_uid, facts.st_gid)
-    administrator.rows(f"CREATE TABLESPACE small OWNER cerebro LOCATION '{small}'")
-    administrator.rows("ALTER ROLE cerebro SET default_tablespace = small")  # for sessions to come, such as workers
+@pytest.fixture
+def small(place: Path, database: Database) -> Iterator[Path]:
+    """It, and the states of the database's runs are to go there."""
+    administrator = Workbench(database.superuser_url)
+    facts = Path("/proc", str(administrator.pid())).stat()
+    os.chown(place, facts.st_uid, facts.st_gid)
+    name = f"small_{database.name}"
+    administrator.rows(f"CREATE TABLESPACE {name} OWNER cerebro LOCATION '{place}'")
+    # For sessions to come, such as workers.
+    administrator.rows(f"ALTER ROLE cerebro IN DATABASE {database.name} SET default_tablespace = {name}")
+    yield place
+    query = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_tablespace t ON t.oid = c.reltablespace
+               WHERE c.relkind = 'r' AND t.spcname = %s"""
+    for (table,) in administrator.rows(query, name):
+        administrator.rows(f"DROP TABLE {table}")
+    administrator.rows(f"DROP TABLESPACE {name}")
     administrator.close()
-    return caller, Workbench(caller.url)
 
 
-def test_a_full_disk_costs_nothing_that_was_completed(folder: Path, small: Path) -> None:
-    caller, watcher = prepared(folder, small)
+@pytest.fixture
+def caller(database: Database) -> Iterator[Workbench]:
+    """A session with configurations whose states are large."""
+    session = Workbench(database.url)
+    session.data()
+    session.pack("packed", 2)
+    session.configure("wide", several(2), ["batch_size=1,epochs=5"], session.model(WIDE))
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def watcher(caller: Workbench) -> Iterator[Workbench]:
+    session = caller.another()
+    yield session
+    session.close()
+
+
+def test_a_full_disk_costs_nothing_that_was_completed(caller: Workbench, watcher: Workbench, small: Path) -> None:
     with caller.fitting("packed", "model", "wide", EPOCHS) as fitted:
         eventually(lambda: watcher.value(COMPLETED, 0) >= 3)
         filler = fill(small)
@@ -81,8 +102,6 @@ def test_a_full_disk_costs_nothing_that_was_completed(folder: Path, small: Path)
     assert caller.value(COMPLETED, 0) == 2 * 2 * EPOCHS
     caller.fit("packed", "again", "wide", EPOCHS, schedule="replay", replay_run=run)
     assert caller.weights("model") == caller.weights("again")
-    caller.close()
-    watcher.close()
 
 
 def check_states(watcher: Workbench, run: int) -> None:

@@ -1,6 +1,6 @@
 """Whatever ends first, nothing goes on without it: callers, backends, the postmaster, trainers.
 
-These tests use servers of their own, because they end them.
+These tests use servers of their own, because they end them. A Greenplum is given, to all tests: none of them ends it.
 """
 
 from __future__ import annotations

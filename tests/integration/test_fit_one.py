@@ -191,35 +191,6 @@ def kill_children(parent: int) -> None:
             os.kill(int(pid), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("arguments", "sqlstate", "words"), [
-    ("NULL, 'o', 'models', 1, {c}, '', 1", "22004", "madlib_keras_fit error: NULL/empty input table name!"),
-    ("'gone', 'o', 'models', 1, {c}, '', 1", "42P01", "madlib_keras_fit error: Input table 'gone' does not exist."),
-    ("'points', 'o', 'models', 1, {c}, '', 1", "42809", "has been preprocessed"),
-    ("'packed', NULL, 'models', 1, {c}, '', 1", "22004", "NULL/empty output table name!"),
-    ("'packed', 'points', 'models', 1, {c}, '', 1", "42P07", "Output table 'points' already exists. Drop it"),
-    ("'packed', 'o', NULL, 1, {c}, '', 1", "22004", "NULL/empty input table name!"),
-    ("'packed', 'o', 'points', 1, {c}, '', 1", "42703", "Invalid keras model architecture table points"),
-    ("'packed', 'o', 'models', NULL, {c}, '', 1", "22004", "model_id cannot be NULL"),
-    ("'packed', 'o', 'models', 99, {c}, '', 1", "42704", "no model arch found in table models with id 99"),
-    ("'packed', 'o', 'models', 1, NULL, '', 1", "22004", "compile_params cannot be NULL"),
-    ("'packed', 'o', 'models', 1, 'loss=''mse''', '', 1", "22023", "optimizer is a required parameter for compile"),
-    ("'packed', 'o', 'models', 1, {c}, 'batch=1', 1", "22023", "batch is not currently accepted as a parameter."),
-    ("'packed', 'o', 'models', 1, {c}, '', 0", "22023", "madlib_keras_fit: Number of iterations cannot be < 1."),
-    ("'packed', 'o', 'models', 1, {c}, '', 2, FALSE, NULL, 3", "22023",
-     "madlib_keras_fit: metrics_compute_frequency must be in the range (1 - 2)."),
-    ("'packed', 'o', 'models', 1, {c}, '', 1, FALSE, NULL, 1, TRUE", "42P01", "does not exist"),
-    ("'packed', 'o', 'models', 1, {c}, '', 1, TRUE", "55000", "No GPUs configured on hosts."),
-])  # fmt: skip
-def test_wrong_calls_are_refused_and_leave_nothing(bench: Workbench, arguments: str, sqlstate: str, words: str) -> None:
-    before = bench.newest_run()
-    with pytest.raises(psycopg2.Error) as refused:
-        bench.rows(f"SELECT madlib_keras_fit({arguments.format(c='$c$' + ADAM + '$c$')})")
-    assert refused.value.pgcode == sqlstate
-    assert words in str(refused.value)
-    assert bench.newest_run() == before
-    assert not bench.exists("o", "o_summary", "o_state")
-
-
 def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) -> None:
     with pytest.raises(psycopg2.Error) as refused:
         fit(bench, "o", "loss='mse'")

@@ -128,12 +128,17 @@ def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) ->
     assert not bench.exists("x", "none")
 
 
-def test_outputs_need_the_states(bench: Workbench, other: Workbench) -> None:
-    """They are gone with a rollback where the caller's own session trained, or when their owner drops them."""
+@pytest.mark.postgresql("no call works in the caller's own session there")
+def test_states_of_the_caller_s_own_session_are_gone_with_a_rollback(bench: Workbench, other: Workbench) -> None:
     other.rows("LOCK TABLE packed IN SHARE MODE")
     other.rows("SELECT madlib_fit_multiple_model('packed', 'lost', 'three', 1)")
     other.connection.rollback()
     refused(bench, "55000", bench.newest_run(), "lost")
+    assert not bench.exists("lost")
+
+
+def test_outputs_need_the_states(bench: Workbench) -> None:
+    """They are gone when their owner drops them."""
     run = bench.fit("packed", "kept", "three", 1)
     ((table,), *_) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
     bench.rows(f"DROP TABLE {table}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from processes import eventually
-from roles import another_role, refused
+from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
 VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve")
@@ -29,9 +30,8 @@ def run(bench: Workbench) -> int:
 def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Workbench]:
     """A session of a role that may use the extension, and has a schema of its own."""
     with another_role(bench, shared_superuser, "ann") as session:
-        shared_superuser.rows(
-            "CREATE SCHEMA ann AUTHORIZATION ann; ALTER ROLE ann SET search_path = ann, public, madlib"
-        )
+        own_schema(shared_superuser, "ann")
+        shared_superuser.rows("ALTER ROLE ann SET search_path = ann, public, madlib")
         session.rows("SET search_path = ann, public, madlib")
         yield session
 
@@ -95,8 +95,10 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
         ann.rows(f"UPDATE cerebro.{name} SET status = 'failed'" if name != "metric" else
                  "UPDATE cerebro.metric SET value = 0")  # fmt: skip
     ann.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", run)
+    # Where no foreign key removes the rows of a run, its owner must be able to.
+    delete: Callable[[str], object] = ann.rows if bench.greenplum else partial(refused, ann)
     for name in LOGS[1:]:
-        refused(ann, f"DELETE FROM cerebro.{name}")
+        delete(f"DELETE FROM cerebro.{name}")
         refused(ann, f"TRUNCATE cerebro.{name}")
     refused(ann, "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'loss', 0)", run)
     refused(ann, "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)"
@@ -114,6 +116,7 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
     assert [bench.rows(f"SELECT * FROM cerebro.{name} ORDER BY 1, 2, 3") for name in LOGS] == before
 
 
+@pytest.mark.postgresql("there a segment, which would have to check that, cannot ask which number its session took")
 def test_a_user_takes_no_number_of_a_run_to_come(bench: Workbench, ann: Workbench) -> None:
     insert = ("INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE"
               " VALUES (%s, 'planted', '{}', 1, 1, '{0}')")  # fmt: skip

@@ -71,11 +71,10 @@ def forms(bench: Workbench, run: int) -> list[tuple[int, int, str]]:
     return bench.rows("SELECT mst_key, visit_no, form FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
 
 
-def remember(bench: Workbench, optimizer: str, fastest: str) -> None:
+def remember(bench: Workbench, original: int, optimizer: str, fastest: str) -> None:
     """Make believe that an earlier run found this form to be the fastest."""
-    (machine, threads), *_ = bench.rows(
-        "SELECT DISTINCT r ->> 'machine', v.threads FROM cerebro.trainer_report() r, cerebro.visit v"
-    )
+    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report() r")
+    threads = bench.value("SELECT DISTINCT threads FROM cerebro.visit WHERE run_id = %s", original)
     program = {
         "architecture": json.loads(NOISY),
         "compile": parse_compile_params(compile_text(optimizer)).to_json(),
@@ -90,7 +89,7 @@ def remember(bench: Workbench, optimizer: str, fastest: str) -> None:
 def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, original: int) -> None:
     """Timings that are remembered decide the forms of a run; a replay takes them from its log."""
     for optimizer, fastest in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):
-        remember(bench, optimizer, fastest)
+        remember(bench, original, optimizer, fastest)
     run = bench.fit("spread", "formed", "noisy", 2, seed=1)
     assert {form for _, _, form in forms(bench, run)} == {"graph_loop", "xla_step", "xla_loop"}
     bench.rows("DELETE FROM cerebro.form_timing")

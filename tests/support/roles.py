@@ -40,6 +40,11 @@ def another_role(
             session.close()
 
 
+def own_schema(superuser: Workbench, role: str) -> None:
+    """A schema that is named like the role and given to it: Greenplum makes none for who may create none."""
+    superuser.rows(f'CREATE SCHEMA "{role}"; ALTER SCHEMA "{role}" OWNER TO "{role}"')
+
+
 @contextmanager
 def _removed(superuser: Workbench, name: str) -> Iterator[None]:
     """Remove the role afterwards, and before where a test run that was ended left it."""

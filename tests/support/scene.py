@@ -12,6 +12,7 @@ CREATE VIEW seen AS SELECT * FROM points;
 CREATE TABLE holes AS SELECT id, CASE WHEN id <> 5 THEN x END AS x, label FROM points;
 CREATE TABLE null_elements AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2,NULL,4}}' END AS x, label FROM points;
 CREATE TABLE ragged AS SELECT id, CASE WHEN id <> 5 THEN x ELSE '{{1,2}}' END AS x, label FROM points;
+CREATE VIEW uneven AS SELECT * FROM ragged ORDER BY id;
 CREATE TABLE hollow AS SELECT id, '{{}}'::real[] AS x, label FROM points;
 CREATE TABLE typed AS SELECT id, x, label, x::text[] AS texts, '{{}}'::json AS j, 1e300::float8 AS huge,
     id AS buffer_id, x AS __dist_key__, x AS x_shape, ARRAY[70000] AS large,

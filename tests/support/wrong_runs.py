@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scene import COMPILE as ONE
 from wrong_calls import COLUMN, EXISTS, NAME, NULL, TABLE, WRONG, Case
 
 
@@ -15,6 +16,10 @@ def evaluate(arguments: str, sqlstate: str, words: str) -> Case:
 
 def predict(arguments: str, sqlstate: str, words: str) -> Case:
     return Case(f"madlib_keras_predict({arguments})", sqlstate, words)
+
+
+def fit_one(arguments: str, sqlstate: str, words: str) -> Case:
+    return Case(f"madlib_keras_fit({arguments.format(c=f'$c${ONE}$c$')})", sqlstate, words)
 
 
 FIT = [
@@ -169,7 +174,7 @@ SCORING = [
             "does not match the input shape [1] of column id"),
     predict("'model', 'holes', 'id', 'x', 'o', mst_key => 1", NULL, "the input of the row whose id is"),
     predict("'model', 'null_elements', 'id', 'x', 'o', mst_key => 1", NULL, "has a NULL element"),
-    predict("'model', 'ragged', 'id', 'x', 'o', mst_key => 1", WRONG, "has shape 2, but row 1 has shape 4"),
+    predict("'model', 'uneven', 'id', 'x', 'o', mst_key => 1", WRONG, "but row 1 has shape"),
     predict("'model', 'typed', 'id', 'scrawl', 'o', mst_key => 1", WRONG, "cannot be read as PNG or JPEG"),
     predict("'model', 'hollow', 'id', 'x', 'o', mst_key => 1", WRONG, "an empty array"),
     predict("'lonely', 'points', 'id', 'x', 'o', mst_key => 1", "42809",
@@ -178,4 +183,25 @@ SCORING = [
     predict("'points', 'points', 'id', 'x', 'o', mst_key => 1", COLUMN,
             "column 'model_weights' does not exist in model table 'points'."),
 ]  # fmt: skip
-RUNS = [*FIT, *SCORING]
+FIT_ONE = [
+    fit_one("NULL, 'o', 'models', 1, {c}, '', 1", NULL, "madlib_keras_fit error: NULL/empty input table name!"),
+    fit_one("'gone', 'o', 'models', 1, {c}, '', 1", TABLE, "madlib_keras_fit error: Input table 'gone' does not"),
+    fit_one("'points', 'o', 'models', 1, {c}, '', 1", "42809", "has been preprocessed"),
+    fit_one("'packed', NULL, 'models', 1, {c}, '', 1", NULL, "NULL/empty output table name!"),
+    fit_one("'packed', 'points', 'models', 1, {c}, '', 1", EXISTS, "Output table 'points' already exists. Drop it"),
+    fit_one("'packed', 'exists2', 'models', 1, {c}, '', 1", EXISTS, "Output table 'exists2_summary' already exists."),
+    fit_one("'packed', 'o', NULL, 1, {c}, '', 1", NULL, "NULL/empty input table name!"),
+    fit_one("'packed', 'o', 'points', 1, {c}, '', 1", COLUMN, "Invalid keras model architecture table points"),
+    fit_one("'packed', 'o', 'models', NULL, {c}, '', 1", NULL, "model_id cannot be NULL"),
+    fit_one("'packed', 'o', 'models', 99, {c}, '', 1", "42704", "no model arch found in table models with id 99"),
+    fit_one("'packed', 'o', 'models', 1, NULL, '', 1", NULL, "compile_params cannot be NULL"),
+    fit_one("'packed', 'o', 'models', 1, 'loss=''mse''', '', 1", WRONG, "optimizer is a required parameter"),
+    fit_one("'packed', 'o', 'models', 1, {c}, 'batch=1', 1", WRONG, "batch is not currently accepted as a parameter."),
+    fit_one("'packed', 'o', 'models', 1, {c}, '', 0", WRONG, "madlib_keras_fit: Number of iterations cannot be < 1."),
+    fit_one("'packed', 'o', 'models', 1, {c}, '', 2, FALSE, NULL, 3", WRONG,
+            "madlib_keras_fit: metrics_compute_frequency must be in the range (1 - 2)."),
+    fit_one("'packed', 'o', 'models', 1, {c}, '', 1, FALSE, NULL, 1, TRUE", TABLE, "does not exist"),
+    fit_one("'packed', 'o', 'models', 1, {c}, '', 1, TRUE", "55000", "No GPUs configured on hosts."),
+    fit_one("'packed', 'o', 'models', 2, {c}, '', 1", "42804", "does not match the input shape [4] of column x"),
+]  # fmt: skip
+RUNS = [*FIT, *FIT_ONE, *SCORING]

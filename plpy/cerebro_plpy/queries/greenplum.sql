@@ -64,7 +64,8 @@ SELECT pg_catalog.set_config('application_name', 'cerebro_db idle', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', %s, false)
 
 -- name: wait
--- A transaction in which nothing was done holds no snapshot, and the server ends it with its session when nobody comes.
+-- The server ends such a transaction with its session when nobody comes. It holds no lock and no snapshot here, but it has a
+-- number in the cluster, and what is deleted after it began stays.
 BEGIN
 
 -- name: wake
