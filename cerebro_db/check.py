@@ -5,8 +5,6 @@ The order is that of an installation: each step needs only what the steps before
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
@@ -16,10 +14,11 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.text import Text
 
-from cerebro_db import segments
+from cerebro_db import machine, segments
 from cerebro_db.driver import engine_for, translated
 from cerebro_db.errors import CerebroError, from_driver
 from cerebro_db.finding import Finding
+from cerebro_db.segments import row
 
 OLDEST = 14
 OLDEST_GREENPLUM = 12  # as which Greenplum 7 counts
@@ -63,22 +62,18 @@ def _taken(step: Callable[[sa.Connection], Finding | None], connection: sa.Conne
 
 
 def _server(connection: sa.Connection) -> Finding:
-    number, name, user, database = _row(
+    number, name, user, database = row(
         connection,
         "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
         " session_user, current_database()",
     )
-    product = _greenplum(connection)
+    product = segments.greenplum(connection)
     server = f"{product}, PostgreSQL {name}" if product else f"PostgreSQL {name}"
     told = f"{server}, database {database}, as {user}"
     if number < (OLDEST_GREENPLUM if product else OLDEST) * 10000:
         needed = "Greenplum 7 or Apache Cloudberry" if product else f"PostgreSQL {OLDEST} or newer"
         return Finding(state="FAIL", told=told, remedy=f"{needed} is needed.")
     return Finding(told=told)
-
-
-def _greenplum(connection: sa.Connection) -> str | None:
-    return segments.product(connection.exec_driver_sql("SELECT version()").scalar_one())
 
 
 def _extension(connection: sa.Connection) -> Finding:
@@ -120,7 +115,7 @@ def _plpython(connection: sa.Connection) -> Finding:
 
 
 def _trainer(connection: sa.Connection) -> Finding:
-    if _greenplum(connection):
+    if segments.greenplum(connection):
         return segments.trainers(connection, version("cerebro_db"))
     report = _report(connection, "trainer_report")
     framework = f"{report['framework']} {report['framework_version']}, Keras {report['keras_version']}"
@@ -129,7 +124,7 @@ def _trainer(connection: sa.Connection) -> Finding:
 
 
 def _workers(connection: sa.Connection) -> Finding:
-    user, database = _row(connection, "SELECT current_user, current_database()")
+    user, database = row(connection, "SELECT current_user, current_database()")
     try:
         with connection.begin_nested():
             report = _report(connection, "worker_report")
@@ -148,7 +143,7 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
     told = connection.exec_driver_sql(
         "SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories' AND setting <> ''"
     ).scalar()
-    greenplum = _greenplum(connection)
+    greenplum = segments.greenplum(connection)
     system, folder = ("gpadmin", "/tmp") if greenplum else ("postgres", "/var/run/postgresql")
     socket = told.split(",")[0].strip() if told else folder
     port = connection.exec_driver_sql("SHOW port").scalar_one()
@@ -168,65 +163,9 @@ def _authentication(connection: sa.Connection, user: str, database: str) -> str:
     )
 
 
-def _out_of_memory(connection: sa.Connection) -> Finding | None:
-    """Whether the kernel, when it ends a trainer for its memory, is told to end the whole server with it."""
-    is_superuser, is_local = _row(
-        connection, "SELECT current_setting('is_superuser')::bool, inet_server_addr() IS NULL"
-    )
-    if not is_superuser:
-        return None  # others may not read the server's files
-    grouped = [host for host, at in _hosts(connection).items() if _grouped(connection, at)]
-    if grouped:
-        return Finding(
-            state="WARN",
-            told="one process out of memory ends all of its control group, the server included"
-            + (f" (on {', '.join(grouped)})" if any(grouped) else ""),
-            remedy="Turn memory.oom.group off for the server (Kubernetes: singleProcessOOMKill),\n"
-            "and set trainer_memory_mb in cerebro.setting so that it does not come to that.",
-        )
-    unit = _group(connection).rpartition("/")[2]
-    if is_local and unit.endswith(".service") and shutil.which("systemctl"):
-        command = ["systemctl", "show", "--property=OOMPolicy", "--value", unit]
-        policy = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-        if policy in ("stop", "kill"):
-            return Finding(
-                state="WARN",
-                told=f"systemd ends the whole service {unit} when one process of it runs out of memory",
-                remedy=f"`systemctl edit {unit}`, add the lines [Service] and OOMPolicy=continue.",
-            )
-    return Finding(told="nothing found that would end the server along with a trainer")
-
-
-def _hosts(connection: sa.Connection) -> dict[str, str]:
-    """What sends a statement to each host where trainers run, by the host's name; on PostgreSQL there is one host."""
-    if not _greenplum(connection):
-        return {"": ""}
-    one_of_each = {segment.host: segment for segment in segments.listed(connection)}
-    keys = {host: segments.key_of(connection, segment) for host, segment in one_of_each.items()}
-    return {host: f" FROM cerebro.segment_key k WHERE k.key = {key:d}" for host, key in keys.items()}
-
-
-def _group(connection: sa.Connection, at: str = "") -> str:
-    return _file(connection, "/proc/self/cgroup", at).strip().rpartition("::")[2]
-
-
-def _grouped(connection: sa.Connection, at: str) -> bool:
-    group = _group(connection, at)
-    return _file(connection, f"/sys/fs/cgroup{group}/memory.oom.group", at).strip() == "1"
-
-
-def _file(connection: sa.Connection, path: str, at: str = "") -> str:
-    query = "SELECT coalesce(pg_read_file(%s, 0, 4096, true), '')" + at
-    return str(connection.exec_driver_sql(query, (path,)).scalar_one())
-
-
 def _report(connection: sa.Connection, function: str) -> dict[str, Any]:
     report: dict[str, Any] = connection.exec_driver_sql(f"SELECT cerebro.{function}()").scalar_one()
     return report
-
-
-def _row(connection: sa.Connection, query: str) -> tuple[Any, ...]:
-    return tuple(connection.exec_driver_sql(query).one())
 
 
 # name, whether the steps after it need it, what it does
@@ -236,5 +175,6 @@ STEPS: tuple[tuple[str, bool, Callable[[sa.Connection], Finding | None]], ...] =
     ("PL/Python", True, _plpython),
     ("trainer", False, _trainer),
     ("worker sessions", False, _workers),
-    ("out of memory", False, _out_of_memory),
+    ("out of memory", False, machine.out_of_memory),
+    ("process 1", False, machine.first_process),
 )

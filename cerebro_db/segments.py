@@ -56,6 +56,16 @@ def product(version: str) -> str | None:
     return found.group(1).partition(" build ")[0] if found else None
 
 
+def greenplum(connection: sa.Connection) -> str | None:
+    """The name of the server's product where that is a Greenplum."""
+    return product(connection.exec_driver_sql("SELECT version()").scalar_one())
+
+
+def row(connection: sa.Connection, query: str) -> tuple[Any, ...]:
+    """The only row of a query."""
+    return tuple(connection.exec_driver_sql(query).one())
+
+
 def listed(connection: sa.Connection) -> list[Segment]:
     """The primary segments, in order."""
     return [Segment(*row) for row in connection.exec_driver_sql(SEGMENTS)]

@@ -90,8 +90,15 @@ def _arguments() -> argparse.Namespace:
 
 
 def _follow_parent(parent: int) -> None:
-    """Die with the parent. Asked for first and compared second: it may have died in between."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Die with the parent. Asked for first and compared second: it may have died in between.
+
+    By exit status 1, not by the signal: where the server is process 1, as in containers, it inherits orphans, and one
+    that a signal ended looks to it like a crashed backend. The C library's own function is the handler, so that it
+    needs no turn of the interpreter, which a framework may keep for long; the signal's number is the status.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal(signal.SIGHUP, ctypes.cast(libc["_exit"], ctypes.c_void_p))
+    _prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
     if os.getppid() != parent:
         sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
 

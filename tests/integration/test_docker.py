@@ -1,0 +1,116 @@
+"""The image of docker/postgres.Dockerfile: built, started, and the README's tour in it, by psql over the network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from docker.errors import DockerException
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.image import DockerImage
+
+ROOT = Path(__file__).parents[2]
+TOUR = "/usr/local/share/cerebro_db/tour.sql"
+PASSWORD = 'it\'s "quoted"'
+START_SECONDS = 120
+OTHER = "host=localhost user=postgres dbname=postgres"
+# Another one after a crash of the server.
+CHECKPOINTER = ["psql", "-Atc", "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"]
+
+
+def missing() -> str | None:
+    """Why there is no engine to build and run the image with."""
+    try:
+        docker.from_env().ping()
+    except DockerException as error:
+        return f"no Docker engine answers: {str(error).splitlines()[0][:120]}"
+    return None
+
+
+MISSING = missing()
+pytestmark = [pytest.mark.docker, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[str]:
+    """The image, which stays for the next run: its layers cost minutes."""
+    with DockerImage(
+        ROOT, tag="cerebro_db:test", clean_up=False, dockerfile_path="docker/postgres.Dockerfile"
+    ) as built:
+        yield str(built)
+
+
+@pytest.fixture(scope="module")
+def server(image: str) -> Iterator[DockerContainer]:
+    with DockerContainer(image).with_env("CEREBRO_PASSWORD", PASSWORD) as container:
+        awaited(container)
+        yield container
+
+
+def awaited(container: DockerContainer) -> None:
+    """Wait until the server can be reached as its health check does."""
+    deadline = time.monotonic() + START_SECONDS
+    while container.exec(["pg_isready", "--quiet", "--host=localhost"])[0]:
+        assert time.monotonic() < deadline, container.get_logs()
+        time.sleep(0.5)
+
+
+def ran(container: DockerContainer, command: list[str], **environment: str) -> tuple[int, str]:
+    """The exit status of a command in the container, and what it wrote to standard output."""
+    done = container.get_wrapped_container().exec_run(command, environment=environment, demux=True)
+    return int(done.exit_code), (done.output[0] or b"").decode()
+
+
+def test_the_tour_of_the_readme(server: DockerContainer) -> None:
+    status, printed = ran(server, ["psql", "--host=localhost", "--file", TOUR], PGPASSWORD=PASSWORD)
+    assert (status, printed) == (0, (ROOT / "tests/sql/tour.out").read_text())
+
+
+def test_the_check_finds_nothing(server: DockerContainer) -> None:
+    status, printed = ran(server, ["cerebro-db", "check", "postgresql://postgres@/cerebro"])
+    assert status == 0 and "FAIL" not in printed, printed
+    assert "the server is not process 1" in printed
+
+
+def test_nobody_comes_in_without_a_password(server: DockerContainer) -> None:
+    for who in ("host=localhost", OTHER):
+        assert ran(server, ["psql", "--no-password", "--command", "SELECT 1", who])[0] == 2
+    assert ran(server, ["psql", "--command", "SELECT 1", "host=localhost"], PGPASSWORD="wrong")[0] == 2
+
+
+def test_the_role_is_an_ordinary_one(server: DockerContainer) -> None:
+    query = (
+        "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication FROM pg_roles WHERE rolname = current_user"
+    )
+    assert ran(server, ["psql", "-Atc", query]) == (0, "f\n")
+
+
+def test_data_and_passwords_outlast_the_container(server: DockerContainer) -> None:
+    ran(server, ["psql", "-c", "CREATE TABLE lasting AS SELECT 1 AS one"])
+    server.get_wrapped_container().restart()
+    awaited(server)
+    query = ["psql", "--host=localhost", "-Atc", "SELECT one FROM lasting"]
+    assert ran(server, query, PGPASSWORD=PASSWORD) == (0, "1\n")
+
+
+def test_a_killed_trainer_does_not_disturb_the_server(server: DockerContainer) -> None:
+    """Nobody looks after it before its session ends: then it is a dead child of process 1."""
+    began = ["psql", "-Atc", "SELECT pg_postmaster_start_time()"]
+    before = ran(server, began), ran(server, CHECKPOINTER)
+    kill = "for p in /proc/[0-9]*; do grep -q cerebro_trainer $p/cmdline && kill -9 ${p#/proc/} && echo killed; done"
+    steps = ["-c", "SELECT cerebro.trainer_report('none')", "-c", f"\\! {kill}"]
+    assert "killed" in ran(server, ["psql", "-At", *steps])[1]
+    time.sleep(1)  # the server would take notice at once
+    assert (ran(server, began), ran(server, CHECKPOINTER)) == before
+
+
+def test_without_a_password_it_does_not_start(image: str) -> None:
+    container = docker.from_env().containers.run(image, detach=True)
+    try:
+        assert container.wait(timeout=START_SECONDS)["StatusCode"] == 1
+        assert b"CEREBRO_PASSWORD is not set" in container.logs()
+    finally:
+        container.remove(force=True)
