@@ -15,7 +15,7 @@ SCRIPT     := build/$(EXTENSION)--$(VERSION).sql
 # migrations/A--B.sql holds what changes in tables between the released versions A and B.
 MIGRATIONS := $(shell ls migrations/*--*.sql 2>/dev/null | sort -V)
 UPGRADES   := $(foreach m,$(MIGRATIONS),build/$(EXTENSION)--$(firstword $(subst --, ,$(notdir $(m))))--$(VERSION).sql)
-BUILT      := $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control build/VERSION
+BUILT      := $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control build/VERSION build/sql-reference.md
 TABLES     := $(sort $(wildcard sql/[01]*.sql))
 FUNCTIONS  := $(sort $(wildcard sql/[2-9]*.sql))
 SOURCES    := $(shell find cerebro_db plpy -name __pycache__ -prune -o -print)
@@ -42,6 +42,10 @@ build/VERSION: $(EXTENSION).control | build
 build/$(EXTENSION).control: $(EXTENSION).control | build
 	@cp $< $@
 
+# What f('usage') answers from.
+build/sql-reference.md: docs/sql-reference.md | build
+	@cp $< $@
+
 $(SCRIPT): $(TABLES) $(FUNCTIONS) $(EXTENSION).control | build
 	@rm -f build/$(EXTENSION)--*.sql
 	@echo "Building $@"
@@ -60,7 +64,7 @@ install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPY
 	@$(PLPYTHON) -c 'import sys; sys.exit("PLPYTHON must be 3.9 or newer, not " + sys.version if sys.version_info < (3, 9) else 0)'
 	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
-	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -m 644 plpy/cerebro_plpy/*.py build/VERSION build/sql-reference.md "$(DESTDIR)$(SITE)/cerebro_plpy"
 	install -m 644 plpy/cerebro_plpy/queries/*.sql "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
 	@! test -e "$(BINARIES)/gpstate" || printf '%s\n' $(OTHER_HOSTS)
