@@ -26,7 +26,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test bench objects lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test bench objects coverage lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -109,6 +109,10 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
+
+coverage: bootstrap ## record in docs/madlib-coverage.md which of MADlib's functions there are and are tested
+	@$(READY) .venv/dev
+	.venv/bin/pytest -q tests/unit/test_madlib_coverage.py -k up_to_date --write-objects
 
 lint: bootstrap ## ruff, and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

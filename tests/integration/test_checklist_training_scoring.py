@@ -83,10 +83,12 @@ def test_22_warm_start_goes_by_mst_key(bench: Workbench) -> None:
     losses = "SELECT mst_key, training_loss_final FROM grown_info ORDER BY 1"
     bench.rows("UPDATE continued SET mst_key = 10 WHERE mst_key = 2")
     bench.fit("packed", "grown", "continued", 2, seed=1, schedule="rotation")
-    before, first = bench.weights("grown"), dict(bench.rows(losses))
+    before = bench.weights("grown")
+    first: dict[int, float] = dict(bench.rows(losses))
     bench.rows("UPDATE continued SET mst_key = 20 WHERE mst_key = 10")
     bench.fit("packed", "grown", "continued", 1, seed=1, schedule="rotation", warm_start=True)
-    after, second = bench.weights("grown"), dict(bench.rows(losses))
+    after = bench.weights("grown")
+    second: dict[int, float] = dict(bench.rows(losses))
     assert before.keys() == {1, 3, 10} and after.keys() == {1, 3, 20}
     assert second[3] == first[3]
     bench.fit("packed", "at_once", "continued", 3, seed=1, schedule="rotation")
