@@ -19,9 +19,9 @@ MISSING = "not in this version"
 NO_TEST = "no test"
 HEAD = """# Which of MADlib's functions there are
 
-The functions of the deep-learning module of Apache MADlib 2.1, the arguments of each of its forms, a test that calls it,
-and what differs; [from-madlib.md](from-madlib.md) says the same in words. `make coverage` writes this page from `sql/`,
-`tests/` and the list of forms in `tests/support/madlib_contract.py`.
+The functions of the deep-learning module of Apache MADlib 2.1, the arguments of each of their forms, a test that calls
+them, and what differs; [from-madlib.md](from-madlib.md) says the same in words. `make coverage` writes this page from
+`sql/`, `tests/` and the list of forms in `tests/support/madlib_contract.py`.
 
 | function | form | tested by | differences |
 |---|---|---|---|
