@@ -15,7 +15,7 @@ SCRIPT     := build/$(EXTENSION)--$(VERSION).sql
 # migrations/A--B.sql holds what changes in tables between the released versions A and B.
 MIGRATIONS := $(shell ls migrations/*--*.sql 2>/dev/null | sort -V)
 UPGRADES   := $(foreach m,$(MIGRATIONS),build/$(EXTENSION)--$(firstword $(subst --, ,$(notdir $(m))))--$(VERSION).sql)
-BUILT      := $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control build/VERSION
+BUILT      := $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control build/VERSION build/sql-reference.md
 TABLES     := $(sort $(wildcard sql/[01]*.sql))
 FUNCTIONS  := $(sort $(wildcard sql/[2-9]*.sql))
 SOURCES    := $(shell find cerebro_db plpy -name __pycache__ -prune -o -print)
@@ -26,7 +26,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test bench objects lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test bench objects coverage lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -40,6 +40,10 @@ build/VERSION: $(EXTENSION).control | build
 	@echo $(VERSION) > $@
 
 build/$(EXTENSION).control: $(EXTENSION).control | build
+	@cp $< $@
+
+# What f('usage') answers from.
+build/sql-reference.md: docs/sql-reference.md | build
 	@cp $< $@
 
 $(SCRIPT): $(TABLES) $(FUNCTIONS) $(EXTENSION).control | build
@@ -60,7 +64,7 @@ install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPY
 	@$(PLPYTHON) -c 'import sys; sys.exit("PLPYTHON must be 3.9 or newer, not " + sys.version if sys.version_info < (3, 9) else 0)'
 	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
-	install -m 644 plpy/cerebro_plpy/*.py build/VERSION "$(DESTDIR)$(SITE)/cerebro_plpy"
+	install -m 644 plpy/cerebro_plpy/*.py build/VERSION build/sql-reference.md "$(DESTDIR)$(SITE)/cerebro_plpy"
 	install -m 644 plpy/cerebro_plpy/queries/*.sql "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
 	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
 	@! test -e "$(BINARIES)/gpstate" || printf '%s\n' $(OTHER_HOSTS)
@@ -105,6 +109,10 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
+
+coverage: bootstrap ## record in docs/madlib-coverage.md which of MADlib's functions there are and are tested
+	@$(READY) .venv/dev
+	.venv/bin/pytest -q tests/unit/test_madlib_coverage.py -k up_to_date --write-objects
 
 lint: bootstrap ## ruff, and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

@@ -14,6 +14,7 @@ from cerebro_db.errors import ObjectNotReady
 
 PACKAGE = "cerebro_plpy"
 EXTENSION = Path(__file__).parent / "extension"
+REFERENCE = "sql-reference.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,8 @@ def place_backend(folder: Path) -> bool:
     if spec is None or not spec.submodule_search_locations:
         raise ObjectNotReady(f"the package {PACKAGE} is not installed", hint="Install cerebro_db with `make`.")
     source, target = Path(spec.submodule_search_locations[0]), folder / PACKAGE
-    shipped = _contents(source) | {"VERSION": f"{version('cerebro_db')}\n".encode()}
+    beside = {"VERSION": f"{version('cerebro_db')}\n".encode(), REFERENCE: (EXTENSION / REFERENCE).read_bytes()}
+    shipped = _contents(source) | beside
     if target.exists() and _contents(target) == shipped:
         return False
     fresh = folder / f"{PACKAGE}.new"

@@ -196,6 +196,13 @@ class Session(Preparation):
         """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
         self._call_cerebro("revoke_predict", model_table=model_table, role=role)
 
+    def help(self, name: str | None = None, message: str | None = None) -> str:
+        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
+
+        Without a name it lists all of them.
+        """
+        return str(self._call_cerebro("help", name=name, message=message))
+
     def versions(self) -> dict[str, Any]:
         """Versions of the extension and of what runs in the server: cerebro.python_version."""
         return dict(self._call_cerebro("python_version"))

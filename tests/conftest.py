@@ -34,7 +34,9 @@ numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--write-objects", action="store_true", help="record the extension's objects (make objects)")
+    parser.addoption(
+        "--write-objects", action="store_true", help="write what tests compare with (make objects, coverage)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

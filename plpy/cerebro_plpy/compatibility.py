@@ -98,7 +98,7 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
 
 def notices(config: Config, source: PackedTable) -> Iterator[str]:
     """What the caller should know of a configuration's parameters."""
-    yield from config.compile.notices
+    yield from (*config.compile.notices, *config.fit.notices)
     rows = -(-source.rows // len(source.segments))
     buffer = max(1, min(source.buffer_size, rows))
     batches = -(-rows // buffer) * -(-buffer // config.fit.batch_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.literals import finite_number, invalid_value, keywords
@@ -21,7 +21,8 @@ class FitParams:
     """How a visit goes through its partition.
 
     `epochs` counts passes over the partition in one visit from `initial_epoch` on; a pass takes at most
-    `steps_per_epoch` batches. `class_weight` has (class, weight) pairs, by class; None where none is given.
+    `steps_per_epoch` batches. `class_weight` has (class, weight) pairs, by class; None where none is given. `notices`
+    tells of settings that mean something else here.
     """
 
     batch_size: int = 32
@@ -31,6 +32,7 @@ class FitParams:
     class_weight: tuple[tuple[int, float], ...] | None = None
     initial_epoch: int = 0
     steps_per_epoch: int | None = None
+    notices: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def passes(self) -> int:
@@ -74,11 +76,14 @@ def parse_fit_params(text: str | None) -> FitParams:
     return FitParams(
         batch_size=_positive("batch_size", given.get("batch_size", default.batch_size)),
         epochs=epochs,
-        shuffle=_boolean("shuffle", given.get("shuffle", default.shuffle)),
+        shuffle=given.get("shuffle") == "batch" or _boolean("shuffle", given.get("shuffle", default.shuffle)),
         verbose=_verbosity(given.get("verbose", default.verbose)),
         class_weight=_class_weight(given.get("class_weight")),
         initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
         steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
+        notices=("shuffle='batch' is shuffle=True: rows change places within a buffer",)
+        if given.get("shuffle") == "batch"
+        else (),
     )
 
 
@@ -128,6 +133,8 @@ def _boolean(key: str, value: object) -> bool:
 
 
 def _verbosity(value: object) -> int:
+    if value == "auto":
+        return FitParams.verbose
     if not isinstance(value, int) or value not in (0, 1, 2):
-        raise invalid_value("verbose", repr(value), "0, 1 or 2")
+        raise invalid_value("verbose", repr(value), "0, 1, 2 or 'auto'")
     return int(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
+from collections.abc import Collection
 
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
@@ -16,11 +17,13 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 MAX_LENGTH = 100_000
 
 
-def keywords(text: str) -> dict[str, object]:
-    """The literals of `key=value, …` in the order written.
+def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
+    """The literals of `key=value, …` in the order written; a name or call after a key of `unquoted` is text.
 
     >>> keywords("batch_size = 8,epochs=1")
     {'batch_size': 8, 'epochs': 1}
+    >>> keywords("optimizer=SGD(lr=0.1)", ["optimizer"])
+    {'optimizer': 'SGD(lr=0.1)'}
 
     Raises InvalidText for text of another form and InvalidParameter for a value that is no literal.
     """
@@ -28,7 +31,7 @@ def keywords(text: str) -> dict[str, object]:
     node = _expression(source, text)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise InvalidText(f"{shown(text)} is not of the form key=value, key=value, ...")
-    return _arguments(node, source, text)
+    return _arguments(node, source, text, unquoted)
 
 
 def call(text: str) -> tuple[str, dict[str, object]]:
@@ -43,7 +46,7 @@ def call(text: str) -> tuple[str, dict[str, object]]:
         return node.id, {}
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise InvalidText(f"{shown(text)} is not of the form Name(key=value, ...)")
-    return node.func.id, _arguments(node, source, text)
+    return node.func.id, _arguments(node, source, text, ())
 
 
 def dictionary(text: str) -> dict[str, object]:
@@ -96,7 +99,7 @@ def _expression(source: str, text: str) -> ast.expr:
         raise InvalidText(f"{shown(text)} cannot be read", detail=str(error) or None) from error
 
 
-def _arguments(node: ast.Call, source: str, text: str) -> dict[str, object]:
+def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]) -> dict[str, object]:
     if node.args or any(item.arg is None for item in node.keywords):
         raise InvalidText(
             f"{shown(text)} holds a value without a key",
@@ -107,11 +110,14 @@ def _arguments(node: ast.Call, source: str, text: str) -> dict[str, object]:
         key = str(item.arg)
         if key in values:
             raise InvalidText(f"{key} is given twice in {shown(text)}")
+        written = str(ast.get_source_segment(source, item.value))
+        if key in unquoted and isinstance(item.value, (ast.Name, ast.Call)):
+            values[key] = written
+            continue
         try:
             values[key] = _literal(item.value)
         except InvalidText as error:
-            written = ast.get_source_segment(source, item.value)
-            raise invalid_value(key, str(written), "a literal, with text in quotes") from error
+            raise invalid_value(key, written, "a literal, with text in quotes") from error
     return values
 
 

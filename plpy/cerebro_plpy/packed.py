@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,10 @@ from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedCol
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
+
+# How MADlib called the columns of packed tables, and that of classes, before 1.18.
+OLD_COLUMNS = {"independent_var", "dependent_var"}
+OLD_CLASSES = "class_values"
 
 
 def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
@@ -106,6 +111,12 @@ def _check_columns(
     catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str
 ) -> None:
     for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
+        if name not in columns and columns.keys() >= OLD_COLUMNS:
+            raise WrongObjectType(
+                f"Input table '{relation.given}' was preprocessed with an older version of the input preprocessor."
+                " Please re-run the current version of input preprocessor on the dataset.",
+                hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
+            )
         if name not in columns:
             raise UndefinedColumn(
                 f"{catalog.module}: invalid column name ('{name}') for table ({relation.given})."
@@ -196,13 +207,23 @@ def _class_values(
 ) -> tuple[tuple[str | None, ...] | None, str]:
     """The classes of a target in order, without the NULLs that only pad them, and the type of the array."""
     companion = summary_table(catalog, relation)
-    column = f"{name}_class_values"
-    found = catalog.columns(companion).get(column)
+    columns = catalog.columns(companion)
+    column = classes_column(columns, name)
+    found = columns.get(column)
     if found is None:
         return None, "text[]"
     kind = found["type"] if found["category"] == "A" else "text[]"
     values = reader.run(sql("read.class_values", table=companion.quoted, column=quote_identifier(column)))[0][0]
     return (strip_padding(values) if values is not None else None), kind
+
+
+def classes_column(columns: Iterable[str], name: str) -> str:
+    """The column of a summary that holds the classes of a target; that of MADlib before 1.18 has one name for all.
+
+    >>> classes_column(["y_class_values"], "y"), classes_column(["class_values"], "y")
+    ('y_class_values', 'class_values')
+    """
+    return OLD_CLASSES if OLD_CLASSES in columns else f"{name}_class_values"
 
 
 def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:

@@ -16,6 +16,8 @@ from cerebro_plpy.literals import call, finite_number, invalid_value, keywords
 from cerebro_plpy.optimizers import OptimizerSpec, parse_optimizer
 
 COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metrics", "sample_weight_mode")
+# MADlib reads these with and without quotes.
+UNQUOTED = ("optimizer", "loss")
 
 Loss = Union[str, list[str], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
@@ -62,7 +64,7 @@ def parse_compile_params(text: str) -> CompileParams:
     Raises InvalidText for broken syntax, InvalidParameter for unknown or bad settings and
     FeatureNotSupported for those that are understood but not available.
     """
-    given = keywords(text)
+    given = keywords(text, UNQUOTED)
     refuse_unknown(given, COMPILE_KEYS)
     for key in ("optimizer", "loss"):
         if key not in given:
@@ -90,7 +92,7 @@ def canonical(text: str | None) -> str:
     >>> canonical("loss='mse', optimizer='adam(beta_1=0.5, lr=0.10)'")
     "loss='mse',optimizer='Adam(beta_1=0.5,lr=0.1)'"
     """
-    given = keywords(text or "")
+    given = keywords(text or "", UNQUOTED)
     return ",".join(f"{key}={_canonical_value(key, given[key])}" for key in sorted(given))
 
 

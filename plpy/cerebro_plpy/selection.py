@@ -44,7 +44,8 @@ def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | 
     found = {row["model_id"] for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))}
     if not set(model_ids) <= found:
         raise UndefinedObject(
-            f"{catalog.module}: One or more model_id of {list(model_ids)} not found in table {relation.given}",
+            f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not found in table"
+            f" {relation.given}",
             detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy import model_grants
+from cerebro_plpy import backends, model_grants
 from cerebro_plpy.architecture import read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -18,7 +18,7 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.packed import names, read_summary_row, strip_padding
+from cerebro_plpy.packed import OLD_CLASSES, classes_column, names, read_summary_row, strip_padding
 from cerebro_plpy.params import CompileParams, parse_compile_params
 from cerebro_plpy.platform import StateSource
 from cerebro_plpy.queries import sql
@@ -88,13 +88,14 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
     row = _summary(reader, summary)
     dependent = names(row, "dependent_varname")
-    classes = row.get(f"{dependent[0]}_class_values")
+    column = classes_column(row, dependent[0])
+    classes = row.get(column)
     return TrainedModel(
         relation=relation, mst_key=key, architecture=read_architecture(architecture),
         compile=parse_compile_params(compile_text), dependent=dependent,
-        class_values=strip_padding(as_texts(reader, summary, dependent[0])) if classes else None,
+        class_values=strip_padding(as_texts(reader, summary, column)) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
-        float_target=not classes and row.get("num_classes") is None, dtype_policy=row.get("dtype_policy"),
+        float_target=_is_float(row, column), dtype_policy=row.get("dtype_policy"),
         backend=backend, states=states, sealed=sealed,
     )  # fmt: skip
 
@@ -139,7 +140,7 @@ def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return mst_key, str(rows[0][0]), str(rows[0][1])
+    return mst_key, str(rows[0][0]), str(rows[0][1] or backends.BACKENDS[0])
 
 
 def _summary(reader: Session, summary: Relation) -> dict[str, Any]:
@@ -153,10 +154,16 @@ def _summary(reader: Session, summary: Relation) -> dict[str, Any]:
     return row
 
 
-def as_texts(reader: Session, summary: Relation, name: str) -> list[str | None]:
+def _is_float(summary: dict[str, Any], column: str) -> bool:
+    """Whether the target was a number; MADlib knows classes only, and before 1.18 left num_classes out where they came
+    encoded."""
+    return column != OLD_CLASSES and not summary.get(column) and summary.get("num_classes") is None
+
+
+def as_texts(reader: Session, summary: Relation, column: str) -> list[str | None]:
     """Class values as PostgreSQL writes them."""
-    column = quote_identifier(f"{name}_class_values")
-    return list(reader.run(sql("read.class_values", table=summary.quoted, column=column))[0][0])
+    text = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
+    return list(reader.run(text)[0][0])
 
 
 def _check_model_table(catalog: Catalog, relation: Relation) -> None:

@@ -16,6 +16,12 @@ from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, Relation, WarmState
 
+# MADlib's own output holds weights and no states of optimizers.
+FROM_WEIGHTS = (
+    "To go on from the weights of a model of MADlib's: SELECT load_keras_model('your_models', model_arch,"
+    " model_weights) FROM {} WHERE mst_key = ...; then train that model_id without warm_start, into another table."
+)
+
 
 def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]) -> dict[str, Relation]:
     """The output tables by suffix, the first of which has none; they must exist and be the caller's to rewrite."""
@@ -27,7 +33,9 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
             raise UndefinedTable(
                 f"{catalog.module} error: table '{output.given}{suffix}' does not exist; warm_start goes on from the"
                 " output tables of an earlier call.",
-                hint="Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
+                hint=FROM_WEIGHTS.format(output.quoted)
+                if suffix == "_state"
+                else "Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
             )
         found[suffix] = companion
     for relation in found.values():

@@ -1,6 +1,7 @@
 """Architectures of old and new Keras build the same models; what could run code or eat the machine does not.
 
-`keras2_architectures.json` was written by tf_keras 2.21 (Keras 2's last line) with `model.to_json()`.
+`keras2_architectures.json` was written by tf_keras 2.21 (Keras 2's last line) with `model.to_json()`,
+`keras2_versions.json` by the versions that are named in it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ import traces
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import Json, buffers, content, dense, layer, program, sequential, tensors, weights
 
+from cerebro_plpy.architecture import check_architecture
+
 KERAS_2 = json.loads((Path(__file__).parent / "keras2_architectures.json").read_text())
+BY_VERSION = json.loads((Path(__file__).parent / "keras2_versions.json").read_text())
+VERSIONS = [(version, name) for version, models in BY_VERSION.items() for name in models]
+SHAPES_BY_VERSION = {
+    "seq": [(4, 10), (10,), (10,), (10,), (10,), (10,), (10, 3), (3,)],
+    "cnn": [(3, 3, 1, 4), (4,), (36, 3), (3,)],
+    "rnn": [(50, 8), (8, 16), (4, 16), (16,), (4, 3), (3,)],
+    "func": [(4, 3), (3,), (4, 3), (3,), (6, 2), (2,)],
+}
 SHAPES = {
     "seq": [(4, 10), (10,), (10,), (10,), (10,), (10,), (10, 3), (3,)],
     "cnn": [(3, 3, 1, 4), (4,), (2, 2, 4, 1), (1, 1, 4, 4), (4,), (16, 3), (3,)],
@@ -80,6 +91,18 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
         targets=[{"kind": "onehot", "classes": count} if count else {"kind": "float"} for count in targets],
     )
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
+
+
+@pytest.mark.parametrize(("version", "name"), VERSIONS)
+def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
+    """The backend lets them in, and the trainer builds the same model of all of them."""
+    architecture = BY_VERSION[version][name]
+    shapes = SHAPES_BY_VERSION[name]
+    summary = check_architecture(architecture)
+    assert summary.input_shapes == ({"cnn": (8, 8, 1), "rnn": (6,)}.get(name, (4,)),)
+    assert summary.output_units == (shapes[-1][0],)
+    chosen = program(architecture, targets=[{"kind": "onehot", "classes": shapes[-1][0]}])
+    assert [weight.shape for weight in weights(trainer.initial(chosen))] == shapes
 
 
 def test_list_style_equals_keras_3_json(trainer: Peer) -> None:

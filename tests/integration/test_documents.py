@@ -1,4 +1,4 @@
-"""The Python in README.md and docs/python-client.md runs, and prints what the page says."""
+"""The Python in README.md and docs/python-client.md runs, and prints what the page says; so do the examples in SQL."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg2.extensions import connection as Connection
 from servers import Database
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,30 @@ def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: py
         exec(code, names)
         assert capsys.readouterr().out == printed
     assert "session" in names
+
+
+REFERENCE = ROOT / "docs" / "sql-reference.md"
+EXAMPLE = re.compile(r"\nExample:\n\n((?:    .*\n|\n)+)")
+ADMINISTRATORS = "## Schema cerebro: functions for administrators"
+
+
+def run(url: str, statements: str) -> str:
+    command = ["psql", "--no-psqlrc", "--no-align", "--tuples-only", "--set", "ON_ERROR_STOP=1", url]
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=statements).stdout
+
+
+def test_the_examples_of_the_reference_follow_each_other(database: Database, superuser: Connection) -> None:
+    psql(database, "iris_data.sql")
+    with superuser.cursor() as cursor:
+        cursor.execute("CREATE ROLE analyst")
+        try:
+            users, administrators = REFERENCE.read_text().split(ADMINISTRATORS)
+            told = run(database.url, "".join(EXAMPLE.findall(users)))
+            assert len(re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|0\.", told, re.MULTILINE)) == 30
+            assert "\ncompleted\n" in told
+            assert '"same_server": true' in run(database.superuser_url, "".join(EXAMPLE.findall(administrators)))
+        finally:
+            cursor.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
 
 def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys: pytest.CaptureFixture[str]) -> None:

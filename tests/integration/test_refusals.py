@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import psycopg2
 import pytest
 import scene as tables
+from madlib_messages import MESSAGES
 from processes import eventually, trainers
 from workbench import Workbench
 from wrong_calls import DATA, Case
 from wrong_runs import RUNS
 
-CASES = [*DATA, *RUNS]
+CASES = [*DATA, *RUNS, *MESSAGES]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def refused(bench: Workbench, call: str) -> psycopg2.Error:
     return error.value
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.call for case in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.call}: {case.words[:30]}" for case in CASES])
 def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
     error = refused(scene, case.call)
     assert (case.words in str(error.diag.message_primary), error.pgcode) == (True, case.sqlstate), str(error)

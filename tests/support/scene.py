@@ -25,6 +25,7 @@ CREATE TABLE clean_summary AS SELECT 1 AS a;
 CREATE TABLE other_classes AS SELECT id, x, label || 'x' AS label FROM points;
 CREATE TABLE no_model_columns AS SELECT 1 AS mst_key;
 CREATE TABLE single AS SELECT model_weights, model_arch FROM models;
+CREATE TABLE other_models AS TABLE models;
 CREATE TABLE exists_info AS SELECT 1 AS a;
 CREATE TABLE exists2_summary AS SELECT 1 AS a;
 CREATE TABLE exists3_state AS SELECT 1 AS a;
@@ -106,6 +107,8 @@ def make_packed_tables(bench: Workbench) -> None:
         "posing": "ALTER TABLE posing DROP COLUMN x_shape",
         "bare": "DELETE FROM bare_summary",
         "drained": "DELETE FROM drained",
+        "old_packed": "ALTER TABLE old_packed RENAME x TO independent_var;"
+        " ALTER TABLE old_packed RENAME label TO dependent_var",
         "mixed": "UPDATE mixed SET x_shape = ARRAY[x_shape[1], 2, 2] WHERE buffer_id = 0",
     }.items():
         bench.rows(f"CREATE TABLE {name} AS TABLE packed; CREATE TABLE {name}_summary AS TABLE packed_summary")

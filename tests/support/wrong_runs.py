@@ -82,7 +82,7 @@ FIT = [
     fit("'packed', 'o', 'empty_compile_mst', 1", WRONG,
         "mst_key 1 of table 'empty_compile_mst': optimizer is a required"),
     fit("'packed', 'o', 'broken_mst', 1", "22P02", "mst_key 1 of table 'broken_mst'"),
-    fit("'packed', 'o', 'code_mst', 1", WRONG, "invalid input value for parameter loss=exit()"),
+    fit("'packed', 'o', 'code_mst', 1", WRONG, "Loss function exit() is not supported."),
     fit("'packed', 'o', 'no_optimizer_mst', 1", WRONG, "optimizer is a required parameter for compile"),
     fit("'packed', 'o', 'no_loss_mst', 1", WRONG, "loss is a required parameter for compile"),
     fit("'packed', 'o', 'loss_mst', 1", WRONG, "Loss function nix is not supported."),

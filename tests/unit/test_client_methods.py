@@ -70,6 +70,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.grant_usage("a")
     session.grant_predict("a", "b")
     session.revoke_predict("a", "b")
+    session.help("a", "usage")
     session.versions()
     session.trainer_report("tensorflow")
     session.worker_report()

@@ -58,6 +58,7 @@ def test_what_is_installed(clone: Path, tmp_path: Path) -> None:
         path.name for path in package.iterdir()
     }
     assert (package / "VERSION").exists()
+    assert (package / "sql-reference.md").read_bytes() == (ROOT / "docs" / "sql-reference.md").read_bytes()
     assert any((package / "queries").iterdir())
     assert "Greenplum" not in done.stdout
 

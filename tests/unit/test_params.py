@@ -140,7 +140,6 @@ REFUSED_COMPILE: list[tuple[str, type[CerebroError], str]] = [
     ("optimizer='SGD', loss={}", InvalidParameter, "parameter loss={}"),
     ("optimizer=0.1, loss='mse'", InvalidParameter, "parameter optimizer=0.1"),
     ("optimizer='', loss='mse'", InvalidParameter, "parameter optimizer=''"),
-    ("optimizer=SGD, loss='mse'", InvalidParameter, "parameter optimizer=SGD"),
     (with_optimizer("SGD(beta_1=0.1)"), InvalidParameter, "beta_1 is not currently accepted as a parameter"),
     (with_optimizer("SGD(lr=0.1, learning_rate=0.1)"), InvalidParameter, "lr and learning_rate are the same"),
     (with_optimizer("SGD(lr=True)"), InvalidParameter, "parameter lr=True"),

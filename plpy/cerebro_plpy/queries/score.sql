@@ -1,5 +1,6 @@
 -- name: info
-SELECT t.compile_params::text, t.backend FROM {table} t WHERE t.mst_key = %s::integer
+-- A table of MADlib's has no backend.
+SELECT t.compile_params::text, pg_catalog.to_json(t) ->> 'backend' FROM {table} t WHERE t.mst_key = %s::integer
 
 -- name: model
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer

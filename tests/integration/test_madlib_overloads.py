@@ -1,0 +1,106 @@
+"""Every form in which MADlib declares its functions can be called, with all arguments in their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import madlib_coverage
+import madlib_job
+import psycopg2
+import pytest
+from madlib_contract import FORMS, Form
+from madlib_job import COMPILE
+from models import CLASSES
+from workbench import Workbench
+
+THERE = [form for form in FORMS if form.function in madlib_coverage.existing()]
+SGD = COMPILE.format("SGD", 0.05)
+GRID = "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1, 0.2]}]}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def job(bench: Workbench) -> None:
+    madlib_job.build(bench)
+
+
+@pytest.mark.parametrize("form", THERE, ids=[f"{form.function}({', '.join(form.types)})" for form in THERE])
+def test_a_form_is_one_function(bench: Workbench, form: Form) -> None:
+    """PostgreSQL finds exactly one function for these types; it is not called."""
+    arguments = ", ".join(f"NULL::{kind}" for kind in form.types)
+    assert bench.rows(f"EXPLAIN (VERBOSE) SELECT {form.function}({arguments})")
+
+
+def call(bench: Workbench, function: str, values: list[Any], count: int) -> None:
+    """Call a function with the first `count` of these arguments."""
+    bench.rows("SELECT " + function.format(", ".join(["%s"] * count)), *values[:count])
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_load_keras_model(bench: Workbench, count: int) -> None:
+    table = f"models_{count}"
+    values = [table, CLASSES, psycopg2.Binary(b"\0" * 268), "a name", "a note"]
+    call(bench, "load_keras_model({})", values, count)
+    stored, *texts = bench.row(f"SELECT model_weights, name, description FROM {table}")
+    found = [None if stored is None else bytes(stored), *texts]
+    assert found == [value if count > at else None for at, value in enumerate((b"\0" * 268, "a name", "a note"), 2)]
+    bench.rows(f"SELECT delete_keras_model('{table}', 1)")
+    assert not bench.exists(table)
+
+
+@pytest.mark.parametrize("count", range(4, 9))
+def test_training_preprocessor_dl(bench: Workbench, count: int) -> None:
+    table = f"trained_{count}"
+    call(bench, "training_preprocessor_dl({})", ["points", table, "label", "x", 16, 4.0, [5], "all_segments"], count)
+    classes, constant, rules = bench.row(
+        f"SELECT num_classes, normalizing_const, distribution_rules FROM {table}_summary"
+    )
+    assert (classes, constant, rules) == ([5] if count > 6 else [3], 4.0 if count > 5 else 1.0, "all_segments")
+    assert bench.value(f"SELECT max(x_shape[1]) FROM {table}") <= (16 if count > 4 else 96)
+
+
+@pytest.mark.parametrize("count", range(5, 8))
+def test_validation_preprocessor_dl(bench: Workbench, count: int) -> None:
+    table = f"validated_{count}"
+    call(bench, "validation_preprocessor_dl({})", ["points", table, "label", "x", "packed", 4, "all_segments"], count)
+    assert bench.value(f"SELECT normalizing_const FROM {table}_summary") == madlib_job.CONSTANT
+    assert bench.value(f"SELECT max(x_shape[1]) <= 4 FROM {table}") is (count > 5)
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_load_model_selection_table(bench: Workbench, count: int) -> None:
+    table = f"loaded_{count}"
+    call(bench, "load_model_selection_table({})", ["models", table, [1], [SGD], ["epochs=1"], None], count)
+    assert bench.row(f"SELECT model_id, compile_params, fit_params FROM {table}") == (1, SGD, "epochs=1")
+
+
+@pytest.mark.parametrize("count", range(5, 10))
+def test_generate_model_configs(bench: Workbench, count: int) -> None:
+    table, random = f"generated_{count}", count > 6
+    values = ["models", table, [1], GRID, "{'epochs': [1, 2]}", "random" if random else "grid", 3, 1, None]
+    call(bench, "generate_model_configs({})", values, count)
+    assert bench.value(f"SELECT count(*) FROM {table}") == (3 if random else 4)
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_madlib_keras_evaluate(bench: Workbench, count: int) -> None:
+    """A table of several models needs the last argument; the others are read."""
+    values = ["model", "packed", f"evaluated_{count}", False, 3]
+    if count < 5:
+        with pytest.raises(psycopg2.errors.NullValueNotAllowed, match="Multi-model needs to pass mst_key"):
+            call(bench, "madlib_keras_evaluate({})", values, count)
+    else:
+        call(bench, "madlib_keras_evaluate({})", values, count)
+        assert bench.value(f"SELECT loss FROM evaluated_{count}") > 0
+
+
+@pytest.mark.parametrize(("pred_type", "rows"), [("prob", 3), ("response", 1), (2, 2), (0.0, 3)])
+@pytest.mark.parametrize("count", [5, 6, 7, 8])
+def test_madlib_keras_predict(bench: Workbench, count: int, pred_type: object, rows: int) -> None:
+    table = f"predicted_{count}_{rows}_{type(pred_type).__name__}"
+    values = ["model", "points", "id", "x", table, pred_type, False, 3]
+    if count < 8:
+        with pytest.raises(psycopg2.errors.NullValueNotAllowed, match="Multi-model needs to pass mst_key"):
+            call(bench, "madlib_keras_predict({})", values, count)
+    else:
+        call(bench, "madlib_keras_predict({})", values, count)
+        assert bench.value(f"SELECT count(*) FROM {table}") == 96 * rows

@@ -1,0 +1,97 @@
+"""docs/sql-reference.md describes every function that users call, as it is declared; psql's help is made of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cerebro_plpy import manual
+from cerebro_plpy.errors import InvalidParameter, UndefinedObject
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
+SECTIONS = manual.sections(PAGE)
+SCRIPTS = "\n".join(path.read_text() for path in sorted((ROOT / "sql").glob("*.sql")))
+DECLARED = re.compile(r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE)
+INTERNAL = re.compile(r"COMMENT ON FUNCTION ([\w.]+)\([^)]*\)\s+IS 'Internal: ")
+ARGUMENT = re.compile(r"(?:^|,)\s*(\w+)")
+# A view asks it.
+NOT_CALLED = {"cerebro.may_see"}
+
+
+def public() -> dict[str, set[tuple[str, ...]]]:
+    """The names of the arguments of every function that users call, of each of its forms."""
+    hidden = {match[1] for match in INTERNAL.finditer(SCRIPTS)} | NOT_CALLED
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for match in DECLARED.finditer(SCRIPTS):
+        if match[1] not in hidden:
+            found.setdefault(match[1], set()).add(tuple(ARGUMENT.findall(match[2])))
+    return found
+
+
+FUNCTIONS = public()
+
+
+def test_every_public_function_has_a_section_and_no_other() -> None:
+    assert set(SECTIONS) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_has_signature_sentence_and_example(name: str) -> None:
+    section = SECTIONS[name]
+    assert section.signature.startswith("    ")
+    assert section.sentence[0].isupper()
+    example = section.text.partition("\nExample:\n\n    ")[2]
+    assert any(f"{each}(" in example for each in section.names)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_signature_is_the_declaration(name: str) -> None:
+    """Names and order; a signature may break off with dots."""
+    text = re.search(rf"^    {re.escape(_told(name))}\((.*?)\)(?: RETURNS .+)?$", SECTIONS[name].text, re.M | re.S)
+    assert text, name
+    given, open_end = tuple(ARGUMENT.findall(text[1].partition(", …")[0])), ", …" in text[1]
+    assert any(given == (names[: len(given)] if open_end else names) for names in FUNCTIONS[name])
+
+
+def _told(name: str) -> str:
+    """Which name the signature has: of two names for one function, the first."""
+    section = SECTIONS[name]
+    return name if f"    {name}(" in section.text else section.names[0]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_help_can_be_shown_in_any_terminal(name: str) -> None:
+    for message in (None, "usage"):
+        told = manual.answer(PAGE, name, message)
+        assert told.isascii()
+        assert f"{name}(" in told or message
+
+
+@pytest.mark.parametrize("message", ["usage", "help", "?", "USAGE", " usage "])
+def test_synonyms(message: str) -> None:
+    assert manual.answer(PAGE, "madlib_predict", message) == manual.answer(PAGE, "madlib_predict", "usage")
+
+
+def test_all_is_in_the_help() -> None:
+    """Links and frames of tables are left out, no word is."""
+    for section in SECTIONS.values():
+        told = manual.answer(PAGE, section.names[0], "usage")
+        text = re.sub(r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "..."))
+        assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", told)), section.names
+
+
+def test_the_list_names_every_function() -> None:
+    assert set(re.findall(r"^[a-z_.]+", manual.answer(PAGE, None, None), re.M)) <= set(FUNCTIONS)
+    assert all(name in manual.answer(PAGE, None, None) for name in FUNCTIONS)
+
+
+def test_wrong_questions() -> None:
+    with pytest.raises(InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?") as wrong:
+        manual.answer(PAGE, "madlib_predict", "x")
+    assert "SELECT madlib_predict('usage');" in str(wrong.value.hint)
+    with pytest.raises(UndefinedObject, match="there is no help for a function 'madlib_predcit'") as unknown:
+        manual.answer(PAGE, "madlib_predcit", None)
+    assert unknown.value.hint is not None and "madlib_predict" in unknown.value.hint
