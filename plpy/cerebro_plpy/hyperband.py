@@ -85,7 +85,8 @@ class Hyperband:
         return tuple(found)
 
     def _size(self, s: int) -> int:
-        return (self.s_max + 1) // (s + 1) * self.eta**s
+        size: int = (self.s_max + 1) // (s + 1) * self.eta**s
+        return size
 
 
 def survivors(losses: Mapping[int, float], keys: Iterable[int], count: int) -> list[int]:
