@@ -77,18 +77,12 @@ Method = Union[Hyperband, Hyperopt]
 
 
 def read_method(given: AutomlArguments) -> tuple[str, str, Method]:
-    """The name of the method, its parameters as they are written in full, and the method itself, checked."""
+    """The name of the method, its parameters as they stand in the log, and the method itself, checked."""
     name = _name(given.automl_method)
     defaults = METHODS[name]
-    values = {**defaults, **_parameters(name, given.automl_params)}
-    numbers = {key: _number(key, values[key]) for key in defaults if key != "algorithm"}
-    method: Method
-    if name == "hyperband":
-        method = Hyperband(**numbers)
-    else:
-        method = Hyperopt(**numbers, algorithm=values["algorithm"].lower())
+    method = _method({**defaults, **_parameters(name, given.automl_params)})
     method.check(MODULE)
-    return name, ", ".join(f"{key}={value}" for key, value in values.items()), method
+    return name, given.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()), method
 
 
 def check_frequency(method: Hyperopt, frequency: int | None) -> None:
@@ -117,6 +111,13 @@ def _name(given: str | None) -> str:
     )
 
 
+def _method(values: Mapping[str, str]) -> Method:
+    numbers = {key: _number(key, text) for key, text in values.items() if key != "algorithm"}
+    if "algorithm" in values:
+        return Hyperopt(**numbers, algorithm=values["algorithm"].lower())
+    return Hyperband(**numbers)
+
+
 def _parameters(name: str, text: str | None) -> Mapping[str, str]:
     """What `R=6, eta=3` says, by the names of the method's parameters."""
     found: dict[str, str] = {}
@@ -132,8 +133,9 @@ def _parameters(name: str, text: str | None) -> Mapping[str, str]:
         key = match[1] if name == "hyperband" else match[1].lower()
         if key not in METHODS[name]:
             *others, last = METHODS[name]
+            known = f"{', '.join(others)}, and {last}"
             raise InvalidParameter(
-                f"{MODULE}: Invalid param(s) passed in for {name}. Only {', '.join(others)}, and {last} may be specified",
+                f"{MODULE}: Invalid param(s) passed in for {name}. Only {known} may be specified",
                 detail=f"Received {match[1]!r}.",
             )
         if key in found:

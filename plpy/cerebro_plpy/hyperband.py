@@ -40,7 +40,7 @@ class Hyperband:
         """Raises InvalidParameter, with MADlib's texts, for numbers that make no schedule."""
         if self.eta <= 1:
             raise InvalidParameter(f"{module}: eta must be greater than 1", detail=f"Received {self.eta}.")
-        if self.R < self.eta:
+        if self.eta > self.R:
             raise InvalidParameter(
                 f"{module}: R should not be less than eta", detail=f"Received R={self.R} and eta={self.eta}."
             )

@@ -43,7 +43,7 @@ def configured(space: Space, point: Point) -> ConfigRow:
 
 
 def _dimensions(space: Space, number: int) -> list[Dimension]:
-    """The dimensions of an alternative; what is drawn alike in all of them has one name, so that they learn together."""
+    """The dimensions of an alternative; one that is drawn alike in all of them has one name, and is learnt once."""
     found = []
     for key, draw in space.alternatives[number].items():
         shared = all(other.get(key) == draw for other in space.alternatives)

@@ -1,4 +1,4 @@
-"""A process with the trainer's interpreter that suggests configurations: Optuna, and numpy, stay outside the backend."""
+"""A process with the trainer's interpreter that suggests configurations: Optuna and numpy stay out of the backend."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ except ImportError as missing:
     raise RequestError(
         f"no configurations can be suggested: {missing}",
         sqlstate="55000",
-        hint="Install Optuna for the interpreter that trainer_python in cerebro.setting names; cerebro_db[automl] brings"
-        " it. automl_method 'hyperband' does without.",
+        hint="Install Optuna for the interpreter that trainer_python in cerebro.setting names; cerebro_db[automl]"
+        " brings it. automl_method 'hyperband' does without.",
     ) from missing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -49,7 +49,7 @@ def suggest(header: Mapping[str, Any]) -> list[Point]:
     for trial in trials:
         study.add_trial(_finished(trial, space))
     seen = {_identity(record(trial, "point")) for trial in trials}
-    points = []
+    points: list[Point] = []
     while len(points) < count:
         study.sampler = sampler
         point = _new(study, space, seen) or _new(_with(study, random), space, seen)

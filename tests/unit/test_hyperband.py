@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
@@ -52,7 +53,7 @@ def test_brackets_are_halved_and_end_with_the_most_iterations(found: Hyperband) 
         by_bracket.setdefault(each.s, []).append(each)
     for rounds in by_bracket.values():
         assert [each.i for each in rounds] == list(range(len(rounds)))
-        assert all(later.configs * found.eta == earlier.configs for earlier, later in zip(rounds, rounds[1:]))
+        assert all(later.configs * found.eta == earlier.configs for earlier, later in pairwise(rounds))
         if not found.skip_last:
             assert rounds[-1].iterations == found.R
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -70,7 +71,7 @@ def test_a_configuration_stays_in_its_bracket_and_never_returns(
 @given(METHODS, st.data())
 def test_who_failed_is_out_and_the_best_of_each_bracket_goes_on(method: Hyperband, data: st.DataObject) -> None:
     done = worked(hyperband(method, rows(200)), data, failing=True)
-    for (stage, losses), (later, _) in zip(done, done[1:]):
+    for (stage, losses), (later, _) in pairwise(done):
         for s, i in set(stage.places.values()):
             here = {key: losses.get(key) for key, place in stage.places.items() if place == (s, i)}
             on = {key for key, place in later.places.items() if place == (s, i + 1)}
@@ -115,6 +116,6 @@ def test_hyperopt_trains_nothing_twice_and_tells_all_losses(
     assert [key for key, _ in trained] == list(range(1, len(trained) + 1))
     assert len({row for _, row in trained}) == len(trained) <= 4, "'SGD' and 'sgd' are one optimizer"
     losses = [loss for _, told in done for loss in told.values()]
-    for trials, before in zip(heard[1:], range(1, len(heard))):
-        assert {t["loss"] for t in trials} - {None} <= set(losses)
-        assert len(trials) >= before
+    for before, after in pairwise(heard):
+        assert after[: len(before)] == before and len(after) > len(before)
+        assert {trial["loss"] for trial in after} - {None} <= set(losses)

@@ -87,7 +87,7 @@ def test_tpe_comes_nearer_to_the_best_than_chance() -> None:
             losses = [abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512
                       for p in points]  # fmt: skip
             trials += tried(points, list(losses))
-        return min(trial["loss"] for trial in trials)
+        return float(min(trial["loss"] for trial in trials))
 
     assert sum(best("tpe", seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
 
