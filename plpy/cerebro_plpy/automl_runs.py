@@ -16,7 +16,7 @@ from cerebro_plpy import backends, crews, report
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
-from cerebro_plpy.fit import recorded, surroundings
+from cerebro_plpy.fit import begun, recorded, surroundings
 from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.grid import ConfigRow
@@ -107,9 +107,9 @@ class Runs:
         self._db.info(stage.message)
         self._crew = self._crew or crews.start(self._place, request)
         failed: ConfigFailure | None = None
-        with recorded(self._db, self._place, request) as log:
-            self.run_ids.append(log.run_id)
-            self._holding.add(log.run_id)
+        self.run_ids.append(begun(self._db, self._place))
+        self._holding.add(self.run_ids[-1])
+        with recorded(self._db, self._place, request, self.run_ids[-1]) as log:
             around = surroundings(self._db, self._place, request)
             orchestrator = Orchestrator(self._crew.platform, request, self._crew.workers, log, around, {})
             try:

@@ -69,8 +69,9 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
     crew = crews.start(place, request)
     request, workers = crews.chosen(place, request, crew)
-    with recorded(db, place, request, interrupted, logged) as log:
-        past = interrupted.past if interrupted else {}
+    run_id = interrupted.run_id if interrupted else begun(db, place)
+    past = interrupted.past if interrupted else {}
+    with recorded(db, place, request, run_id, interrupted, logged) as log:
         orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request), past)
         orchestrator.run()
     log.end()
@@ -84,10 +85,10 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
 
 @contextmanager
 def recorded(
-    db: Database, place: Workplace, request: FitRequest, interrupted: Interrupted | None = None, logged: Logged = nobody
-) -> Iterator[RunLog]:
+    db: Database, place: Workplace, request: FitRequest, run_id: int, interrupted: Interrupted | None = None,
+    logged: Logged = nobody,
+) -> Iterator[RunLog]:  # fmt: skip
     """A run that is in the log, and of which the log says how it ended where that is by an error."""
-    run_id = interrupted.run_id if interrupted else begun(db, place)
     log, pid = RunLog(place.control, run_id), os.getpid()
     try:
         place.show(run_id)
