@@ -190,10 +190,8 @@ def test_a_survivor_goes_on_with_all_of_its_state(bench: Workbench) -> None:
 
 def test_a_frozen_survivor_keeps_its_loss(bench: Workbench) -> None:
     search(bench, "frozen", FROZEN)
-    first, second = (
-        dict(bench.rows("SELECT mst_key, value FROM cerebro.metric WHERE run_id = %s AND name = 'loss'", run_id))
-        for run_id in runs(bench, "frozen")
-    )
+    query = "SELECT mst_key, value FROM cerebro.metric WHERE run_id = %s AND name = 'loss'"
+    first, second = ({key: loss for key, loss in bench.rows(query, run_id)} for run_id in runs(bench, "frozen"))
     (survivor,) = first.keys() & second.keys()
     assert second[survivor] == pytest.approx(first[survivor], rel=1e-6)
     assert len({round(loss, 5) for loss in first.values()}) == 3, "each configuration begins with weights of its own"

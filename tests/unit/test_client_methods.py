@@ -56,6 +56,8 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.combine_configs("a", "b", [1], [{}], [{}], **options(arguments.CombineOptions))
     with suppress(errors.ObjectNotReady):  # there is no run
         session.fit("a", "b", "c", 1, progress=False, **options(arguments.FitOptions))
+    session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
+    session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
     session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
     session.wait(1)
     session.cancel_run(1)
