@@ -16,7 +16,7 @@ from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.fit_arguments import FitArguments
-from cerebro_plpy.grid import ConfigRow, how_many, random_search
+from cerebro_plpy.grid import ConfigRow, check_size, how_many, random_search
 from cerebro_plpy.hyperband import Hyperband
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.queries import sql
@@ -75,6 +75,7 @@ def _space(given: AutomlArguments, method: Method) -> Space:
     """The search space, which must hold as many configurations as the method tries."""
     space = read_space(given.compile_params_grid, given.fit_params_grid, _ids(given))
     wanted = _wanted(method)
+    check_size(wanted)
     found = how_many(space, wanted)
     if found < wanted:
         raise InvalidParameter(

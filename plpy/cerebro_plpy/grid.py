@@ -66,7 +66,7 @@ def expand_grid(compile_grid: str | None, fit_grid: str | None, model_ids: Seque
             "DL: Cannot search from a distribution with grid search",
             hint="Use search_type 'random', or list the values.",
         )
-    _check_size(sum(_size(alternative, space) or 0 for alternative in space.alternatives))
+    check_size(sum(_size(alternative, space) or 0 for alternative in space.alternatives))
     return tuple(collapse(_combinations(space)))
 
 
@@ -86,7 +86,7 @@ def random_search(
             "DL: 'num_configs' cannot be NULL and needs to be a natural number for random search",
             hint=f"Received {'NULL' if num_configs is None else num_configs}.",
         )
-    _check_size(num_configs)
+    check_size(num_configs)
     space = read_space(compile_grid, fit_grid, model_ids)
     found = how_many(space, num_configs)
     if found < num_configs:
@@ -111,7 +111,7 @@ def cross_product(
     compile_texts = [_checked_compile((text or "").strip()) for text in compile_list]
     fit_texts = [_checked_fit((text or "").strip()) for text in fit_list]
     models = read_models(model_ids)
-    _check_size(len(models) * len(compile_texts) * len(fit_texts))
+    check_size(len(models) * len(compile_texts) * len(fit_texts))
     return tuple(collapse(ConfigRow(*row) for row in product(models, compile_texts, fit_texts)))
 
 
@@ -173,7 +173,8 @@ def how_many(space: Space, wanted: int) -> int:
     return min(wanted, sum(1 for _ in collapse(_combinations(space))))
 
 
-def _check_size(rows: int) -> None:
+def check_size(rows: int) -> None:
+    """Raises InvalidParameter for more configurations than anybody means to try."""
     if rows > MAX_ROWS:
         raise InvalidParameter(
             f"{rows} configurations were asked for, at most {MAX_ROWS} are generated",

@@ -64,6 +64,7 @@ AUTOML = [
     searching("'hyperband', 'R=99999999999'", TEXT, "expected a whole number of at most 2147483647"),
     searching("'hyperband', 'nine'", TEXT, "automl_params has 'nine'; expected name=value"),
     searching("'hyperband', 'R=2147483647, eta=2'", WRONG, "configurations were asked for, at most"),
+    searching("'hyperopt', 'num_configs=2147483647'", WRONG, "2147483647 configurations were asked for, at most"),
     searching("'hyperopt', 'algorithm=atpe'", WRONG, "valid algorithm 'automl_params' for hyperopt: 'rand', 'tpe'"),
     searching("'hyperopt', 'num_configs=0'", WRONG, "num_configs and num_iterations in 'automl_params' must"),
     searching("'hyperopt', 'num_iterations=-1'", WRONG, "num_configs and num_iterations in 'automl_params' must"),
