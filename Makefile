@@ -140,9 +140,9 @@ $(MADE):
 	@touch $@
 
 .venv/dev: .venv/runtime | $(BUILT)
-	@echo "Installing JAX, pytest, ruff and mypy; the first time this downloads some 90 MB"
+	@echo "Installing JAX, Optuna, pytest, ruff and mypy; the first time this downloads some 90 MB"
 	@rm -rf build/lib
-	@$(PIP) install --no-build-isolation ".[tensorflow,jax,demo,dev]"
+	@$(PIP) install --no-build-isolation ".[tensorflow,jax,automl,demo,dev]"
 	@touch $@
 
 .venv/bench: .venv/runtime | $(BUILT)

@@ -142,6 +142,28 @@ class FitOneOptions(TypedDict, total=False):
     keep_states: bool
 
 
+class AutomlOptions(TypedDict, total=False):
+    """Of madlib_automl; `automl_method` is 'hyperband' or 'hyperopt', `automl_params` for example 'R=9, eta=3'."""
+
+    automl_method: str
+    automl_params: str
+    random_state: int
+    object_table: str
+    use_gpus: bool
+    validation_table: str
+    metrics_compute_frequency: int
+    name: str
+    description: str
+    use_caching: bool
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """Of hyperband_schedule."""
+
+    eta: int
+    skip_last: int
+
+
 class PredictOptions(TypedDict, total=False):
     """Of madlib_predict.
 

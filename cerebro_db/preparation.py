@@ -13,6 +13,7 @@ from cerebro_db.arguments import (
     KerasModel,
     PackOptions,
     PackValidationOptions,
+    ScheduleOptions,
     architecture_json,
     flat_weights,
     grid_text,
@@ -130,3 +131,7 @@ class Preparation(Calls):
             fit_params_list=[parameter_text(one) for one in fit_params_list],
             **options,
         )
+
+    def hyperband_schedule(self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]) -> None:
+        """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each: hyperband_schedule."""
+        self._call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

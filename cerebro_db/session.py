@@ -6,14 +6,22 @@ them by the search_path of the session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from cerebro_db import errors
-from cerebro_db.arguments import EvaluateOptions, FitOneOptions, FitOptions, PredictOptions, parameter_text
+from cerebro_db.arguments import (
+    AutomlOptions,
+    EvaluateOptions,
+    FitOneOptions,
+    FitOptions,
+    PredictOptions,
+    grid_text,
+    parameter_text,
+)
 from cerebro_db.bar import shown
 from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.preparation import Preparation
@@ -94,17 +102,51 @@ class Session(Preparation):
 
     def _fitted(self, function: str, progress: bool | None, **arguments: object) -> int:
         """Calls a function that trains; the run's id."""
-        before = self.current_run()
-        with shown(lambda: self._begun_after(before), progress) as look:
-            self._call(function, look, **arguments)
+        self._watched(function, progress, **arguments)
         run = self.current_run()
         if run is None:
             raise errors.ObjectNotReady("the fit ended without leaving a run that its user can see")
         return run
 
+    def _watched(self, function: str, progress: bool | None, **arguments: object) -> None:
+        """Calls a function that trains, and shows how its runs go on."""
+        before = self.current_run()
+        with shown(lambda: self._begun_after(before), progress) as look:
+            self._call(function, look, **arguments)
+
     def _begun_after(self, before: int | None) -> Progress | None:
         run = self.current_run()
         return None if run is None or run == before else self.progress(run)
+
+    def automl(
+        self,
+        source_table: str,
+        model_output_table: str,
+        model_arch_table: str,
+        model_selection_table: str,
+        model_id_list: Sequence[int],
+        compile_params_grid: Mapping[str, Any] | str,
+        fit_params_grid: Mapping[str, Any] | str,
+        *,
+        progress: bool | None = None,
+        **options: Unpack[AutomlOptions],
+    ) -> None:
+        """Searches for the configuration with the lowest loss, in several runs, and keeps its model: madlib_automl.
+
+        Grids are as of `configs`; `progress` shows the run that goes on, as `fit` does. Ctrl-C cancels the search.
+        """
+        self._watched(
+            "madlib_automl",
+            progress,
+            source_table=source_table,
+            model_output_table=model_output_table,
+            model_arch_table=model_arch_table,
+            model_selection_table=model_selection_table,
+            model_id_list=list(model_id_list),
+            compile_params_grid=grid_text(compile_params_grid),
+            fit_params_grid=grid_text(fit_params_grid),
+            **options,
+        )
 
     def submit(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -85,30 +85,40 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
     crew = crews.start(place, request)
     request, workers = crews.chosen(place, request, crew)
-    run_id, past = interrupted or (begun(db, place), {})
-    log = RunLog(place.control, run_id)
-    pid = os.getpid()
-    try:
-        place.show(run_id)
-        if interrupted:
-            log.resume(pid, request, [key for key, found in past.items() if not found.visits])
-        else:
-            log.begin(request, pid)
-        db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-                f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
-        logged(run_id)
+    run_id = interrupted.run_id if interrupted else begun(db, place)
+    past = interrupted.past if interrupted else {}
+    with recorded(db, place, request, run_id, interrupted, logged) as log:
         orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request), past)
         orchestrator.run()
-    except BaseException as error:
-        stop(place, log, error)
-        raise
     log.end()
     refuse_lost(place, log, request)
     if orchestrator.stopped:
         db.info(report.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     if not place.local:  # else the caller's transaction holds them still
         log.drop_states(keep=list(orchestrator.states.values()))
-    return run_id
+    return log.run_id
+
+
+@contextmanager
+def recorded(
+    db: Database, place: Workplace, request: FitRequest, run_id: int, interrupted: Interrupted | None = None,
+    logged: Logged = nobody,
+) -> Iterator[RunLog]:  # fmt: skip
+    """A run that is in the log, and of which the log says how it ended where that is by an error."""
+    log, pid = RunLog(place.control, run_id), os.getpid()
+    try:
+        place.show(run_id)
+        if interrupted:
+            log.resume(pid, request, [key for key, found in interrupted.past.items() if not found.visits])
+        else:
+            log.begin(request, pid)
+        db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
+                f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
+        logged(run_id)
+        yield log
+    except BaseException as error:
+        stop(place, log, error)
+        raise
 
 
 def refuse_lost(place: Workplace, log: RunLog, request: FitRequest) -> None:

@@ -66,7 +66,7 @@ def expand_grid(compile_grid: str | None, fit_grid: str | None, model_ids: Seque
             "DL: Cannot search from a distribution with grid search",
             hint="Use search_type 'random', or list the values.",
         )
-    _check_size(sum(_size(alternative, space) or 0 for alternative in space.alternatives))
+    check_size(sum(_size(alternative, space) or 0 for alternative in space.alternatives))
     return tuple(collapse(_combinations(space)))
 
 
@@ -86,9 +86,14 @@ def random_search(
             "DL: 'num_configs' cannot be NULL and needs to be a natural number for random search",
             hint=f"Received {'NULL' if num_configs is None else num_configs}.",
         )
-    _check_size(num_configs)
+    check_size(num_configs)
     space = read_space(compile_grid, fit_grid, model_ids)
-    _check_enough(space, num_configs)
+    found = how_many(space, num_configs)
+    if found < num_configs:
+        raise InvalidParameter(
+            f"DL: 'num_configs' is {num_configs}, but the search space holds {found} different configurations",
+            hint="Ask for fewer, or use search_type 'grid' to try all of them.",
+        )
     return tuple(islice(collapse(_drawn(space, Random(random_state))), num_configs))
 
 
@@ -106,7 +111,7 @@ def cross_product(
     compile_texts = [_checked_compile((text or "").strip()) for text in compile_list]
     fit_texts = [_checked_fit((text or "").strip()) for text in fit_list]
     models = read_models(model_ids)
-    _check_size(len(models) * len(compile_texts) * len(fit_texts))
+    check_size(len(models) * len(compile_texts) * len(fit_texts))
     return tuple(collapse(ConfigRow(*row) for row in product(models, compile_texts, fit_texts)))
 
 
@@ -126,21 +131,22 @@ def _combinations(space: Space) -> Iterator[ConfigRow]:
         for values in product(*(draw.values or () for draw in draws)):
             compiled = dict(zip(alternative, values))
             fitted = dict(zip(space.fit, values[len(alternative) :]))
-            yield _row(values[-1], compiled, fitted)
+            yield made_row(values[-1], compiled, fitted)
 
 
 def _drawn(space: Space, random: Random) -> Iterator[ConfigRow]:
     while True:
         compiled = _draw(random.choice(space.alternatives), random)
         fitted = _draw(space.fit, random)
-        yield _row(space.models.draw(random), compiled, fitted)
+        yield made_row(space.models.draw(random), compiled, fitted)
 
 
 def _draw(draws: Draws, random: Random) -> dict[str, object]:
     return {key: draw.draw(random) for key, draw in draws.items()}
 
 
-def _row(model_id: object, compiled: Mapping[str, object], fitted: Mapping[str, object]) -> ConfigRow:
+def made_row(model_id: object, compiled: Mapping[str, object], fitted: Mapping[str, object]) -> ConfigRow:
+    """The row of one combination, its texts checked."""
     assert isinstance(model_id, int)
     return ConfigRow(model_id, _checked_compile(compile_text(compiled)), _checked_fit(fit_text(fitted)))
 
@@ -155,24 +161,20 @@ def _count(draw: Draw) -> int | None:
     return None if draw.values is None else len(draw.values)
 
 
-def _check_enough(space: Space, wanted: int) -> None:
-    """Raises InvalidParameter where a finite space holds fewer configurations than wanted.
+def how_many(space: Space, wanted: int) -> int:
+    """How many different configurations a space holds; `wanted` where it holds at least as many.
 
     Alternatives may overlap. Where all together hold more than `wanted` times their number, one of them
     alone holds enough; only below that must they be counted.
     """
     sizes = [_size(alternative, space) for alternative in space.alternatives]
     if None in sizes or sum(size or 0 for size in sizes) > wanted * len(sizes):
-        return
-    found = sum(1 for _ in collapse(_combinations(space)))
-    if found < wanted:
-        raise InvalidParameter(
-            f"DL: 'num_configs' is {wanted}, but the search space holds {found} different configurations",
-            hint="Ask for fewer, or use search_type 'grid' to try all of them.",
-        )
+        return wanted
+    return min(wanted, sum(1 for _ in collapse(_combinations(space))))
 
 
-def _check_size(rows: int) -> None:
+def check_size(rows: int) -> None:
+    """Raises InvalidParameter for more configurations than anybody means to try."""
     if rows > MAX_ROWS:
         raise InvalidParameter(
             f"{rows} configurations were asked for, at most {MAX_ROWS} are generated",

@@ -31,7 +31,8 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
     else:
         _create(db, made, run["spec"]["source"])
     for config in read_configs(db, run["run_id"]):
-        size = _write_model(db, run, made, config)
+        key = run["spec"]["segments"][0]
+        size = write_model(db, made, (run["run_id"], config["mst_key"], key), config["state_table"])
         _write_info(db, made["_info"], run, config, size)
     _write_summary(db, made["_summary"], output, run)
 
@@ -82,14 +83,21 @@ def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
     db.rows(sql("output.models", output=made[""]))
     db.rows(sql("output.info", output=made["_info"]))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
-    db.rows(sql("output.states", output=made["_state"]))
-    db.rows(sql("output.states_chunk", output=made["_state"]))
+    create_states(db, made["_state"])
 
 
-def _write_model(db: Database, run: Row, made: dict[str, str], config: Row) -> float | None:
-    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes."""
-    run_id, mst_key, state = run["run_id"], config["mst_key"], config["state_table"]
-    key = run["spec"]["segments"][0]
+def create_states(db: Database, table: str) -> None:
+    """Create the table that holds whole states."""
+    db.rows(sql("output.states", output=table))
+    db.rows(sql("output.states_chunk", output=table))
+
+
+def write_model(db: Database, made: dict[str, str], of: tuple[int, int, int], state: str | None) -> float | None:
+    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
+
+    `of` are its run, its mst_key and the segment that the row names; without a state there are no weights.
+    """
+    run_id, mst_key, key = of
     if state is None:
         db.rows(sql("output.add_model", output=made[""]), None, key, run_id, mst_key)
         return None
@@ -132,7 +140,7 @@ def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
     metric = parsed.metrics[0] if parsed.metrics else None
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
-    columns = [*_columns(series["training"], metric), *_columns(series["validation"], metric)]
+    columns = [*values(series["training"], metric), *values(series["validation"], metric)]
     newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
     if config["state_table"] is None:
         columns, newest = [None] * 8, []
@@ -140,7 +148,7 @@ def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
     return (elapsed, list(parsed.metrics_given) or None, parsed.loss_given, *columns)
 
 
-def _columns(rows: Sequence[Row], metric: str | None) -> list[object]:
+def values(rows: Sequence[Row], metric: str | None) -> list[object]:
     """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
     metrics = [row["value"] for row in rows if row["name"] == metric]
     losses = [row["value"] for row in rows if row["name"] == "loss"]
@@ -180,8 +188,8 @@ def class_columns(source: dict[str, Any]) -> tuple[str, str]:
     """Definitions and values of the `<dependent>_class_values` columns."""
     types = list(zip(source["dependent"], source["class_types"]))
     definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
-    values = [
-        f"{text_array(values)}::text[]::{kind}" if values else f"NULL::{kind}"
-        for values, (_, kind) in zip(source["class_values"], types)
+    constants = [
+        f"{text_array(names)}::text[]::{kind}" if names else f"NULL::{kind}"
+        for names, (_, kind) in zip(source["class_values"], types)
     ]
-    return ", ".join(definitions), ", ".join(values)
+    return ", ".join(definitions), ", ".join(constants)

@@ -43,22 +43,29 @@ class Models(NamedTuple):
 
 def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
     """The tables that the call names, and their summaries, where those exist."""
-    found = {"source": catalog.relation(given.source_table)}
+    found = find_data(catalog, given.source_table, given.validation_table)
     if given.one:
-        found["architectures"] = catalog.relation(given.one["model_arch_table"], "model architecture")
-    else:
-        found["selection"] = catalog.relation(given.model_selection_table, "model selection")
-    if given.validation_table is not None:
-        found["validation"] = catalog.relation(given.validation_table, "validation")
-    for name in list(found):
-        summary = catalog.companion(found[name], "_summary")
-        if summary:
-            found[f"{name}_summary"] = summary
+        return found | {"architectures": catalog.relation(given.one["model_arch_table"], "model architecture")}
+    found |= with_summary(catalog, "selection", catalog.relation(given.model_selection_table, "model selection"))
     if "selection_summary" in found:
         found["architectures"] = catalog.relation(
             read_summary(catalog, found["selection"], LocalSession(catalog.db)).architectures, "model architecture"
         )
     return found
+
+
+def find_data(catalog: Catalog, source: str | None, validation: str | None) -> dict[str, Relation]:
+    """The packed tables, and their summaries, where those exist."""
+    found = with_summary(catalog, "source", catalog.relation(source))
+    if validation is not None:
+        found |= with_summary(catalog, "validation", catalog.relation(validation, "validation"))
+    return found
+
+
+def with_summary(catalog: Catalog, name: str, table: Relation) -> dict[str, Relation]:
+    """A table under a name, and its summary, where that exists."""
+    summary = catalog.companion(table, "_summary")
+    return {name: table, f"{name}_summary": summary} if summary else {name: table}
 
 
 def build_request(catalog: Catalog, place: Workplace, given: FitArguments, checked: tuple[int, int, str]) -> FitRequest:

@@ -15,7 +15,7 @@ from cerebro_plpy import past, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.fit import Interrupted, Logged, finish, found_outputs, nobody, train
 from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.fit_params import parse_fit_params
@@ -57,6 +57,11 @@ def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Lo
 def unfinished(db: Database, run_id: int | None) -> Row:
     """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
     run = claimed(db, MODULE, run_id)
+    if "automl_method" in run["spec"]:
+        raise FeatureNotSupported(
+            f"{MODULE} error: run {run_id} is part of a search, which can only be made as a whole.",
+            hint="Call madlib_automl() again; with a random_state it tries the same configurations.",
+        )
     if run["status"] == "completed":
         raise ObjectNotReady(
             f"{MODULE} error: run {run_id} is completed; there is nothing to go on with.",

@@ -123,7 +123,8 @@ def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation]
 def _no_weights(catalog: Catalog, relation: Relation, mst_key: int) -> ObjectNotReady:
     return ObjectNotReady(
         f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
-        hint="It failed in training; see cerebro.leaderboard for the reason.",
+        hint="It failed in training (see cerebro.leaderboard for the reason), or was not the best of a search by"
+        " madlib_automl(), which keeps the weights of the best alone.",
     )
 
 

@@ -45,6 +45,12 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
                 hint="warm_start replaces the rows of the output tables: it takes SELECT, INSERT and DELETE on them.",
             )
     _refuse_code_of_others(catalog, list(found.values()))
+    if "metrics_iters" in catalog.columns(found["_info"]):
+        raise WrongObjectType(
+            f"{catalog.module} error: '{output.given}' is the output of madlib_automl(), which warm_start cannot go on"
+            " with.",
+            hint="Load the best model's weights beside its architecture by load_keras_model(), and train from these.",
+        )
     if {"mst_key", "part", "chunk"} - catalog.columns(found["_state"]).keys():
         raise WrongObjectType(f"{catalog.module} error: table '{output.given}_state' holds no states of models.")
     return found

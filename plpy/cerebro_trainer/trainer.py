@@ -6,6 +6,7 @@ next request that has a reply is answered with the error.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ class Trainer:
             "buffer": Command(self._buffer, replies=False),
             "close": Command(self._close),
             "pack": Command(self._pack),
+            "suggest": Command(self._suggest),
         }
         if self._work is not None:
             self._commands |= {
@@ -126,6 +128,11 @@ class Trainer:
             "lengths": [column.nbytes for column in columns],
         }
         return (Message({"ok": reply}, *(column.data for column in columns)),)
+
+    def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        # Loaded here, because Optuna need not be installed.
+        suggestions = importlib.import_module("cerebro_trainer.suggestions")
+        return (Message({"ok": {"points": suggestions.suggest(header)}}),)
 
     def _dataset(self, key: str) -> Dataset:
         if key not in self._datasets:

@@ -15,8 +15,9 @@ from processes import eventually, trainers
 from workbench import Workbench
 from wrong_calls import DATA, Case
 from wrong_runs import RUNS
+from wrong_searches import AUTOML
 
-CASES = [*DATA, *RUNS, *MESSAGES]
+CASES = [*DATA, *RUNS, *AUTOML, *MESSAGES]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,8 @@ def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
 def test_every_public_function_is_here(scene: Workbench) -> None:
     functions = scene.rows(
         "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace"
-        " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict')"
+        " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict',"
+        " 'madlib_automl')"
     )
     assert {name for (name,) in functions} == {case.call.split("(")[0] for case in CASES}
 

@@ -9,15 +9,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from cerebro_plpy.automl_arguments import AutomlArguments
 from cerebro_plpy.fit_arguments import FitArguments, of_one
 
 ROOT = Path(__file__).parents[2]
+# Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
+MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": of_one}
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
     "cerebro_trainer": ROOT / "plpy" / "cerebro_trainer",
@@ -27,13 +30,14 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 
 # The ways out of a backend: the database, worker sessions, the trainer. The pure core reaches none of them.
 DOORS = {"db", "sessions", "link", "platform_postgres"}
-PURE = ("architecture", "grid", "orchestrator", "params", "policies", "schedule")
+PURE = ("architecture", "grid", "hyperband", "orchestrator", "params", "policies", "schedule", "stages")
 
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.sessions", "cerebro_db.driver"},
     "tensorflow": {"cerebro_trainer.program_tensorflow"},
     "PIL": {"cerebro_trainer.images"},
+    "optuna": {"cerebro_trainer.suggestions"},
     "plpy": set(),
 }
 
@@ -186,7 +190,7 @@ def test_sql_calls_functions_that_exist() -> None:
         assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
         taken = [argument.arg for argument in defined[call[2]].args.args]
         if defined[call[2]].args.vararg:
-            made = of_one if call[2] == "fit_one_model" else FitArguments
+            made = MADE_OF.get(call[2], FitArguments)
             taken += [argument for argument in inspect.signature(made).parameters if argument != "one"]
             assert call[3].split(", ")[2:] == taken[2:], name
         assert len(taken) == len(call[3].split(", ")), name

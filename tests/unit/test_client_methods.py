@@ -58,6 +58,8 @@ def call_everything(session: cerebro_db.Session) -> None:
         session.fit("a", "b", "c", 1, progress=False, **options(arguments.FitOptions))
     with suppress(errors.ObjectNotReady):
         session.fit_one("a", "b", "c", 1, {}, {}, 1, progress=False, **options(arguments.FitOneOptions))
+    session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
+    session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
     session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
     session.wait(1)
     session.cancel_run(1)

@@ -1,0 +1,23 @@
+"""One function per SQL function of AutoML; see `api`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy import automl as search
+from cerebro_plpy.api import Globals, call
+from cerebro_plpy.automl_arguments import AutomlArguments
+from cerebro_plpy.installed import package_version
+
+
+def automl(plpy: Any, session: Globals, *arguments: Any) -> None:
+    """Search for the best configuration; the arguments are those of `AutomlArguments`."""
+    given = AutomlArguments(*arguments)
+    call(plpy, session, lambda db: search.automl(db, session, given, package_version()))
+
+
+def hyperband_schedule(
+    plpy: Any, session: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
+) -> None:
+    """Make a table of Hyperband's rounds."""
+    call(plpy, session, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))

@@ -1,0 +1,68 @@
+-- name: schedule
+CREATE TABLE {output} (s integer, i integer, n_i integer, r_i integer, UNIQUE (s, i))
+-- on Greenplum: DISTRIBUTED REPLICATED
+
+-- name: add_schedule
+INSERT INTO {output} VALUES (%s::integer, %s::integer, %s::integer, %s::integer)
+
+-- name: models
+CREATE TABLE {output} (mst_key integer PRIMARY KEY, model_weights bytea, model_arch json, __dist_key__ integer)
+-- on Greenplum: DISTRIBUTED BY (mst_key)
+
+-- name: info
+CREATE TABLE {output} (
+    mst_key integer PRIMARY KEY, model_id integer, compile_params text, fit_params text, model_type text, model_size double precision,
+    metrics_elapsed_time double precision[], metrics_type text[], loss_type text,
+    training_metrics_final double precision, training_loss_final double precision,
+    training_metrics double precision[], training_loss double precision[],
+    validation_metrics_final double precision, validation_loss_final double precision,
+    validation_metrics double precision[], validation_loss double precision[],
+    metrics_iters integer[]{places}, backend text, run_ids bigint[])
+-- on Greenplum: DISTRIBUTED BY (mst_key)
+
+-- name: places
+, s integer, i integer
+
+-- name: add_info
+INSERT INTO {output} VALUES (
+    %s::integer, %s::integer, %s::text, %s::text, 'madlib_keras', %s::double precision,
+    %s::double precision[], %s::text[], %s::text,
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
+    %s::integer[]{places}, %s::text, %s::bigint[])
+
+-- name: add_places
+, %s::integer, %s::integer
+
+-- name: metrics
+-- What a configuration came to in these runs, and when, in seconds since the first run of the search began.
+SELECT m.run_id, m.epoch, m.dataset, m.name, m.value, extract(epoch FROM m.time - f.started_at)::double precision AS elapsed
+FROM cerebro.metric m CROSS JOIN cerebro.run_log f
+WHERE f.run_id = %s::bigint AND m.run_id = ANY (%s::bigint[]) AND m.mst_key = %s::integer ORDER BY m.run_id, m.epoch
+
+-- name: times
+SELECT min(r.started_at)::text AS began, max(r.ended_at)::text AS ended FROM cerebro.run_log r WHERE r.run_id = ANY (%s::bigint[])
+
+-- name: summary
+CREATE TABLE {output} (
+    source_table text, validation_table text, model text, model_info text, dependent_varname text[], independent_varname text[],
+    model_arch_table text, model_selection_table text, automl_method text, automl_params text, random_state text, object_table text,
+    use_gpus boolean, metrics_compute_frequency integer, name text, description text, start_training_time timestamp,
+    end_training_time timestamp, madlib_version text, num_classes integer[], {class_columns}, dependent_vartype text[],
+    normalizing_const real, run_ids bigint[])
+-- on Greenplum: DISTRIBUTED REPLICATED
+
+-- name: add_summary
+INSERT INTO {output} VALUES (
+    %s::text, %s::text, %s::text, %s::text, %s::text[], %s::text[],
+    %s::text, %s::text, %s::text, %s::text, %s::text, %s::text,
+    %s::boolean, %s::integer, %s::text, %s::text, %s::timestamptz::timestamp,
+    %s::timestamptz::timestamp, %s::text, %s::integer[], {class_values}, %s::text[],
+    %s::real, %s::bigint[])
+
+-- name: add_best
+INSERT INTO {output} (mst_key, model_id, compile_params, fit_params) VALUES (%s::integer, %s::integer, %s::text, %s::text)
+
+-- name: keys_from
+-- Configurations that are appended later take keys that none of the search had.
+SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence(%s, 'mst_key')::pg_catalog.regclass, %s::bigint)

@@ -1,0 +1,170 @@
+"""How a search ends when something is wrong: configurations that fail, a cancel, Optuna that is not installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg2
+import pytest
+from processes import eventually, trainers
+from searches import OUTPUTS, compiles, family, runs, search, states
+from workbench import Workbench
+
+DIVERGING = family("SGD", "[1e37, 3e38, 'log']")
+STEADY = family("SGD", "[0.01, 0.1, 'log']")
+WITHOUT_OPTUNA = """#!{python} -I
+import runpy, sys
+sys.modules["optuna"] = None
+del sys.argv[1:4]  # -I -m cerebro_trainer
+runpy.run_module("cerebro_trainer", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.pack("packed", 2)
+    bench.pack("narrow", 1)
+
+
+@pytest.fixture
+def watcher(bench: Workbench) -> Iterator[Workbench]:
+    session = bench.another()
+    yield session
+    session.close()
+
+
+def nothing_of(bench: Workbench, output: str) -> bool:
+    """Whether no table of a search is there, nor a state of any run."""
+    return not bench.exists(*(output + s for s in OUTPUTS), f"{output}_mst", f"{output}_mst_summary") and not states(
+        bench
+    )
+
+
+def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
+    search(bench, "mixed", compiles(DIVERGING, STEADY), automl_params="R=9, eta=3", random_state=2)
+    failed = bench.rows(
+        "SELECT DISTINCT c.mst_key, c.params ->> 'compile_params' LIKE '%%e+3%%' FROM cerebro.config c"
+        " WHERE c.run_id = ANY (%s) AND c.status = 'failed'", runs(bench, "mixed"),
+    )  # fmt: skip
+    assert failed and all(large for _, large in failed)
+    best, loss = bench.row("SELECT mst_key, training_loss_final FROM mixed_info JOIN mixed_mst USING (mst_key)")
+    assert (best,) not in failed and loss < 1.1
+    for key, _ in failed:
+        assert len(bench.value("SELECT run_ids FROM mixed_info WHERE mst_key = %s", key)) == 1, "it did not go on"
+    assert bench.value("SELECT count(*) FROM mixed_info") == bench.value("SELECT count(*) FROM mixed") == 15
+
+
+def test_a_batch_in_which_all_failed_ends_no_search(bench: Workbench) -> None:
+    """On one segment each batch is one configuration."""
+    search(bench, "alone", compiles(DIVERGING, STEADY), source="narrow", automl_method="hyperopt", random_state=0,
+           automl_params="num_configs=6, num_iterations=1, algorithm=rand")  # fmt: skip
+    statuses = bench.rows("SELECT status, count(*) FROM cerebro.run WHERE run_id = ANY (%s) GROUP BY 1 ORDER BY 1",
+                          runs(bench, "alone"))  # fmt: skip
+    assert [status for status, _ in statuses] == ["completed", "failed"]
+    assert bench.value("SELECT compile_params NOT LIKE '%%e+3%%' FROM alone_mst")
+    assert bench.value("SELECT count(*) FROM alone WHERE model_weights IS NOT NULL") == 1
+    assert not states(bench)
+
+
+@pytest.mark.parametrize(("method", "params"), [("hyperband", "R=3"), ("hyperopt", "num_configs=5,num_iterations=1")])
+def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, params: str) -> None:
+    with pytest.raises(psycopg2.Error, match="all 5 configurations failed") as caught:
+        search(bench, "hopeless", compiles(DIVERGING), automl_method=method, automl_params=params)
+    assert caught.value.pgcode == "MS001"
+    assert "mst_key=5: the training loss" in str(caught.value.diag.message_detail)
+    assert nothing_of(bench, "hopeless")
+
+
+@pytest.mark.parametrize("by", ["cancel", "terminate"])
+def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Workbench, by: str) -> None:
+    """Meanwhile there are states of the configurations that go on and of the best one only."""
+    session = bench.another()
+    before = watcher.newest_run()
+    with ThreadPoolExecutor(1) as pool:
+        searching = pool.submit(lambda: search(session, "endless", automl_params="R=143, eta=12"))
+        eventually(lambda: watcher.newest_run() == before + 2)
+        first = f"r{before + 1}_c"
+        assert {name.split("_")[1] for name in states(watcher) if name.startswith(first)} == {
+            f"c{key}" for (key,) in watcher.rows(
+                "SELECT mst_key FROM cerebro.config WHERE run_id = %s INTERSECT"
+                " SELECT mst_key FROM cerebro.config WHERE run_id = %s", before + 1, before + 2,
+            )
+        }  # fmt: skip
+        watcher.rows(f"SELECT pg_{by}_backend(%s)", session.pid())
+        with pytest.raises(psycopg2.Error) as caught:
+            searching.result()
+    assert by == "terminate" or caught.value.pgcode == "57014"
+    session.close()
+    eventually(lambda: not trainers({session.pid(), *watcher.workers()}))
+    assert not watcher.exists(*(f"endless{suffix}" for suffix in OUTPUTS), "endless_mst", "endless_mst_summary")
+    statuses = "SELECT status FROM cerebro.run WHERE run_id > %s ORDER BY run_id"
+    if by == "cancel":
+        assert watcher.rows(statuses, before) == [("completed",), ("cancelled",)]
+        assert not states(watcher)
+    else:
+        eventually(lambda: watcher.rows(statuses, before)[-1] in [("failed",), ("interrupted",)])
+        watcher.rows("SELECT cerebro.vacuum_runs('0 s')")
+        assert not states(watcher)
+
+
+def test_a_part_of_a_search_is_not_resumed(bench: Workbench, watcher: Workbench) -> None:
+    with pytest.raises(psycopg2.Error):
+        search(bench, "hopeless", compiles(DIVERGING), automl_method="hyperopt", automl_params="num_configs=2")
+    with pytest.raises(psycopg2.Error, match="is part of a search") as caught:
+        bench.rows("SELECT cerebro.resume(%s)", bench.newest_run())
+    assert caught.value.pgcode == "0A000" and "madlib_automl()" in str(caught.value.diag.message_hint)
+
+
+def test_a_warm_start_from_a_search_is_refused_before_work(bench: Workbench) -> None:
+    search(bench, "searched", automl_params="R=3")
+    with pytest.raises(psycopg2.Error, match="is the output of madlib_automl") as caught:
+        bench.fit("packed", "searched", "searched_mst", 1, warm_start=True)
+    assert caught.value.pgcode == "42809" and "load_keras_model" in str(caught.value.diag.message_hint)
+
+
+def test_an_error_after_the_search_leaves_nothing(bench: Workbench) -> None:
+    """What the caller's transaction rolls back is gone, and its states can be removed."""
+    bench.rows("BEGIN")
+    search(bench, "undone", automl_params="R=3")
+    bench.rows("ROLLBACK")
+    assert not bench.exists(*(f"undone{suffix}" for suffix in OUTPUTS), "undone_mst")
+    bench.rows("SELECT cerebro.vacuum_runs('0 s')")
+    assert not states(bench)
+
+
+@pytest.mark.postgresql("on Greenplum a table that only the caller sees is refused")
+@pytest.mark.parametrize("method", ["hyperband", "hyperopt"])
+def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> None:
+    bench.rows("BEGIN")
+    bench.pack("own", 2)
+    params = {"hyperband": "R=3", "hyperopt": "num_configs=3, num_iterations=1"}[method]
+    search(bench, "private", source="own", automl_method=method, automl_params=params)
+    assert bench.value("SELECT count(*) FROM private WHERE model_weights IS NOT NULL") == 1
+    bench.rows("COMMIT")
+    assert not states(bench)
+    bench.rows("DROP TABLE own, own_summary, private, private_info, private_summary, private_state, private_mst,"
+               " private_mst_summary")  # fmt: skip
+
+
+def test_without_optuna_nothing_is_begun(bench: Workbench, folder: Path) -> None:
+    interpreter = folder / "python"
+    interpreter.write_text(WITHOUT_OPTUNA.format(python=sys.executable))
+    interpreter.chmod(0o755)
+    os.chmod(folder, 0o755)
+    administrator = Workbench(bench.url.replace("//cerebro@", "//postgres@", 1))
+    (before,) = administrator.row("SELECT value FROM cerebro.setting WHERE name = 'trainer_python'")
+    newest = bench.newest_run()
+    administrator.rows("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", str(interpreter))
+    try:
+        with pytest.raises(psycopg2.Error, match="no configurations can be suggested") as caught:
+            search(bench, "lacking", automl_method="hyperopt")
+        assert caught.value.pgcode == "55000" and "cerebro_db[automl]" in str(caught.value.diag.message_hint)
+        assert nothing_of(bench, "lacking") and bench.newest_run() == newest
+        search(bench, "banded_without", automl_params="R=3")
+    finally:
+        administrator.rows("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", before)
+        administrator.close()
