@@ -12,6 +12,7 @@ from typing import Any
 from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
+from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
@@ -107,7 +108,7 @@ def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
-    parsed = parse_compile_params(config["compile_params"])
+    parsed = parse_compile_params(config["compile_params"], UNSEEN)
     metric = parsed.metrics[0] if parsed.metrics else None
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cerebro_plpy import backends, report, resources, settings
+from cerebro_plpy import backends, object_table, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.durations import seconds
@@ -17,7 +17,7 @@ from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
-from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
+from cerebro_plpy.replay import Forms, Orders, check_functions, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace
 
@@ -54,9 +54,11 @@ def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
         if summary:
             found[f"{name}_summary"] = summary
     if "selection_summary" in found:
-        found["architectures"] = catalog.relation(
-            read_summary(catalog, found["selection"], LocalSession(catalog.db)).architectures, "model architecture"
-        )
+        named = read_summary(catalog, found["selection"], LocalSession(catalog.db))
+        found["architectures"] = catalog.relation(named.architectures, "model architecture")
+        objects = object_table.find(catalog, named.objects)
+        if objects:
+            found["objects"] = objects
     return found
 
 
@@ -67,20 +69,22 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     selection = catalog.relation(given.model_selection_table, "model selection")
     summary = read_summary(catalog, selection, place.reader)
     table = existing(catalog, summary.architectures)
-    configs = read_configs(catalog, place.reader, selection)
+    functions = object_table.functions(catalog, summary.objects)
+    configs = read_configs(catalog, place.reader, selection, functions)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
     tell(catalog, configs, source)
     mst_keys = [c.mst_key for c in configs]
     again = Again(given.seed, {}, {}, None, given.dtype_policy, backends.asked(given.backend, mst_keys))
     if schedule == "replay":
-        again = recorded_order(place, given, epochs, source, mst_keys)
+        again = recorded_order(place, given, epochs, source, mst_keys, functions_of(configs))
     seed = secrets.randbits(31) if again.seed is None else again.seed
     evaluated = evaluated_epochs(catalog, given, epochs, frequency)
     spec = {
         **specification(given, (source, validation), schedule), "model_arch_table": table.given, "seed": seed,
         "object_table": summary.objects, "dtype_policy": again.dtype_policy, "metrics_compute_frequency": frequency,
-        "evaluate_epochs": evaluated, **report.ranking(configs, validation is not None),
+        "functions": functions_of(configs), "evaluate_epochs": evaluated,
+        **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return requested(place, given, spec, (source, validation), Models(configs, architectures, table), again)
 
@@ -103,6 +107,11 @@ def requested(
         max_runtime=seconds(place.db, MODULE, "max_runtime", given.max_runtime),
         training_metrics=given.training_metrics is not False,
     )  # fmt: skip
+
+
+def functions_of(configs: Iterable[Config]) -> dict[str, str]:
+    """The custom functions that configurations name, with the digests of their sources."""
+    return {name: digest for c in configs if c.compile.custom for name, digest in c.compile.custom.digests}
 
 
 def tell(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
@@ -139,7 +148,12 @@ def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[
 
 
 def recorded_order(
-    place: Workplace, given: FitArguments, epochs: int, source: PackedTable, mst_keys: list[int]
+    place: Workplace,
+    given: FitArguments,
+    epochs: int,
+    source: PackedTable,
+    mst_keys: list[int],
+    functions: Mapping[str, str],
 ) -> Again:
     """What a replay takes over from the run that it repeats."""
     recorded = read_recorded(place.control, MODULE, given.replay_run)
@@ -154,6 +168,7 @@ def recorded_order(
             f" {recorded.dtype_policy!r}.",
             hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
         )
+    check_functions(MODULE, recorded, functions)
     orders = check_recorded(MODULE, recorded, epochs, source.segments, mst_keys)
     return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy, recorded.backends)
 
