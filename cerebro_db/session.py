@@ -164,6 +164,10 @@ class Session(Preparation):
         """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
         self._call_cerebro("revoke_predict", model_table=model_table, role=role)
 
+    def gpu_configuration(self, output_table: str, source: str = "tensorflow") -> None:
+        """Writes which GPUs the hosts have to `output_table`: gpu_configuration."""
+        self._call("gpu_configuration", output_table=output_table, source=source)
+
     def versions(self) -> dict[str, Any]:
         """Versions of the extension and of what runs in the server: cerebro.python_version."""
         return dict(self._call_cerebro("python_version"))

@@ -6,3 +6,5 @@ DROP FUNCTION @extschema@.madlib_fit_multiple_model(varchar, varchar, varchar, i
 DROP FUNCTION cerebro.resume(bigint);
 
 CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHECK (run_id = currval('cerebro.run_log_run_id_seq'));
+
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus, function_path';

@@ -52,7 +52,17 @@ def start(threads: int, cache: Path | None) -> Framework:
         make=TensorflowProgram,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
+        gpus=_gpus,
     )
+
+
+def _gpus() -> tuple[str, ...]:
+    found = []
+    for number, gpu in enumerate(tf.config.list_physical_devices("GPU")):
+        details = tf.config.experimental.get_device_details(gpu)
+        capability = ".".join(map(str, details.get("compute_capability", ())))
+        found.append(f"device: {number}, name: {details.get('device_name')}, compute capability: {capability}")
+    return tuple(found)
 
 
 class TensorflowProgram(KerasProgram):

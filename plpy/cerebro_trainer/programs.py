@@ -121,6 +121,8 @@ class Framework:
     """Raised by the framework for what a config cannot do."""
     memory_errors: tuple[type[Exception], ...]
     """Raised when memory ran out, on the host or a device."""
+    gpus: Callable[[], tuple[str, ...]]
+    """Describes each GPU that it finds."""
 
 
 class Programs:

@@ -1,4 +1,4 @@
-"""Functions are a superuser's: nobody else registers one, brings a source by another way, or has a table of his used."""
+"""Functions are a superuser's: nobody else registers one, brings a source another way, or has a table of his used."""
 
 from __future__ import annotations
 
@@ -90,18 +90,15 @@ def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbenc
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    "made",
     [
-        ("CREATE TABLE madlib.bait (id serial, name text, description text, object bytea)", "a table of a non-superuser"),
-        ("CREATE VIEW madlib.bait AS SELECT 1 AS id, 'own'::text AS name, ''::text AS description, ''::bytea AS object",
-         "a table of a non-superuser"),
+        "CREATE TABLE madlib.bait (id serial, name text, description text, object bytea)",
+        "CREATE VIEW madlib.bait AS SELECT 1 AS id, 'own'::text AS name, ''::text AS description, ''::bytea AS object",
     ],
-)  # fmt: skip
-def test_a_table_of_his_own_is_not_used(
-    mallory: Workbench, superuser: Workbench, tmp_path: Path, made: str, words: str
-) -> None:
+)
+def test_a_table_of_his_own_is_not_used(mallory: Workbench, superuser: Workbench, tmp_path: Path, made: str) -> None:
     """Neither by name, nor through a summary made by hand, nor by a superuser, nor through a function on segments."""
-    file = witness(tmp_path)
+    file, words = witness(tmp_path), "DL: Cannot use a table of a non-superuser as object table."
     code = CODE.format(witness=file)
     mallory.rows(made)
     if "TABLE" in made:
@@ -110,7 +107,8 @@ def test_a_table_of_his_own_is_not_used(
                  compile_text(loss="own"))  # fmt: skip
     mallory.rows("CREATE TABLE mine_summary AS SELECT 'models' AS model_arch_table, 'bait' AS object_table")
     calls = (
-        "madlib.load_model_selection_table('models', 'm', ARRAY[1], ARRAY['loss=''mse'',optimizer=''SGD'''], ARRAY[''], 'bait')",
+        "madlib.load_model_selection_table('models', 'm', ARRAY[1], ARRAY[$$loss='mse',optimizer='SGD'$$], ARRAY[''],"
+        " 'bait')",
         "madlib.madlib_fit_multiple_model('packed', 'o', 'mine', 1)",
     )
     for call in calls:
@@ -223,10 +221,77 @@ def test_pickles_are_refused(superuser: Workbench, protocol: int) -> None:
 
 
 NULL, WRONG, SYNTAX = "22004", "22023", "22P02"
+GOOD = "'def f(a, b): pass'"
+IN_SCHEMA = "DL: Custom function table has to be in the madlib schema"
 WRONG_CALLS = [
-    (
-        "load_custom_function(NULL, 'x', 'f')",
-        NULL,
-        "function object",
-    ),
-]
+    (f"load_custom_function(NULL, {GOOD}, 'f')", NULL, "NULL/empty object table name!"),
+    (f"load_custom_function(' ', {GOOD}, 'f')", NULL, "NULL/empty object table name!"),
+    ("load_custom_function('t', NULL::text, 'f')", NULL, "Keras Custom Function: function object cannot be NULL!"),
+    ("load_custom_function('t', NULL::bytea, 'f')", NULL, "Keras Custom Function: function object cannot be NULL!"),
+    (f"load_custom_function('t', {GOOD}, NULL)", NULL, "Keras Custom Function: function name cannot be NULL!"),
+    (f"load_custom_function('t', {GOOD}, '')", WRONG, "is not a name of Python"),
+    (f"load_custom_function('t', {GOOD}, 'f()')", WRONG, "is not a name of Python"),
+    (f"load_custom_function('t', {GOOD}, 'g')", WRONG, "Invalid function object: its source does not define 'g'"),
+    (f"load_custom_function('t', {GOOD}, 'F')", WRONG, "does not define 'F'"),
+    (f"load_custom_function('t', {GOOD}, 'MSE')", WRONG, "is one of Keras' own, mean_squared_error"),
+    ("load_custom_function('t', 'def f(:', 'f')", SYNTAX, "Invalid function object: invalid syntax in line 1"),
+    ("load_custom_function('t', '', 'f')", WRONG, "does not define 'f'"),
+    ("load_custom_function('t', E'if True:\\n    def f(a, b): pass', 'f')", WRONG, "does not define 'f'"),
+    (r"load_custom_function('t', '\xff00'::bytea, 'f')", SYNTAX, "it is no text in UTF-8"),
+    ("load_custom_function('t', repeat('#', 100001), 'f')", SYNTAX, "expected at most 100000"),
+    ("load_custom_function('t', repeat('(', 90000), 'f')", SYNTAX, "Invalid function object"),
+    (f"load_custom_function('madlib.t', {GOOD}, 'f')", WRONG, IN_SCHEMA),
+    (f"load_custom_function('public.t', {GOOD}, 'f')", WRONG, IN_SCHEMA),
+    (f"load_custom_function('a b', {GOOD}, 'f')", "42602", "Invalid object table name a b"),
+    (f"load_custom_function('functions', {GOOD.replace('f(', 'own(')}, 'own')", "42710",
+     "Function 'own' already exists in functions"),
+    (f"load_custom_function('strange', {GOOD}, 'f')", "42809", "it has no column description, id, name, object"),
+    ("load_top_k_accuracy_function('t', NULL)", NULL, "k cannot be NULL"),
+    ("load_top_k_accuracy_function('t', 0)", WRONG, "expected a positive whole number"),
+    ("delete_custom_function('t', 1)", "42P01", "object table 't' does not exist"),
+    ("delete_custom_function('functions', 99)", "42704", "function id 99 not found in functions"),
+    ("delete_custom_function('functions', 'Own'::text)", "42704", "function name Own not found in functions"),
+    ("delete_custom_function('functions', NULL::text)", NULL, "function id/name cannot be NULL!"),
+    ("delete_custom_function('madlib.functions', 1)", WRONG, IN_SCHEMA),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "code", "words"), WRONG_CALLS, ids=[call for call, _, _ in WRONG_CALLS])
+def test_wrong_calls(superuser: Workbench, call: str, code: str, words: str) -> None:
+    superuser.rows("CREATE TABLE IF NOT EXISTS madlib.strange (a integer)")
+    assert words in str(refused(superuser, f"SELECT madlib.{call}", code=code))
+    assert superuser.rows("SELECT name FROM madlib.functions") == [("own",)] and not superuser.exists("madlib.t")
+
+
+def test_a_table_comes_with_its_first_function_and_goes_with_the_last(superuser: Workbench) -> None:
+    superuser.messages()
+    as_bytes = "SELECT madlib.load_custom_function('some', %s::bytea, 'f', 'a note')"
+    superuser.rows(as_bytes, "def f(a, b): return 'ä'".encode())
+    superuser.rows(LOAD, "some", "from elsewhere import G as g\n", "g")
+    superuser.rows(LOAD, "some", "h: int\n(a, *h) = 1, 2", "h")
+    found = superuser.rows("SELECT id, name, description, convert_from(object, 'UTF8') FROM madlib.some ORDER BY id")
+    assert found[0] == (1, "f", "a note", "def f(a, b): return 'ä'")
+    assert [row[:3] for row in found[1:]] == [(2, "g", None), (3, "h", None)]
+    superuser.rows("SELECT madlib.delete_custom_function('some', 2)")
+    superuser.rows("SELECT madlib.delete_custom_function('some', 'h'::text)")
+    assert superuser.exists("madlib.some")
+    superuser.rows("SELECT madlib.delete_custom_function('some', 1)")
+    assert not superuser.exists("madlib.some")
+    said = "".join(superuser.messages())
+    assert "Keras Custom Function: Created new custom function table some." in said
+    assert "Keras Custom Function: Added function g to some table" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("ARRAY[$$loss='own',optimizer='SGD'$$], ARRAY['']",
+         "custom function 'own' used in compile params but input object table missing!"),
+        ("ARRAY[$$loss='mse',optimizer='SGD',metrics=['Own']$$], ARRAY[''], 'functions'",
+         "custom function 'Own' is not defined in object table 'functions'!"),
+    ],
+)  # fmt: skip
+def test_names_that_nothing_stands_for(bench: Workbench, superuser: Workbench, arguments: str, words: str) -> None:
+    call = f"SELECT load_model_selection_table('models', 'm', ARRAY[1], {arguments})"
+    assert words in str(refused(bench, call, code="22023"))
+    assert not bench.exists("m", "m_summary")

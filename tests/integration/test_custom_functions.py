@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg2
 import pytest
 from processes import eventually
 from roles import refused
-from workbench import Row, Workbench, compile_text
+from workbench import Row, Workbench, compile_text, setting
 
 LOSS = """
 import keras
@@ -158,7 +159,7 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
     """A run that somebody cancels after its first visits."""
     session = bench.another()
     with session.fitting("packed", output, table, 3, seed=1) as fitted:
-        done = "SELECT count(*) FROM cerebro.visit v JOIN cerebro.run r USING (run_id) WHERE r.pid = %s AND v.status = 'completed'"
+        done = "SELECT count(*) FROM cerebro.visit JOIN cerebro.run USING (run_id) WHERE pid = %s AND form IS NOT NULL"
         eventually(lambda: superuser.value(done, session.pid()) > 1)
         superuser.rows("SELECT pg_cancel_backend(%s)", session.pid())
         with pytest.raises(psycopg2.Error):
@@ -170,7 +171,7 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
 def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
-    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=200")
+    configure(tables, "lasting_mst", compile_text(loss="lasting"), fit="batch_size=1,epochs=40")
     run = interrupted(tables, shared_superuser, "lasting_mst", "lasting_model")
     resume = "SELECT cerebro.resume(%s)"
     again = (
@@ -206,3 +207,21 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
     assert "Inconsistent object table. Use 'functions'" in str(
         refused(tables, grid, losses, "{'batch_size': [32]}", "others", code="22023")
     )
+
+
+@pytest.mark.postgresql("the folder is on this machine alone")
+def test_a_named_import_from_the_administrator_s_folder(
+    tables: Workbench, shared_superuser: Workbench, folder: Path
+) -> None:
+    (folder / "my_losses.py").write_text(LOSS)
+    (folder / "keras.py").write_text("raise OSError('not the one that is meant')")
+    load(shared_superuser, "imported", "from my_losses import Own_Loss as imported")
+    configure(tables, "imported_mst", compile_text(loss="imported"))
+    with setting(tables, "function_path", str(folder)):
+        tables.fit("packed", "imported", "imported_mst", 1, seed=1)
+    configure(tables, "directly_mst", compile_text(loss="Own_Loss"))
+    tables.fit("packed", "directly", "directly_mst", 1, seed=1)
+    assert tables.weights("imported") == tables.weights("directly")
+    assert sorted(path.name for path in folder.iterdir()) == ["keras.py", "my_losses.py"]
+    error = refused(tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'imported_mst', 1)", code="MS001")
+    assert "custom function 'imported': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
