@@ -10,7 +10,7 @@ from cerebro_plpy import backends, object_table, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.durations import seconds
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, MODULE, FitArguments
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
@@ -20,6 +20,8 @@ from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, Stor
 from cerebro_plpy.replay import Forms, Orders, check_functions, check_recorded, read_recorded
 from cerebro_plpy.selection import read_configs, read_summary
 from cerebro_plpy.workplace import Workplace
+
+WRITER = "tensorflow"
 
 
 class Again(NamedTuple):
@@ -73,6 +75,7 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs = read_configs(catalog, place.reader, selection, functions)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
+    check_writer(given, configs)
     tell(catalog, configs, source)
     mst_keys = [c.mst_key for c in configs]
     again = Again(given.seed, {}, {}, None, given.dtype_policy, backends.asked(given.backend, mst_keys))
@@ -107,6 +110,15 @@ def requested(
         max_runtime=seconds(place.db, MODULE, "max_runtime", given.max_runtime),
         training_metrics=given.training_metrics is not False,
     )  # fmt: skip
+
+
+def check_writer(given: FitArguments, configs: Iterable[Config]) -> None:
+    """Callbacks are written by one framework alone."""
+    if given.backend not in (None, WRITER) and any(config.fit.callbacks for config in configs):
+        raise FeatureNotSupported(
+            f"{MODULE} error: backend is {given.backend!r}, but callbacks are written by TensorFlow.",
+            hint="Leave backend out, or callbacks.",
+        )
 
 
 def functions_of(configs: Iterable[Config]) -> dict[str, str]:

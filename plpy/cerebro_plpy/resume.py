@@ -13,7 +13,7 @@ from typing import Any
 
 from cerebro_plpy import object_table, outputs, past, settings
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_transaction
+from cerebro_plpy.checks import check_callbacks, check_transaction
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.fit import Interrupted, Logged, finish, nobody, train
@@ -101,6 +101,7 @@ def rebuilt(
     if spec["schedule"] == "replay":
         again = recorded_order(place, given, run["epochs"], source, list(backends), spec.get("functions") or {})
     models = Models(tuple(config(row, functions) for row in alive), architectures, table)
+    check_callbacks(catalog.db, (config.fit for config in models.configs))
     return requested(place, given, spec, (source, validation), models, again)
 
 

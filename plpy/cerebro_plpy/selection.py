@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cerebro_plpy import grid, model_table, object_table
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_flat
+from cerebro_plpy.checks import check_callbacks, check_flat
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -68,6 +68,7 @@ def summary_of(table: Relation) -> str:
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     """Add rows in order."""
+    check_callbacks(db, (parse_fit_params(text) for text in {row.fit_params for row in rows}))
     text = json.dumps([row._asdict() for row in rows])
     db.rows(sql("model.add_selection", table=table.quoted), text)
 
@@ -146,7 +147,9 @@ def read_configs(
             f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
             " mst_key, and a model_id, in every row.",
         )
-    return tuple(_config(catalog, selection, functions, row) for row in rows)
+    configs = tuple(_config(catalog, selection, functions, row) for row in rows)
+    check_callbacks(catalog.db, (config.fit for config in configs))
+    return configs
 
 
 def _config(

@@ -22,7 +22,7 @@ CALLBACKS = "callbacks"
 
 def request(db: Database, told: Mapping[str, Any]) -> dict[str, Any]:
     """The request of a session as its trainer may have it."""
-    if told.get(CALLBACKS) and not db.value(sql("functions.superuser")):
+    if told.get(CALLBACKS) is not None and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.", hint="They write files as the operating-system user of the server."
         )

@@ -29,6 +29,7 @@ from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.summaries import EventFiles
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -139,6 +140,9 @@ class TensorflowProgram(KerasProgram):
             np.concatenate([part[position].numpy() for part in parts])
             for position in range(len(self.interface.outputs))
         ]
+
+    def board(self, folder: str) -> EventFiles:
+        return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
     def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:
         rows = tf.size(order)
