@@ -161,7 +161,7 @@ def evaluate_visit(
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
     tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
     datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
-    shown = {dataset.key: "train" if name == "training" else name for name, dataset in datasets.items()}
+    shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
     job = {
         "job": "evaluate",
         **named_program(request, config, run_id),

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from cerebro_trainer.fields import integer, record, text, typed
 
+KINDS = ("train", "validation")
+
 
 @dataclass(frozen=True)
 class Callbacks:
-    """A folder, and what goes into it; `datasets` says by key what each one is shown as."""
+    """A folder, and what goes into it; `datasets` are the keys of those that are shown, as train or validation."""
 
     folder: str
     epoch: int
@@ -33,7 +35,7 @@ class Callbacks:
             typed(told, "histograms", bool),
             typed(told, "graph", bool),
             tuple(map(str, typed(told, "metrics", list))),
-            {key: text(datasets, key, choices=("train", "validation")) for key in datasets},
+            {kind: text(datasets, kind) for kind in KINDS if kind in datasets},
         )
 
 

@@ -190,7 +190,7 @@ class EvaluateJob(Job):
 
     def show(self, callbacks: Callbacks) -> None:
         board = self.program.board(callbacks.folder)
-        for dataset, kind in callbacks.datasets.items():
+        for kind, dataset in callbacks.datasets.items():
             if self._rows.get(dataset):
                 found: Any = self.program.results(self._sums[dataset])
                 named = zip(("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False)

@@ -36,6 +36,7 @@ RIGHT: dict[str, Any] = {
     "fit_params_list": ["batch_size=8"], "compile_params_grid": "{'loss': ['mse'], 'optimizer': ['SGD']}",
     "fit_params_grid": "{'batch_size': [8]}", "model_output_table": "made", "num_iterations": 1,
     "model_table": "model", "test_table": "packed", "mst_key": 1, "id_col": "id", "framework": "none",
+    "source": "nvidia",
 }  # fmt: skip
 DIFFERENT = {
     ("load_model_selection_table", "model_selection_table"): "made",
