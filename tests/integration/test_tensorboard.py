@@ -39,7 +39,7 @@ def test_what_is_written(superuser: Workbench, logs: Path) -> None:
     superuser.rows(CONFIGURE, "watched", compiles, [BOARD.format(logs, ",write_images=True")])
     superuser.messages()
     run = superuser.fit("packed", "watched_model", "watched", 3, seed=1, validation_table="packed",
-                        metrics_compute_frequency=1)  # fmt: skip
+                        metrics_compute_frequency=1, schedule="rotation")  # fmt: skip
     assert any("TensorBoard is given write_images, without effect" in said for said in superuser.messages())
     found = events.read(logs.parent)
     segments = superuser.value("SELECT segments FROM cerebro.run WHERE run_id = %s", run)
@@ -60,7 +60,7 @@ def test_what_is_written(superuser: Workbench, logs: Path) -> None:
     assert [entry[4] for entry in found if entry[1] == "graphs"] == [True] * 4
     weights = superuser.weights("watched_model")
     superuser.rows(CONFIGURE, "unwatched", compiles, ["batch_size=8"])
-    superuser.fit("packed", "unwatched_model", "unwatched", 3, seed=1, metrics_compute_frequency=1)
+    superuser.fit("packed", "unwatched_model", "unwatched", 3, seed=1, schedule="rotation")
     assert superuser.weights("unwatched_model") == weights
 
 
