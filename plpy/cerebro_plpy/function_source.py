@@ -120,4 +120,5 @@ def _defined(module: ast.Module) -> Iterator[str]:
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+            parts = (part for target in targets for part in ast.walk(target))
+            yield from (part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 from processes import eventually
-from roles import refused
+from roles import another_role, refused
 from workbench import Row, Workbench, compile_text, setting
 
 LOSS = """
@@ -225,3 +225,32 @@ def test_a_named_import_from_the_administrator_s_folder(
     assert sorted(path.name for path in folder.iterdir()) == ["keras.py", "my_losses.py"]
     error = refused(tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'imported_mst', 1)", code="MS001")
     assert "custom function 'imported': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
+
+
+@pytest.mark.postgresql("on Greenplum nobody can predict with a model without reading it")
+def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_superuser: Workbench) -> None:
+    configure(tables, "lent_mst", compile_text(loss="Own_Class", metrics=["own_accuracy"]))
+    tables.fit("packed", "lent", "lent_mst", 1, seed=1)
+    with another_role(tables, shared_superuser, "guest") as guest:
+        tables.rows("SELECT cerebro.grant_predict('lent', 'guest')")
+        tables.rows("GRANT SELECT ON packed, packed_summary TO guest; GRANT CREATE ON SCHEMA public TO guest")
+        guest.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'public.by_guest', mst_key => 1)")
+        found = guest.row("SELECT loss, metric FROM by_guest")
+    assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
+
+
+@pytest.mark.postgresql("there no call works in the caller's session")
+def test_functions_that_only_the_caller_sees_yet(tables: Workbench, shared_superuser: Workbench) -> None:
+    """Registered in the same transaction, they are trained with in the caller's own session, and gone with it."""
+    session = shared_superuser.another()
+    session.rows("SET search_path = public, madlib")
+    session.rows("BEGIN")
+    load(session, "passing", LOSS.replace("Own_Loss", "passing"), "passing_functions")
+    configure(session, "passing_mst", compile_text(loss="passing"), table="passing_functions")
+    session.rows("SELECT madlib_fit_multiple_model('packed', 'passing', 'passing_mst', 1, seed => 1)")
+    weights = session.weights("passing")
+    session.rows("ROLLBACK")
+    session.close()
+    configure(tables, "staying_mst", compile_text())
+    tables.fit("packed", "staying", "staying_mst", 1, seed=1)
+    assert weights == tables.weights("staying") and not tables.exists("madlib.passing_functions")
