@@ -233,9 +233,10 @@ def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_supe
     tables.fit("packed", "lent", "lent_mst", 1, seed=1)
     with another_role(tables, shared_superuser, "guest") as guest:
         tables.rows("SELECT cerebro.grant_predict('lent', 'guest')")
-        tables.rows("GRANT SELECT ON packed, packed_summary TO guest; GRANT CREATE ON SCHEMA public TO guest")
-        guest.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'public.by_guest', mst_key => 1)")
-        found = guest.row("SELECT loss, metric FROM by_guest")
+        tables.rows("GRANT SELECT ON packed, packed_summary TO guest")
+        shared_superuser.rows("CREATE SCHEMA guest AUTHORIZATION guest")
+        guest.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'guest.by_guest', mst_key => 1)")
+        found = guest.row("SELECT loss, metric FROM guest.by_guest")
     assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
 
 
