@@ -83,6 +83,12 @@ class UndefinedObject(CerebroError):
     sqlstate = "42704"
 
 
+class DuplicateObject(CerebroError):
+    """Something of that name exists already."""
+
+    sqlstate = "42710"
+
+
 class DuplicateColumn(CerebroError):
     """A name would stand for two columns of an output table."""
 

@@ -54,6 +54,22 @@ class Preparation(Calls):
         """Deletes an architecture, and with the last one its table: delete_keras_model."""
         self._call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
 
+    def load_function(self, object_table: str, source: str, name: str, *, description: str | None = None) -> None:
+        """Registers a loss or metric by its source: load_custom_function. For superusers.
+
+        inspect.getsource() gives the source of a function; imports that it needs have to be added.
+        """
+        self._call("load_custom_function", object_table=object_table, object=source, name=name, description=description)
+
+    def load_top_k_accuracy(self, object_table: str, k: int) -> None:
+        """Registers the metric top_<k>_accuracy: load_top_k_accuracy_function. For superusers."""
+        self._call("load_top_k_accuracy_function", object_table=object_table, k=k)
+
+    def delete_function(self, object_table: str, function: int | str) -> None:
+        """Deletes a custom function by its id or its name: delete_custom_function. For superusers."""
+        key = {"name": function} if isinstance(function, str) else {"id": function}
+        self._call("delete_custom_function", object_table=object_table, **key)
+
     def pack(
         self,
         source_table: str,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from cerebro_db import errors
+from cerebro_db.administration import Administration
 from cerebro_db.arguments import (
     AutomlOptions,
     EvaluateOptions,
@@ -41,7 +42,7 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation):
+class Session(Preparation, Administration):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 
@@ -225,34 +226,3 @@ class Session(Preparation):
             output_table=output_table,
             **options,
         )
-
-    def grant_usage(self, role: str) -> None:
-        """Lets a role use the extension: cerebro.grant_usage. For administrators."""
-        self._call_cerebro("grant_usage", role=role)
-
-    def grant_predict(self, model_table: str, role: str) -> None:
-        """Lets a role predict with the models of a table, without reading their weights: cerebro.grant_predict."""
-        self._call_cerebro("grant_predict", model_table=model_table, role=role)
-
-    def revoke_predict(self, model_table: str, role: str) -> None:
-        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
-        self._call_cerebro("revoke_predict", model_table=model_table, role=role)
-
-    def help(self, name: str | None = None, message: str | None = None) -> str:
-        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
-
-        Without a name it lists all of them.
-        """
-        return str(self._call_cerebro("help", name=name, message=message))
-
-    def versions(self) -> dict[str, Any]:
-        """Versions of the extension and of what runs in the server: cerebro.python_version."""
-        return dict(self._call_cerebro("python_version"))
-
-    def trainer_report(self, framework: str = "tensorflow") -> dict[str, Any]:
-        """Starts a trainer, and says its versions and devices: cerebro.trainer_report."""
-        return dict(self._call_cerebro("trainer_report", framework=framework))
-
-    def worker_report(self) -> dict[str, Any]:
-        """Opens a worker session as a run would, and says as whom: cerebro.worker_report."""
-        return dict(self._call_cerebro("worker_report"))

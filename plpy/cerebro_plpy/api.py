@@ -17,6 +17,7 @@ from cerebro_plpy.checks import check_encoding
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.fit_arguments import FitArguments, of_one
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.installed import package_version
 from cerebro_plpy.predictions import PredType
 from cerebro_plpy.queries import sql
@@ -143,8 +144,8 @@ def generate_model_configs(
 ) -> None:
     """Make or extend a model selection table by grid or random search."""
 
-    def rows(ids: list[int]) -> tuple[grid.ConfigRow, ...]:
-        return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state)
+    def rows(ids: list[int], functions: Functions | None) -> tuple[grid.ConfigRow, ...]:
+        return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions)
 
     call(plpy, session, lambda db: selection.generate(
         Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table))  # fmt: skip

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from cerebro_plpy import automl_outputs, outputs, own_runs, selection, settings, stages
+from cerebro_plpy import automl_outputs, object_table, outputs, own_runs, selection, settings, stages
 from cerebro_plpy.automl_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
 from cerebro_plpy.automl_runs import Basis, Runs
 from cerebro_plpy.catalog import Catalog
@@ -16,6 +16,7 @@ from cerebro_plpy.checks import check_transaction
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.fit_arguments import FitArguments
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.grid import ConfigRow, check_size, how_many, random_search
 from cerebro_plpy.hyperband import Hyperband
 from cerebro_plpy.model_table import existing
@@ -39,13 +40,13 @@ def automl(db: Database, session: dict[str, Any], given: AutomlArguments, versio
     catalog = Catalog(db, MODULE)
     inputs = find_data(catalog, given.source_table, given.validation_table)
     inputs["architectures"] = selection.check_models(catalog, given.model_arch_table, given.model_id_list)
-    space = _space(given, method)
+    space = _space(given, method, object_table.functions(catalog, given.object_table))
     selected = selection.create(catalog, given.model_selection_table, given.model_arch_table or "", given.object_table)
     output = catalog.output(given.model_output_table, outputs.SUFFIXES)
     with opened(db, session, inputs.values(), None) as place:
         tables = {key: found.quoted for key, found in {**inputs, "model_output": output}.items()}
         told = {"automl_method": name, "automl_params": text, "version": version, "tables": tables}
-        runs = Runs(catalog, place, _basis(catalog, place, given, told))
+        runs = Runs(catalog, place, _basis(catalog, place, given, told), space.functions)
         with _searching(db, place, given, method, space, runs) as search:
             try:
                 best = runs.search(search)
@@ -71,9 +72,9 @@ def load_schedule(db: Database, table: str | None, r: int | None, eta: int | Non
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)
 
 
-def _space(given: AutomlArguments, method: Method) -> Space:
+def _space(given: AutomlArguments, method: Method, functions: Functions | None) -> Space:
     """The search space, which must hold as many configurations as the method tries."""
-    space = read_space(given.compile_params_grid, given.fit_params_grid, _ids(given))
+    space = read_space(given.compile_params_grid, given.fit_params_grid, _ids(given), functions)
     wanted = _wanted(method)
     check_size(wanted)
     found = how_many(space, wanted)
@@ -118,7 +119,8 @@ def _searching(
     """The stages of the method; what can be said of its configurations beforehand is checked."""
 
     def drawn(count: int, seed: int | None) -> Sequence[ConfigRow]:
-        return random_search(given.compile_params_grid, given.fit_params_grid, _ids(given), count, seed)
+        grids = given.compile_params_grid, given.fit_params_grid
+        return random_search(*grids, _ids(given), count, seed, space.functions)
 
     if isinstance(method, Hyperband):
         rows = drawn(_wanted(method), given.random_state)

@@ -14,17 +14,19 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy import backends, crews, report
 from cerebro_plpy.catalog import Catalog
+from cerebro_plpy.checks import check_callbacks
 from cerebro_plpy.compatibility import check_configs
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
 from cerebro_plpy.fit import begun, recorded, surroundings
 from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.grid import ConfigRow
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, WarmState
-from cerebro_plpy.request import Again, Models, metrics_iterations, requested, specification, tell
+from cerebro_plpy.request import Again, Models, functions_of, metrics_iterations, requested, specification, tell
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.stages import Losses, Search, Stage
 from cerebro_plpy.workplace import Workplace
@@ -68,8 +70,9 @@ class Best(NamedTuple):
 class Runs:
     """Trains stage after stage."""
 
-    def __init__(self, catalog: Catalog, place: Workplace, basis: Basis) -> None:
+    def __init__(self, catalog: Catalog, place: Workplace, basis: Basis, functions: Functions | None) -> None:
         self._catalog, self._db, self._place, self.basis = catalog, catalog.db, place, basis
+        self._functions = functions
         self._crew: crews.Crew | None = None
         self._leaders: dict[str, Evaluation] = {}
         self._reasons: dict[int, str] = {}
@@ -99,8 +102,13 @@ class Runs:
 
     def check(self, rows: Iterable[ConfigRow]) -> None:
         """Raises where one of these configurations, whose keys are their numbers, cannot be trained on the data."""
-        basis, configs = self.basis, [_config(key, row) for key, row in enumerate(rows, len(self.tried) + 1)]
+        basis, configs = self.basis, [self._config(key, row) for key, row in enumerate(rows, len(self.tried) + 1)]
+        check_callbacks(self._db, (config.fit for config in configs))
         check_configs(self._catalog, configs, basis.architectures, basis.data[0], basis.table)
+
+    def _config(self, mst_key: int, row: ConfigRow) -> Config:
+        compiled, fitted = parse_compile_params(row.compile_params, self._functions), parse_fit_params(row.fit_params)
+        return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
 
     def _train(self, stage: Stage) -> Losses:
         request = self._request(stage)
@@ -124,7 +132,7 @@ class Runs:
     def _request(self, stage: Stage) -> FitRequest:
         new = {key: row for key, row in stage.rows.items() if key not in self.tried}
         self.check(new.values())
-        self.tried.update({key: Tried(_config(key, row)) for key, row in new.items()})
+        self.tried.update({key: Tried(self._config(key, row)) for key, row in new.items()})
         tell(self._catalog, [self.tried[key].config for key in new], self.basis.data[0])
         basis, configs = self.basis, tuple(self.tried[key].config for key in stage.rows)
         given = replace(basis.given, num_iterations=stage.iterations)
@@ -133,7 +141,8 @@ class Runs:
         spec = {
             **specification(given, basis.data, basis.schedule), **basis.spec, "stage": stage.title, "seed": seed,
             "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(stage.iterations, frequency),
-            "rank_dataset": basis.dataset, "rank_metric": "loss", "rank_descending": False,
+            "functions": functions_of(configs), "rank_dataset": basis.dataset, "rank_metric": "loss",
+            "rank_descending": False,
         }  # fmt: skip
         again = Again(seed, {}, {}, None, None, backends.asked(None, stage.rows))
         models = Models(configs, basis.architectures, basis.table)
@@ -209,8 +218,3 @@ def _next(search: Search, losses: Losses | None) -> Stage | None:
         return next(search) if losses is None else search.send(losses)
     except StopIteration:
         return None
-
-
-def _config(mst_key: int, row: ConfigRow) -> Config:
-    compiled, fitted = parse_compile_params(row.compile_params), parse_fit_params(row.fit_params)
-    return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)

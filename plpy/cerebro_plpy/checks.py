@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cerebro_plpy.db import Database
-from cerebro_plpy.errors import ActiveTransaction, FeatureNotSupported, InvalidParameter, ReadOnlyTransaction
+from cerebro_plpy.errors import (
+    ActiveTransaction,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameter,
+    ReadOnlyTransaction,
+)
+from cerebro_plpy.fit_params import FitParams
 from cerebro_plpy.queries import sql
 
 
@@ -43,6 +50,16 @@ def check_flat(module: str, name: str, values: Sequence[object] | None) -> None:
     """An array of SQL that must have one dimension."""
     if any(isinstance(value, list) for value in values or ()):
         raise InvalidParameter(f"{module} error: {name} has several dimensions; expected an array of one dimension.")
+
+
+def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
+    """Refuse callbacks of anybody but a superuser: they write files as the server's user."""
+    if any(fit.callbacks for fit in fits) and not db.value(sql("functions.superuser")):
+        raise InsufficientPrivilege(
+            "Only a superuser may use callbacks.",
+            hint="They write files as the operating-system user of the server. Each epoch's metrics are in"
+            " cerebro.metric and cerebro.learning_curve.",
+        )
 
 
 def check_positive(module: str, name: str, value: int | None) -> int | None:

@@ -81,6 +81,12 @@ class DuplicateTable(CerebroError):
     sqlstate = "42P07"
 
 
+class DuplicateObject(CerebroError):
+    """Something of that name exists already."""
+
+    sqlstate = "42710"
+
+
 class DuplicateColumn(CerebroError):
     """A table would have two columns of one name."""
 

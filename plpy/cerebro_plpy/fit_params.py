@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.callbacks import TensorBoard, parse_callbacks
+from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.literals import finite_number, invalid_value, keywords
 from cerebro_plpy.params import refuse_unknown
 
 FIT_KEYS = (
-    "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch", "steps_per_epoch",
+    "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch", "steps_per_epoch", "callbacks",
 )  # fmt: skip
 LARGEST = 2**31 - 1  # what PostgreSQL's integer holds
 LARGEST_WEIGHT = 2.0**127  # as large a power of two as float32 holds
@@ -32,6 +33,7 @@ class FitParams:
     class_weight: tuple[tuple[int, float], ...] | None = None
     initial_epoch: int = 0
     steps_per_epoch: int | None = None
+    callbacks: TensorBoard | None = None
     notices: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -64,11 +66,6 @@ def parse_fit_params(text: str | None) -> FitParams:
     Raises as `parse_compile_params` does.
     """
     given = keywords(text or "")
-    if "callbacks" in given:
-        raise FeatureNotSupported(
-            "fit parameter callbacks is not supported",
-            hint="Callbacks are code. Each epoch's metrics are in cerebro.metric and cerebro.learning_curve.",
-        )
     refuse_unknown(given, FIT_KEYS)
     default = FitParams()
     epochs = _positive("epochs", given.get("epochs", default.epochs))
@@ -81,6 +78,7 @@ def parse_fit_params(text: str | None) -> FitParams:
         class_weight=_class_weight(given.get("class_weight")),
         initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
         steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
+        callbacks=None if given.get("callbacks") is None else parse_callbacks(given["callbacks"]),
         notices=("shuffle='batch' is shuffle=True: rows change places within a buffer",)
         if given.get("shuffle") == "batch"
         else (),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from cerebro_plpy.draws import Draw, Range
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
 from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.literals import shown
 from cerebro_plpy.params import canonical, parse_compile_params
 from cerebro_plpy.space import Draws, Space, compile_text, fit_text, read_models, read_space
@@ -39,11 +40,12 @@ def generate(
     search_type: str | None = "grid",
     num_configs: int | None = None,
     random_state: int | None = None,
+    functions: Functions | None = None,
 ) -> tuple[ConfigRow, ...]:
     """The rows of `generate_model_configs`; `search_type` is 'grid', 'random', or the beginning of one."""
     wanted = "grid" if search_type is None else search_type.strip().lower()
     if wanted and "random".startswith(wanted):
-        return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state)
+        return random_search(compile_grid, fit_grid, model_ids, num_configs, random_state, functions)
     if not wanted or not "grid".startswith(wanted):
         raise InvalidParameter("DL: 'search_type' must be either 'grid' or 'random'", hint=f"Received {search_type!r}.")
     if num_configs is not None or random_state is not None:
@@ -51,16 +53,18 @@ def generate(
             "DL: 'num_configs' and 'random_state' must be NULL for grid search",
             hint="Use search_type 'random' to try only some configurations.",
         )
-    return expand_grid(compile_grid, fit_grid, model_ids)
+    return expand_grid(compile_grid, fit_grid, model_ids, functions)
 
 
-def expand_grid(compile_grid: str | None, fit_grid: str | None, model_ids: Sequence[int]) -> tuple[ConfigRow, ...]:
+def expand_grid(
+    compile_grid: str | None, fit_grid: str | None, model_ids: Sequence[int], functions: Functions | None = None
+) -> tuple[ConfigRow, ...]:
     """Every combination, the model varying fastest, then the fit keys, then the compile keys.
 
     >>> expand_grid("{'loss': ['mse'], 'lr': [0.1]}", "{'epochs': [1, 2]}", [1])[1]
     ConfigRow(model_id=1, compile_params="optimizer='RMSprop(lr=0.1)',loss='mse'", fit_params='epochs=2')
     """
-    space = read_space(compile_grid, fit_grid, model_ids)
+    space = read_space(compile_grid, fit_grid, model_ids, functions)
     if any(isinstance(draw, Range) for draws in (*space.alternatives, space.fit) for draw in draws.values()):
         raise InvalidParameter(
             "DL: Cannot search from a distribution with grid search",
@@ -76,6 +80,7 @@ def random_search(
     model_ids: Sequence[int],
     num_configs: int | None,
     random_state: int | None = None,
+    functions: Functions | None = None,
 ) -> tuple[ConfigRow, ...]:
     """`num_configs` different configurations, each value drawn independently.
 
@@ -87,7 +92,7 @@ def random_search(
             hint=f"Received {'NULL' if num_configs is None else num_configs}.",
         )
     check_size(num_configs)
-    space = read_space(compile_grid, fit_grid, model_ids)
+    space = read_space(compile_grid, fit_grid, model_ids, functions)
     found = how_many(space, num_configs)
     if found < num_configs:
         raise InvalidParameter(
@@ -98,7 +103,10 @@ def random_search(
 
 
 def cross_product(
-    model_ids: Sequence[int], compile_list: Sequence[str | None], fit_list: Sequence[str | None]
+    model_ids: Sequence[int],
+    compile_list: Sequence[str | None],
+    fit_list: Sequence[str | None],
+    functions: Functions | None = None,
 ) -> tuple[ConfigRow, ...]:
     """The rows of `load_model_selection_table`: every model with every compile and every fit text.
 
@@ -108,7 +116,7 @@ def cross_product(
         raise NullNotAllowed("compile_params_list cannot be NULL", hint="Give at least one text.")
     if not fit_list:
         raise NullNotAllowed("fit_params_list cannot be NULL", hint="Give at least one text, which may be empty.")
-    compile_texts = [_checked_compile((text or "").strip()) for text in compile_list]
+    compile_texts = [_checked_compile((text or "").strip(), functions) for text in compile_list]
     fit_texts = [_checked_fit((text or "").strip()) for text in fit_list]
     models = read_models(model_ids)
     check_size(len(models) * len(compile_texts) * len(fit_texts))
@@ -131,24 +139,26 @@ def _combinations(space: Space) -> Iterator[ConfigRow]:
         for values in product(*(draw.values or () for draw in draws)):
             compiled = dict(zip(alternative, values))
             fitted = dict(zip(space.fit, values[len(alternative) :]))
-            yield made_row(values[-1], compiled, fitted)
+            yield made_row(values[-1], compiled, fitted, space.functions)
 
 
 def _drawn(space: Space, random: Random) -> Iterator[ConfigRow]:
     while True:
         compiled = _draw(random.choice(space.alternatives), random)
         fitted = _draw(space.fit, random)
-        yield made_row(space.models.draw(random), compiled, fitted)
+        yield made_row(space.models.draw(random), compiled, fitted, space.functions)
 
 
 def _draw(draws: Draws, random: Random) -> dict[str, object]:
     return {key: draw.draw(random) for key, draw in draws.items()}
 
 
-def made_row(model_id: object, compiled: Mapping[str, object], fitted: Mapping[str, object]) -> ConfigRow:
+def made_row(
+    model_id: object, compiled: Mapping[str, object], fitted: Mapping[str, object], functions: Functions | None
+) -> ConfigRow:
     """The row of one combination, its texts checked."""
     assert isinstance(model_id, int)
-    return ConfigRow(model_id, _checked_compile(compile_text(compiled)), _checked_fit(fit_text(fitted)))
+    return ConfigRow(model_id, _checked_compile(compile_text(compiled), functions), _checked_fit(fit_text(fitted)))
 
 
 def _size(alternative: Draws, space: Space) -> int | None:
@@ -195,8 +205,8 @@ def _one_spelling(text: str | None) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _checked_compile(text: str) -> str:
-    return _checked(text, "Compile", parse_compile_params)
+def _checked_compile(text: str, functions: Functions | None) -> str:
+    return _checked(text, "Compile", lambda given: parse_compile_params(given, functions))
 
 
 @lru_cache(maxsize=1024)

@@ -141,6 +141,7 @@ def train_visit(
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.known,
         },
+        **_callbacks(config, run_id, visit, {}),
     }
     return TrainVisit(
         run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
@@ -150,13 +151,35 @@ def train_visit(
     )  # fmt: skip
 
 
+def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any]:
+    """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes first."""
+    board = config.fit.callbacks
+    if board is None:
+        return {}
+    told = {
+        "folder": board.folder(visit.segment_id, run_id, config.mst_key),
+        "epoch": visit.epoch,
+        "histograms": board.wants_histograms(visit.epoch),
+        "graph": board.write_graph and visit.epoch == 1,
+        "metrics": list(config.compile.metrics),
+        "datasets": dict(datasets),
+    }
+    return {"callbacks": told}
+
+
 def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
     tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
     datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
-    job = {"job": "evaluate", **named_program(request, config, run_id), "result_key": state.key}
+    shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
+    job = {
+        "job": "evaluate",
+        **named_program(request, config, run_id),
+        "result_key": state.key,
+        **_callbacks(config, run_id, visit, shown),
+    }
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,

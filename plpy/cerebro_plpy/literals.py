@@ -15,6 +15,8 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 # Far above any real parameter text, and short enough that the parser stays within a backend's stack.
 MAX_LENGTH = 100_000
+CALLS = ("callbacks",)
+"""Keys whose value is no literal but a list of calls: it is passed on as text, for `called` to read."""
 
 
 def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
@@ -47,6 +49,19 @@ def call(text: str) -> tuple[str, dict[str, object]]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise InvalidText(f"{shown(text)} is not of the form Name(key=value, ...)")
     return node.func.id, _arguments(node, source, text, ())
+
+
+def called(text: str) -> list[tuple[str, dict[str, object]]]:
+    """Names and arguments of `[Name(key=value, …), …]`.
+
+    >>> called("[A(b='c'), D()]")
+    [('A', {'b': 'c'}), ('D', {})]
+    """
+    source = text.strip()
+    node = _expression(source, text)
+    if not isinstance(node, ast.List):
+        raise InvalidText(f"{shown(text)} is not of the form [Name(key=value, ...)]")
+    return [call(ast.get_source_segment(source, item) or "") for item in node.elts]
 
 
 def dictionary(text: str) -> dict[str, object]:
@@ -117,6 +132,9 @@ def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]
         try:
             values[key] = _literal(item.value)
         except InvalidText as error:
+            if key in CALLS:
+                values[key] = written
+                continue
             raise invalid_value(key, written, "a literal, with text in quotes") from error
     return values
 

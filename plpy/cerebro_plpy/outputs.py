@@ -12,6 +12,7 @@ from typing import Any
 from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
+from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
@@ -136,7 +137,7 @@ def _write_info(db: Database, table: str, run: Row, config: Row, size: float | N
 
 def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
     """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
-    parsed = parse_compile_params(config["compile_params"])
+    parsed = parse_compile_params(config["compile_params"], UNSEEN)
     metric = parsed.metrics[0] if parsed.metrics else None
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}

@@ -1,16 +1,18 @@
 """Compile parameter strings: what one configuration asks for, checked before anything is trained.
 
 The strings are MADlib's, `key=value` pairs in any order. Everything is checked here that can be without
-Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those of fit.
+Keras, so that a run does not start only to find a misspelt loss. `fit_params` reads those of fit. What Keras does
+not know is looked for among an administrator's functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Union
 
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.keras_names import LOSSES, METRICS, find_loss, find_metric, find_optimizer, near_matches
 from cerebro_plpy.literals import call, finite_number, invalid_value, keywords
 from cerebro_plpy.optimizers import OptimizerSpec, parse_optimizer
@@ -27,7 +29,8 @@ LossWeights = Union[list[float], dict[str, float], None]
 class CompileParams:
     """What a model is compiled with, in the names of Keras 3.
 
-    `loss_given` and `metrics_given` keep the user's spelling; `notices` tells of settings left out.
+    `custom` are the functions that no name of Keras stands for. `loss_given` and `metrics_given` keep the user's
+    spelling; `notices` tells of settings left out.
     """
 
     optimizer: OptimizerSpec
@@ -35,6 +38,7 @@ class CompileParams:
     metrics: tuple[str, ...] = ()
     loss_weights: LossWeights = None
     weighted_metrics: tuple[str, ...] | None = None
+    custom: Functions | None = None
     loss_given: str = field(default="", compare=False)
     metrics_given: tuple[str, ...] = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
@@ -42,11 +46,23 @@ class CompileParams:
     @property
     def wants_indices(self) -> bool:
         """Whether a loss takes numbers of classes."""
-        losses = self.loss.values() if isinstance(self.loss, dict) else self.loss
-        return any(name.startswith("sparse_") for name in ([losses] if isinstance(losses, str) else losses))
+        return any(find_loss(name) and name.startswith("sparse_") for name in self._losses)
+
+    @property
+    def _losses(self) -> list[str]:
+        return [self.loss] if isinstance(self.loss, str) else [*_values(self.loss)]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of functions that Keras does not know."""
+        losses = frozenset(name for name in self._losses if find_loss(name) is None)
+        return losses.union(name for name in (*self.metrics, *(self.weighted_metrics or ())) if not find_metric(name))
 
     def to_json(self) -> dict[str, object]:
+        """As the trainer wants it; a configuration without custom functions says nothing of any."""
+        custom = {} if self.custom is None else {"objects": self.custom.to_json()}
         return {
+            **custom,
             "optimizer": self.optimizer.to_json(),
             "loss": self.loss,
             "metrics": list(self.metrics),
@@ -55,8 +71,8 @@ class CompileParams:
         }
 
 
-def parse_compile_params(text: str) -> CompileParams:
-    """The compile parameters written as `key=value, …`.
+def parse_compile_params(text: str, functions: Functions | None = None) -> CompileParams:
+    """The compile parameters written as `key=value, …`; `functions` are those of the object table, if there is one.
 
     >>> parse_compile_params("loss='mse', optimizer='SGD(lr=0.1)'").to_json()["optimizer"]
     {'class_name': 'SGD', 'config': {'learning_rate': 0.1}}
@@ -74,16 +90,17 @@ def parse_compile_params(text: str) -> CompileParams:
     loss = given["loss"]
     metrics = given.get("metrics")
     weighted = given.get("weighted_metrics")
-    return CompileParams(
+    parsed = CompileParams(
         optimizer=optimizer,
-        loss=_loss(loss),
-        metrics=_metrics("metrics", metrics),
+        loss=_loss(loss, functions),
+        metrics=_metrics("metrics", metrics, functions),
         loss_weights=_loss_weights(given.get("loss_weights")),
-        weighted_metrics=None if weighted is None else _metrics("weighted_metrics", weighted),
+        weighted_metrics=None if weighted is None else _metrics("weighted_metrics", weighted, functions),
         loss_given=loss if isinstance(loss, str) else repr(loss),
         metrics_given=tuple(metrics) if isinstance(metrics, list) else (),
         notices=optimizer.notices,
     )
+    return replace(parsed, custom=functions.only(parsed.names)) if functions and parsed.names else parsed
 
 
 def canonical(text: str | None) -> str:
@@ -128,36 +145,54 @@ def _refuse_sample_weights(mode: object) -> None:
         raise invalid_value("sample_weight_mode", repr(mode), "None")
 
 
-def _loss(value: object) -> Loss:
+def _values(losses: list[str] | dict[str, str]) -> Iterable[str]:
+    return losses.values() if isinstance(losses, dict) else losses
+
+
+def _loss(value: object, functions: Functions | None) -> Loss:
     if isinstance(value, str):
-        return _loss_name(value)
+        return _loss_name(value, functions)
     if isinstance(value, list) and value:
-        return [_loss_name(item) for item in value]
+        return [_loss_name(item, functions) for item in value]
     if isinstance(value, dict) and value:
-        return {_output(key, value): _loss_name(item) for key, item in value.items()}
+        return {_output(key, value): _loss_name(item, functions) for key, item in value.items()}
     raise invalid_value("loss", repr(value), "a name such as 'mse', or one name per output of the model")
 
 
-def _loss_name(value: object) -> str:
+def _loss_name(value: object, functions: Functions | None) -> str:
     name = find_loss(value) if isinstance(value, str) else None
-    if name is None:
-        raise InvalidParameter(f"Loss function {value} is not supported.", hint=near_matches(str(value), LOSSES))
-    return name
+    return name or _custom(
+        value, functions, f"Loss function {value} is not supported.", near_matches(str(value), LOSSES)
+    )
 
 
-def _metrics(key: str, value: object) -> tuple[str, ...]:
+def _custom(value: object, functions: Functions | None, refusal: str, hint: str) -> str:
+    """The name of a custom function, its case kept; raises where there is none of it."""
+    if not isinstance(value, str):
+        raise InvalidParameter(refusal, hint=hint)
+    if functions is None:
+        raise InvalidParameter(
+            f"{refusal} custom function '{value}' used in compile params but input object table missing!",
+            hint=f"{hint} A function that an administrator has registered takes object_table too.",
+        )
+    try:
+        functions.digest(value)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{refusal} {error.message}", hint=f"{hint} {error.hint}") from error
+    return value
+
+
+def _metrics(key: str, value: object, functions: Functions | None) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
         raise invalid_value(key, repr(value), "a list such as ['accuracy']")
-    return tuple(_metric_name(item) for item in value)
+    return tuple(_metric_name(item, functions) for item in value)
 
 
-def _metric_name(value: object) -> str:
+def _metric_name(value: object, functions: Functions | None) -> str:
     name = find_metric(value) if isinstance(value, str) else None
-    if name is None:
-        raise InvalidParameter(f"Metric {value} is not supported.", hint=near_matches(str(value), METRICS))
-    return name
+    return name or _custom(value, functions, f"Metric {value} is not supported.", near_matches(str(value), METRICS))
 
 
 def _loss_weights(value: object) -> LossWeights:

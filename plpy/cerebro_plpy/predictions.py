@@ -22,7 +22,7 @@ from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 from cerebro_plpy.score import ScoreArguments, begin, crew_for, together
 from cerebro_plpy.statements import job_result
-from cerebro_plpy.trained import TrainedModel, read_model
+from cerebro_plpy.trained import TrainedModel, predictable, read_model
 from cerebro_plpy.workplace import Workplace, opened
 
 PredType = Union[str, int, float, None]
@@ -44,7 +44,7 @@ def predict(
     input_column = _column(catalog, relations[1], columns[1], "independent_varname")
     sent = _input(catalog, input_column)
     with opened(db, session, relations, None) as place:
-        model = read_model(catalog, place.reader, relations[0], given.mst_key)
+        model = predictable(read_model(catalog, place.reader, relations[0], given.mst_key))
         shape = _row_shape(place.reader, relations[1], sent)
         if shape is not None:
             summary = check_architecture(model.architecture)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cerebro_plpy.dispatch import Session
@@ -26,6 +27,7 @@ class Recorded:
     threads: int | None
     dtype_policy: str | None
     backends: dict[int, str]
+    functions: Mapping[str, str]
 
 
 def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded:
@@ -41,7 +43,7 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
             f"{module} error: there is no run {run_id} that you may see.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    seed, epochs, segments, policy = runs[0]
+    seed, epochs, segments, policy, functions = runs[0]
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
     if len(threads) > 1:
@@ -54,7 +56,9 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
     backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
     count = next(iter(threads), None)
-    return Recorded(run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends)
+    return Recorded(
+        run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends, json.loads(functions)
+    )
 
 
 def check_recorded(
@@ -75,6 +79,16 @@ def check_recorded(
         for key in mst_keys
         for epoch in range(1, epochs + 1)
     }
+
+
+def check_functions(module: str, recorded: Recorded, functions: Mapping[str, str]) -> None:
+    """Raises InvalidParameter where custom functions are not those that the earlier run had."""
+    others = sorted(name for name, digest in functions.items() if recorded.functions.get(name) != digest)
+    if others:
+        raise InvalidParameter(
+            f"{module} error: custom functions {', '.join(others)} are not what they were in run {recorded.run_id}.",
+            hint="A replay takes the sources that the run had: register them again under their names.",
+        )
 
 
 def completed(order: tuple[int, ...], segments: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ def larger_is_better(metric: str) -> bool:
     >>> larger_is_better("accuracy"), larger_is_better("loss"), larger_is_better("mean_squared_error")
     (True, False, False)
     """
-    smaller = metric == "loss" or metric in LOSSES or "error" in metric or metric.startswith("false_")
+    smaller = metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
     return metric == "cosine_similarity" or not smaller
 
 

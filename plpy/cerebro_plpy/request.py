@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cerebro_plpy import backends, report, resources, settings
+from cerebro_plpy import backends, object_table, report, resources, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.compatibility import check_configs, check_validation, notices
 from cerebro_plpy.durations import seconds
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, FitArguments
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.packed import along, read_packed
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
-from cerebro_plpy.replay import Forms, Orders, check_recorded, read_recorded
+from cerebro_plpy.replay import Forms, Orders, check_functions, check_recorded, read_recorded
 from cerebro_plpy.selection import SelectionSummary, one_config, read_configs, read_summary
 from cerebro_plpy.workplace import Workplace
+
+WRITER = "tensorflow"
 
 
 class Again(NamedTuple):
@@ -45,13 +47,18 @@ def find_inputs(catalog: Catalog, given: FitArguments) -> dict[str, Relation]:
     """The tables that the call names, and their summaries, where those exist."""
     found = find_data(catalog, given.source_table, given.validation_table)
     if given.one:
-        return found | {"architectures": catalog.relation(given.one["model_arch_table"], "model architecture")}
+        return found | referred(catalog, SelectionSummary(given.one["model_arch_table"], given.one["object_table"]))
     found |= with_summary(catalog, "selection", catalog.relation(given.model_selection_table, "model selection"))
     if "selection_summary" in found:
-        found["architectures"] = catalog.relation(
-            read_summary(catalog, found["selection"], LocalSession(catalog.db)).architectures, "model architecture"
-        )
+        found |= referred(catalog, read_summary(catalog, found["selection"], LocalSession(catalog.db)))
     return found
+
+
+def referred(catalog: Catalog, named: SelectionSummary) -> dict[str, Relation]:
+    """The tables to which configurations refer."""
+    found = {"architectures": catalog.relation(named.architectures, "model architecture")}
+    objects = object_table.find(catalog, named.objects)
+    return {**found, "objects": objects} if objects else found
 
 
 def find_data(catalog: Catalog, source: str | None, validation: str | None) -> dict[str, Relation]:
@@ -76,17 +83,19 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     table = existing(catalog, summary.architectures)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
     check_configs(catalog, configs, architectures, source, table)
+    check_writer(given, configs)
     tell(catalog, configs, source)
     mst_keys = [c.mst_key for c in configs]
     again = Again(given.seed, {}, {}, None, given.dtype_policy, backends.asked(given.backend, mst_keys))
     if schedule == "replay":
-        again = recorded_order(place, given, epochs, source, mst_keys)
+        again = recorded_order(place, given, epochs, source, mst_keys, functions_of(configs))
     seed = secrets.randbits(31) if again.seed is None else again.seed
     evaluated = evaluated_epochs(catalog, given, epochs, frequency)
     spec = {
         **specification(given, (source, validation), schedule), "model_arch_table": table.given, "seed": seed,
         "object_table": summary.objects, "dtype_policy": again.dtype_policy, "metrics_compute_frequency": frequency,
-        "evaluate_epochs": evaluated, **report.ranking(configs, validation is not None),
+        "functions": functions_of(configs), "evaluate_epochs": evaluated,
+        **report.ranking(configs, validation is not None),
     }  # fmt: skip
     return requested(place, given, spec, (source, validation), Models(configs, architectures, table), again)
 
@@ -94,10 +103,12 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
 def asked_for(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[tuple[Config, ...], SelectionSummary]:
     """The configurations to train, and the tables that they refer to."""
     if given.one:
-        return (one_config(given.one),), SelectionSummary(str(given.one["model_arch_table"]), given.one["object_table"])
+        summary = SelectionSummary(given.one["model_arch_table"], given.one["object_table"])
+        return (one_config(given.one, object_table.functions(catalog, summary.objects)),), summary
     selection = catalog.relation(given.model_selection_table, "model selection")
     summary = read_summary(catalog, selection, place.reader)
-    return read_configs(catalog, place.reader, selection), summary
+    functions = object_table.functions(catalog, summary.objects)
+    return read_configs(catalog, place.reader, selection, functions), summary
 
 
 def requested(
@@ -118,6 +129,20 @@ def requested(
         max_runtime=seconds(place.db, given.module, "max_runtime", given.max_runtime),
         training_metrics=given.training_metrics is not False,
     )  # fmt: skip
+
+
+def check_writer(given: FitArguments, configs: Iterable[Config]) -> None:
+    """Callbacks are written by one framework alone."""
+    if given.backend not in (None, WRITER) and any(config.fit.callbacks for config in configs):
+        raise FeatureNotSupported(
+            f"{given.module} error: backend is {given.backend!r}, but callbacks are written by TensorFlow.",
+            hint="Leave backend out, or callbacks.",
+        )
+
+
+def functions_of(configs: Iterable[Config]) -> dict[str, str]:
+    """The custom functions that configurations name, with the digests of their sources."""
+    return {name: digest for c in configs if c.compile.custom for name, digest in c.compile.custom.digests}
 
 
 def tell(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
@@ -154,7 +179,12 @@ def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[
 
 
 def recorded_order(
-    place: Workplace, given: FitArguments, epochs: int, source: PackedTable, mst_keys: list[int]
+    place: Workplace,
+    given: FitArguments,
+    epochs: int,
+    source: PackedTable,
+    mst_keys: list[int],
+    functions: Mapping[str, str],
 ) -> Again:
     """What a replay takes over from the run that it repeats."""
     recorded = read_recorded(place.control, given.module, given.replay_run)
@@ -169,6 +199,7 @@ def recorded_order(
             f" {recorded.dtype_policy!r}.",
             hint="Leave dtype_policy out: a replay takes that of the run it repeats.",
         )
+    check_functions(given.module, recorded, functions)
     orders = check_recorded(given.module, recorded, epochs, source.segments, mst_keys)
     return Again(recorded.seed, orders, recorded.forms, recorded.threads, recorded.dtype_policy, recorded.backends)
 

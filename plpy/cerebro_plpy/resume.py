@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from cerebro_plpy import past, settings
+from cerebro_plpy import object_table, past, settings
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_transaction
+from cerebro_plpy.checks import check_callbacks, check_transaction
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.fit import Interrupted, Logged, finish, found_outputs, nobody, train
 from cerebro_plpy.fit_arguments import FitArguments
 from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.functions import Functions, changed, logged
 from cerebro_plpy.model_table import existing
 from cerebro_plpy.own_runs import claimed
 from cerebro_plpy.params import parse_compile_params
@@ -42,8 +43,11 @@ def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Lo
     relations = [catalog.relation(given.source_table), *before.values()]
     if given.validation_table is not None:
         relations.append(catalog.relation(given.validation_table, "validation"))
+    functions = unchanged_functions(catalog, run["spec"])
+    if functions:
+        relations.append(object_table.existing(catalog, functions.table))
     with opened(db, session, relations, given.workers) as place:
-        request = rebuilt(catalog, place, given, run)
+        request = rebuilt(catalog, place, given, run, functions)
         known = past.read(place.control, run["run_id"], request.configs)
         if before:
             request = replace(request, warm_states=warm_states(place.reader, before, request))
@@ -80,7 +84,9 @@ def arguments(spec: Mapping[str, Any]) -> FitArguments:
     )  # fmt: skip
 
 
-def rebuilt(catalog: Catalog, place: Workplace, given: FitArguments, run: Row) -> FitRequest:
+def rebuilt(
+    catalog: Catalog, place: Workplace, given: FitArguments, run: Row, functions: Functions | None
+) -> FitRequest:
     """The request of the run, as far as it is still to be done."""
     spec, log = run["spec"], catalog.db.rows(sql("run.logged_configs"), run["run_id"])
     source, validation = read_data(catalog, place, given)
@@ -97,15 +103,33 @@ def rebuilt(catalog: Catalog, place: Workplace, given: FitArguments, run: Row) -
     backends = {row["mst_key"]: row["backend"] for row in alive}
     again = Again(spec["seed"], {}, {}, threads, spec["dtype_policy"], backends)
     if spec["schedule"] == "replay":
-        again = recorded_order(place, given, run["epochs"], source, list(backends))
-    models = Models(tuple(map(config, alive)), architectures, table)
+        again = recorded_order(place, given, run["epochs"], source, list(backends), spec.get("functions") or {})
+    models = Models(tuple(config(row, functions) for row in alive), architectures, table)
+    check_callbacks(catalog.db, (config.fit for config in models.configs))
     return requested(place, given, spec, (source, validation), models, again)
 
 
-def config(row: Row) -> Config:
+def config(row: Row, functions: Functions | None) -> Config:
     """A configuration as the log has it."""
     texts = row["compile_params"], row["fit_params"]
-    return Config(row["mst_key"], row["model_id"], *texts, parse_compile_params(texts[0]), parse_fit_params(texts[1]))
+    compiled = parse_compile_params(texts[0], functions)
+    return Config(row["mst_key"], row["model_id"], *texts, compiled, parse_fit_params(texts[1]))
+
+
+def unchanged_functions(catalog: Catalog, spec: Mapping[str, Any]) -> Functions | None:
+    """The custom functions of a run, if it has any; raises where they are not those that it began with."""
+    before = logged(spec.get("object_table"), spec.get("functions"))
+    if before is None:
+        return None
+    now = object_table.functions(catalog, before.table)
+    others = changed(before, now)
+    if others:
+        raise ObjectNotReady(
+            f"{MODULE} error: custom functions {', '.join(others)} of object table {before.table} are not what they"
+            " were when the run began.",
+            hint="A run goes on with the sources that it began with. Train anew, or register them again.",
+        )
+    return now
 
 
 def architecture_table(

@@ -21,7 +21,7 @@ from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import PackedTable, Relation
 from cerebro_plpy.standing import added
-from cerebro_plpy.trained import TrainedModel, read_model
+from cerebro_plpy.trained import TrainedModel, measurable, read_model
 from cerebro_plpy.workplace import Workplace, opened
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> No
     """Make a table of one row with loss and metric of a model over a packed table."""
     catalog, output, relations = begin(db, "madlib_keras_evaluate", given)
     with opened(db, session, relations, None) as place:
-        model = read_model(catalog, place.reader, relations[0], given.mst_key)
+        model = measurable(catalog, read_model(catalog, place.reader, relations[0], given.mst_key))
         test = read_packed(catalog, place.reader, given.test_table, "test")
         _check_test(catalog, model, test)
         found = _measure(place, model, test, bool(given.use_gpus))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy import backend, blocks, given, sealed, settings, strict_json, visit
+from cerebro_plpy import backend, blocks, given, sealed, settings, strict_json, trusted, visit
 from cerebro_plpy.blocks import Predicted
 from cerebro_plpy.db import Database, raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
@@ -93,7 +93,8 @@ def job_begin(plpy: Any, session: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
-        request = {**given.record("spec", spec), "do": "begin", "sealed": False}
+        asked = trusted.request(Database(plpy), given.record("spec", spec))
+        request = {**asked, "do": "begin", "sealed": False}
         return json.dumps(visit.trainer(session).ask(request))
 
     return raise_to_sql(plpy, begun)
@@ -105,7 +106,7 @@ def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: st
     def begun() -> str:
         trainer = visit.trainer(session)
         request = sealed.request(given.record("spec", spec), given.record("architecture", architecture))
-        return json.dumps(trainer.ask(request))
+        return json.dumps(trainer.ask(trusted.request(Database(plpy), request)))
 
     return raise_to_sql(plpy, begun)
 
@@ -130,7 +131,8 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        request = {**strict_json.restored(given.record("spec", spec)), "do": "results"}
+        asked = trusted.request(Database(plpy), strict_json.restored(given.record("spec", spec)))
+        request = {**asked, "do": "results"}
         return strict_json.dumps(visit.trainer(session).ask(request))
 
     return raise_to_sql(plpy, results)

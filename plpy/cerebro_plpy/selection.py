@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from cerebro_plpy import grid, model_table
+from cerebro_plpy import grid, model_table, object_table
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_flat
+from cerebro_plpy.checks import check_callbacks, check_flat
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import (
@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.fit_arguments import OneModel
 from cerebro_plpy.fit_params import parse_fit_params
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.local import LocalSession
 from cerebro_plpy.names import quote_qualified
 from cerebro_plpy.packed import read_summary_row
@@ -70,28 +71,45 @@ def summary_of(table: Relation) -> str:
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     """Add rows in order."""
+    check_callbacks(db, (parse_fit_params(text) for text in {row.fit_params for row in rows}))
     text = json.dumps([row._asdict() for row in rows])
     db.rows(sql("model.add_selection", table=table.quoted), text)
 
 
-def appended(catalog: Catalog, table: str, architectures: str) -> tuple[Relation, list[grid.ConfigRow]]:
-    """An existing model selection table over the same architectures, and its rows."""
+class Appended(NamedTuple):
+    """An existing model selection table, its rows, and the object table that it names."""
+
+    table: Relation
+    rows: list[grid.ConfigRow]
+    objects: str | None
+
+
+def appended(catalog: Catalog, table: str, architectures: str, objects: str | None) -> Appended:
+    """An existing model selection table over the same architectures and functions, and its rows."""
     relation = catalog.relation(table, "model selection")
-    named = read_summary(catalog, relation, LocalSession(catalog.db)).architectures
+    named, theirs_too = read_summary(catalog, relation, LocalSession(catalog.db))
     ours, theirs = catalog.relation(architectures), catalog.relation(named)
     if ours.oid != theirs.oid:
         raise InvalidParameter(
             f"DL: Inconsistent model arch table. Use '{named}' if appending rows to '{table}'",
             hint=f"Received {architectures!r}. Drop {table} first to start a new one.",
         )
+    if objects not in (None, theirs_too):
+        raise InvalidParameter(
+            f"DL: Inconsistent object table. Use '{theirs_too}' if appending rows to '{table}'"
+            if theirs_too
+            else f"DL: Inconsistent object table. '{table}' was made without one",
+            hint=f"Received {objects!r}. Drop {table} first to start a new one.",
+        )
     rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
-    return relation, [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
+    found = [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
+    return Appended(relation, found, theirs_too)
 
 
 class SelectionSummary(NamedTuple):
     """The tables that a model selection table refers to, by the names that its summary gives."""
 
-    architectures: str
+    architectures: str | None
     objects: str | None
 
 
@@ -113,7 +131,9 @@ def read_summary(catalog: Catalog, selection: Relation, reader: Session) -> Sele
     return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
 
 
-def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tuple[Config, ...]:
+def read_configs(
+    catalog: Catalog, reader: Session, selection: Relation, functions: Functions | None
+) -> tuple[Config, ...]:
     """The configurations of a model selection table, parsed; keys must be there and differ."""
     missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
     if missing:
@@ -130,14 +150,17 @@ def read_configs(catalog: Catalog, reader: Session, selection: Relation) -> tupl
             f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
             " mst_key, and a model_id, in every row.",
         )
-    return tuple(_config(catalog, selection, *row) for row in rows)
+    configs = tuple(_config(catalog, selection, functions, row) for row in rows)
+    check_callbacks(catalog.db, (config.fit for config in configs))
+    return configs
 
 
 def _config(
-    catalog: Catalog, selection: Relation, mst_key: int, model_id: int, compile_text: str | None, fit_text: str | None
+    catalog: Catalog, selection: Relation, functions: Functions | None, row: tuple[int, int, str | None, str | None]
 ) -> Config:
+    mst_key, model_id, compile_text, fit_text = row
     try:
-        parsed = parse_compile_params(compile_text or "")
+        parsed = parse_compile_params(compile_text or "", functions)
         fit = parse_fit_params(fit_text)
     except CerebroError as error:
         raise type(error)(
@@ -150,7 +173,7 @@ def _config(
 ONE_KEY = 1  # of the only configuration, where no table gives it a key
 
 
-def one_config(given: OneModel) -> Config:
+def one_config(given: OneModel, functions: Functions | None) -> Config:
     """The configuration of a call that trains a single model."""
     for name in ("model_id", "compile_params"):
         if given[name] is None:
@@ -159,7 +182,7 @@ def one_config(given: OneModel) -> Config:
             )
     compile_text, fit_text = given["compile_params"] or "", given["fit_params"] or ""
     with told("Compile", compile_text):
-        compiled = parse_compile_params(compile_text)
+        compiled = parse_compile_params(compile_text, functions)
     with told("Fit", fit_text):
         fitted = parse_fit_params(fit_text)
     return Config(ONE_KEY, given["model_id"] or 0, compile_text, fit_text, compiled, fitted)
@@ -189,7 +212,9 @@ def load(
         check_flat(catalog.module, name, given)
         if not given:
             raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
-    rows = grid.cross_product([i for i in model_ids or () if i is not None], params[0] or (), params[1] or ())
+    functions = object_table.functions(catalog, objects)
+    ids = [i for i in model_ids or () if i is not None]
+    rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions)
     add(catalog.db, create(catalog, table, architectures or "", objects), rows)
 
 
@@ -198,15 +223,16 @@ def generate(
     architectures: str | None,
     table: str | None,
     model_ids: Sequence[int | None] | None,
-    make: Callable[[list[int]], Sequence[grid.ConfigRow]],
+    make: Callable[[list[int], Functions | None], Sequence[grid.ConfigRow]],
     objects: str | None,
 ) -> None:
     """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
     check_models(catalog, architectures, model_ids)
-    rows = make([i for i in model_ids or () if i is not None])
+    ids = [i for i in model_ids or () if i is not None]
     if table is not None and table.strip() and catalog.find(table):
-        relation, before = appended(catalog, table, architectures or "")
-        rows = tuple(grid.collapse(rows, before))
+        before = appended(catalog, table, architectures or "", objects)
+        rows = make(ids, object_table.functions(catalog, before.objects))
+        add(catalog.db, before.table, tuple(grid.collapse(rows, before.rows)))
     else:
-        relation = create(catalog, table, architectures or "", objects)
-    add(catalog.db, relation, rows)
+        rows = make(ids, object_table.functions(catalog, objects))
+        add(catalog.db, create(catalog, table, architectures or "", objects), rows)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from cerebro_plpy import resources
+from cerebro_plpy import code_folders, resources
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.launch import TrainerSpec
@@ -30,6 +28,7 @@ class Settings:
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
     gpus: tuple[int, ...] | None = None
+    function_path: str | None = None
 
 
 def read(db: Database) -> Settings:
@@ -140,28 +139,8 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         gpu=resources.NO_GPU if request.gpu is None else str(request.gpu),
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
-        compilation_cache=_private_folder(settings.compilation_cache),
-    )
-
-
-def _private_folder(path: str | None) -> str | None:
-    """The folder of compiled code, which trainers execute: refused where another user could put some there."""
-    if path is None:
-        return None
-    try:
-        facts = os.lstat(path)
-    except OSError as error:
-        problem = f"{error.strerror}"
-    else:
-        mode = stat.S_IMODE(facts.st_mode)
-        if os.path.isabs(path) and stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and mode == 0o700:
-            return path
-        problem = f"it has owner {facts.st_uid} and mode {mode:04o}"
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    raise InvalidParameter(
-        f"compilation_cache is {path!r}; expected the absolute path of a folder of the system user {user} with mode"
-        f" 0700: {problem}",
-        hint=f"mkdir -m 0700 {path}, as {user}; or remove compilation_cache from cerebro.setting.",
+        compilation_cache=code_folders.private(settings.compilation_cache),
+        function_path=code_folders.of_administrators(settings.function_path),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cerebro_plpy.draws import Choices, Draw, choices, read_draw
 from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.functions import Functions
 from cerebro_plpy.keras_names import OPTIMIZERS, WHOLE_ARGUMENTS, find_optimizer, near_matches
 from cerebro_plpy.literals import dictionary
 from cerebro_plpy.optimizers import ARGUMENTS
@@ -26,21 +27,28 @@ _NAMES = frozenset({"optimizer", "loss", "metrics", "weighted_metrics"})
 
 @dataclass(frozen=True)
 class Space:
-    """All that a search may combine: alternatives of compile parameters, fit parameters, models."""
+    """All that a search may combine: alternatives of compile parameters, fit parameters, models.
+
+    `functions` are those that a loss or a metric may be beside Keras' own.
+    """
 
     alternatives: tuple[Draws, ...]
     fit: Draws
     models: Choices
+    functions: Functions | None = None
 
 
-def read_space(compile_grid: str | None, fit_grid: str | None, model_ids: Iterable[int]) -> Space:
+def read_space(
+    compile_grid: str | None, fit_grid: str | None, model_ids: Iterable[int], functions: Functions | None = None
+) -> Space:
     """The space that two dict literals and a list of models stand for.
 
     Values are lists. Raises InvalidText and InvalidParameter with MADlib's texts.
     """
     compile_lists = _read(compile_grid or "{}", "compile_params_dict")
     fit_lists = _read(fit_grid or "{}", "fit_params_dict")
-    return Space(_alternatives(compile_lists), _draws(fit_lists, "fit"), Choices(read_models(model_ids)))
+    models = Choices(read_models(model_ids))
+    return Space(_alternatives(compile_lists), _draws(fit_lists, "fit"), models, functions)
 
 
 def read_models(model_ids: Iterable[int]) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ def configured(space: Space, point: Point) -> ConfigRow:
     for dimension in _dimensions(space, point["alternative"]):
         number = 0 if _constant(dimension.draw) else point["values"][dimension.name]
         parts[dimension.part][dimension.key] = _value(dimension.draw, number)
-    return made_row(parts["model"]["id"], parts["compile"], parts["fit"])
+    return made_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
 
 
 def _dimensions(space: Space, number: int) -> list[Dimension]:

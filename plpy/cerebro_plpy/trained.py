@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cerebro_plpy import backends, model_grants
+from cerebro_plpy import backends, model_grants, object_table
 from cerebro_plpy.architecture import read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -17,6 +17,7 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     WrongObjectType,
 )
+from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.packed import OLD_CLASSES, classes_column, names, read_summary_row, strip_padding
 from cerebro_plpy.params import CompileParams, parse_compile_params
@@ -24,6 +25,7 @@ from cerebro_plpy.platform import StateSource
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 
+ANY_LOSS = "mean_squared_error"  # which suits every output
 NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "dependent_vartype")
 
 
@@ -32,7 +34,8 @@ class TrainedModel:
     """One model of a model table. `class_values` is None for a target that came encoded or is a float.
 
     `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
-    `sealed` the quoted name of the function that fills a job for who may not read the weights.
+    `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
+    object table of custom functions, which `compile` has without their digests.
     """
 
     relation: Relation
@@ -45,6 +48,8 @@ class TrainedModel:
     float_target: bool
     dtype_policy: str | None
     backend: str
+    compile_text: str
+    objects: str | None
     states: Relation | None = None
     sealed: str | None = None
 
@@ -71,6 +76,21 @@ class TrainedModel:
         return StateSource("weights", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
 
 
+def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
+    """The model with its custom functions, as they are registered now."""
+    if model.compile.custom is None:
+        return model
+    functions = object_table.functions(catalog, model.objects)
+    return replace(model, compile=parse_compile_params(model.compile_text, functions))
+
+
+def predictable(model: TrainedModel) -> TrainedModel:
+    """The model without its custom functions: nothing of a prediction depends on loss and metrics."""
+    if model.compile.custom is None:
+        return model
+    return replace(model, compile=replace(model.compile, loss=ANY_LOSS, metrics=(), weighted_metrics=None, custom=None))
+
+
 def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
     """The model with that key."""
     _check_model_table(catalog, relation)
@@ -92,11 +112,11 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
     classes = row.get(column)
     return TrainedModel(
         relation=relation, mst_key=key, architecture=read_architecture(architecture),
-        compile=parse_compile_params(compile_text), dependent=dependent,
+        compile=parse_compile_params(compile_text, UNSEEN), dependent=dependent,
         class_values=strip_padding(as_texts(reader, summary, column)) if classes else None,
         normalizing_const=float(row["normalizing_const"] or 1.0),
         float_target=_is_float(row, column), dtype_policy=row.get("dtype_policy"),
-        backend=backend, states=states, sealed=sealed,
+        backend=backend, compile_text=compile_text, objects=row.get("object_table"), states=states, sealed=sealed,
     )  # fmt: skip
 
 

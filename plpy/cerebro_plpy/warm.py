@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
+from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.packed import read_summary_row
 from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
@@ -106,6 +107,6 @@ def scales_loss(policy: str | None, architecture: str) -> bool:
 def same_optimizer(compile_text: str, config: Config) -> bool:
     """Whether the optimizer's variables of then fit the optimizer of now."""
     try:
-        return parse_compile_params(compile_text).optimizer.class_name == config.compile.optimizer.class_name
+        return parse_compile_params(compile_text, UNSEEN).optimizer.class_name == config.compile.optimizer.class_name
     except CerebroError:
         return False

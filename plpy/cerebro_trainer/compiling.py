@@ -1,4 +1,7 @@
-"""Optimizers, losses and metrics from plain JSON: class names and numbers, nothing that could run."""
+"""Optimizers, losses and metrics from plain JSON: class names and numbers, nothing that could run.
+
+Losses and metrics may also be functions that an administrator registered (see `custom`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 import keras
 
+from cerebro_trainer import custom
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import guarded
 from cerebro_trainer.specs import ProgramSpec
@@ -37,7 +41,8 @@ def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
     names = _per_output(arguments.get("loss"), output_names, "loss")
     if not any(names):
         raise ConfigError("no loss is given")
-    indices = tuple(_is_sparse(keras.losses.get, name, "loss") for name in names)
+    own = custom.defined(spec.sources)
+    indices = tuple(_is_sparse(keras.losses.get, name, "loss", own) for name in names)
     one_hot = [target.classes > 0 for target in spec.targets]
     if len(one_hot) != len(names):
         raise ConfigError(
@@ -45,14 +50,14 @@ def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
             sqlstate="42804",
         )
     losses = [
-        LossOnIndices(keras.losses.get(name), name) if sparse and encoded else name
+        LossOnIndices(keras.losses.get(name), name) if sparse and encoded else _loss(name, own)
         for name, sparse, encoded in zip(names, indices, one_hot, strict=True)
     ]
     return Compiled(
         _optimizer(arguments.get("optimizer")),
         losses,
-        _metrics(arguments.get("metrics"), output_names, one_hot),
-        _metrics(arguments.get("weighted_metrics"), output_names, one_hot),
+        _metrics(arguments.get("metrics"), output_names, one_hot, own),
+        _metrics(arguments.get("weighted_metrics"), output_names, one_hot, own),
         _loss_weights(arguments.get("loss_weights"), output_names),
         indices,
     )
@@ -146,7 +151,7 @@ def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
     return [value] * len(names)
 
 
-def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool]) -> list[list[Any]]:
+def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool], own: Mapping[str, Any]) -> list[list[Any]]:
     """Metric names by output. A flat list means all of its metrics for a single output, as in Keras."""
     if isinstance(value, list) and len(names) == 1 and all(isinstance(item, str) for item in value):
         value = [value]
@@ -154,23 +159,29 @@ def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool]) -> li
         entry if isinstance(entry, list) else [entry] if entry else []
         for entry in _per_output(value or None, names, "metrics")
     ]
-    return [[_metric(name, encoded) for name in entry] for entry, encoded in zip(lists, one_hot, strict=True)]
+    return [[_metric(name, encoded, own) for name in entry] for entry, encoded in zip(lists, one_hot, strict=True)]
 
 
-def _metric(name: object, one_hot: bool) -> Any:
-    if str(name).lower() in NOT_METRICS:
+def _metric(name: object, one_hot: bool, own: Mapping[str, Any]) -> Any:
+    if str(name).lower() in NOT_METRICS and name not in own:
         raise ConfigError(f"{name!r} is no metric of targets and predictions")
-    if _is_sparse(keras.metrics.get, name, "metric") and one_hot:
+    if _is_sparse(keras.metrics.get, name, "metric", own) and one_hot:
         return MetricOnIndices(keras.metrics.get(name), str(name))
-    return name
+    return custom.as_metric(str(name), own[str(name)]) if name in own else name
 
 
-def _is_sparse(get: Callable[[Any], Any], name: object, what: str) -> bool:
+def _loss(name: Any, own: Mapping[str, Any]) -> Any:
+    return custom.as_loss(name, own[name]) if name in own else name
+
+
+def _is_sparse(get: Callable[[Any], Any], name: object, what: str, own: Mapping[str, Any]) -> bool:
     """Whether the named loss or metric wants class indices; ConfigError where there is none of this name."""
     if name is None or str(name).lower() in ("accuracy", "acc", "crossentropy", "ce"):
         return False
     if not isinstance(name, str):
         raise ConfigError(f"a {what} is given by its Keras name, received {name!r}")
+    if name in own:
+        return False
     try:
         found = get(name)
     except (ValueError, TypeError) as error:

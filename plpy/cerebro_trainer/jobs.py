@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cerebro_trainer import order, weighting
 from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.callbacks import Callbacks
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.fields import integer, record, typed
 from cerebro_trainer.forms import Forms, Wanted
@@ -33,6 +34,7 @@ class Job(ABC):
         self.program = program
         self.datasets = datasets
         self.streamed: set[str] = set()
+        self.callbacks: Callbacks | None = None
 
     @abstractmethod
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
@@ -41,6 +43,10 @@ class Job(ABC):
     @abstractmethod
     def result(self) -> dict[str, object]:
         """The reply to `finish`."""
+
+    def show(self, callbacks: Callbacks) -> None:
+        """Write what TensorBoard is to show of the job, when all its buffers were taken."""
+        raise RequestError("callbacks belong to jobs that train or evaluate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +129,15 @@ class TrainJob(Job):
         self._passed = (current, first + math.ceil(buffer.rows / self._fit.batch_size))
         return steps.taken(rows, self._fit.batch_size, first, (place.epoch, pass_no))
 
+    def show(self, callbacks: Callbacks) -> None:
+        board, step = self.program.board(callbacks.folder), self.program.step
+        if self._rows:
+            board.scalars("train", {"visit_loss": self._loss / self._rows}, step)
+        if callbacks.histograms:
+            board.histograms(step)
+        if callbacks.graph:
+            board.graph()
+
     def result(self) -> dict[str, object]:
         return {
             "rows": self._rows,
@@ -192,6 +207,14 @@ class EvaluateJob(Job):
         added = zip(self._sums[dataset], self.program.evaluate(buffer), strict=True)
         self._sums[dataset] = [[old + new for old, new in zip(*pair, strict=True)] for pair in added]
         self._rows[dataset] += buffer.rows
+
+    def show(self, callbacks: Callbacks) -> None:
+        board = self.program.board(callbacks.folder)
+        for kind, dataset in callbacks.datasets.items():
+            if self._rows.get(dataset):
+                found: Any = self.program.results(self._sums[dataset])
+                named = zip(("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False)
+                board.scalars(kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch)
 
     def result(self) -> dict[str, object]:
         return {

@@ -62,6 +62,7 @@ def start(threads: int, cache: Path | None) -> Framework:
         make=JaxProgram,
         errors=(jax.errors.JaxRuntimeError,),
         memory_errors=(MemoryError,),
+        gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),
     )
 
 

@@ -29,6 +29,7 @@ from cerebro_trainer.keras_program import KerasProgram
 from cerebro_trainer.metrics import packed
 from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
 from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.summaries import EventFiles
 
 
 def start(threads: int, cache: Path | None) -> Framework:
@@ -52,7 +53,17 @@ def start(threads: int, cache: Path | None) -> Framework:
         make=TensorflowProgram,
         errors=(tf.errors.OpError,),
         memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
+        gpus=_gpus,
     )
+
+
+def _gpus() -> tuple[str, ...]:
+    found = []
+    for number, gpu in enumerate(tf.config.list_physical_devices("GPU")):
+        details = tf.config.experimental.get_device_details(gpu)
+        capability = ".".join(map(str, details.get("compute_capability", ())))
+        found.append(f"device: {number}, name: {details.get('device_name')}, compute capability: {capability}")
+    return tuple(found)
 
 
 class TensorflowProgram(KerasProgram):
@@ -129,6 +140,9 @@ class TensorflowProgram(KerasProgram):
             np.concatenate([part[position].numpy() for part in parts])
             for position in range(len(self.interface.outputs))
         ]
+
+    def board(self, folder: str) -> EventFiles:
+        return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
 
     def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:
         rows = tf.size(order)

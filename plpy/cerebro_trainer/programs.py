@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.callbacks import Board
+from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.specs import ProgramSpec
 from cerebro_trainer.state import Layout
 
@@ -106,6 +108,12 @@ class Program(ABC):
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
 
+    def board(self, folder: str) -> Board:
+        """What writes there for TensorBoard; ConfigError where the framework has nothing that does."""
+        raise ConfigError(
+            "callbacks are written by TensorFlow", sqlstate="0A000", hint="Train with backend => 'tensorflow'."
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Framework:
@@ -121,6 +129,8 @@ class Framework:
     """Raised by the framework for what a config cannot do."""
     memory_errors: tuple[type[Exception], ...]
     """Raised when memory ran out, on the host or a device."""
+    gpus: Callable[[], tuple[str, ...]]
+    """Describes each GPU that it finds."""
 
 
 class Programs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,23 +27,27 @@ class Target:
 class ProgramSpec:
     """An architecture as the user stored it, its compile parameters, and its targets by position.
 
-    `dtype_policy` replaces that of all layers; None leaves what the architecture says.
+    `dtype_policy` replaces that of all layers; None leaves what the architecture says. `sources` are those of the
+    custom functions that `compile` names.
     """
 
     architecture: dict[str, Any]
     compile: dict[str, Any]
     targets: tuple[Target, ...]
     dtype_policy: str | None = None
+    sources: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any]) -> ProgramSpec:
         """Read the `program` object of a request."""
         program = record(header, "program")
+        sources = record(program, "sources") if "sources" in program else {}
         return cls(
             record(program, "architecture"),
             record(program, "compile"),
             tuple(_target(entry) for entry in items(program, "targets")),
             None if program.get("dtype_policy") is None else text(program, "dtype_policy"),
+            {name: text(sources, name) for name in sources},
         )
 
     @cached_property
@@ -61,7 +65,7 @@ class ProgramSpec:
         """Equal for all specs that differ in nothing but such numbers."""
         arguments = self.compile | self.split.optimizer
         classes = [target.classes for target in self.targets]
-        return _digest([self.split.architecture, arguments, classes, self.dtype_policy])
+        return _digest([self.split.architecture, arguments, classes, self.dtype_policy, self.sources])
 
 
 def _target(entry: Mapping[str, Any]) -> Target:

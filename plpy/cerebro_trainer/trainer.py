@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from cerebro_trainer import packing
+from cerebro_trainer import gpus, packing
 from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.buffers import Dataset, from_frame
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
@@ -34,6 +34,7 @@ class Trainer:
         self._connection = connection
         self._ahead = ahead
         self._datasets: dict[str, Dataset] = {}
+        self._gpus = framework.gpus if framework else gpus.listed
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
         self._deferred: TrainerError | None = None
         self._commands = {
@@ -43,6 +44,7 @@ class Trainer:
             "close": Command(self._close),
             "pack": Command(self._pack),
             "suggest": Command(self._suggest),
+            "gpus": Command(lambda header, payload: (Message({"ok": {"gpus": self._gpus()}}),)),
         }
         if self._work is not None:
             self._commands |= {

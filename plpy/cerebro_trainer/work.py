@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from cerebro_trainer import averaging, packing, state, streams
 from cerebro_trainer.buffers import Buffer, Dataset
+from cerebro_trainer.callbacks import Callbacks
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.fields import integer, integers, record, text, typed
 from cerebro_trainer.forms import Forms
@@ -100,6 +101,8 @@ class Work:
                     for buffer in () if key in job.streamed else self._datasets[key].buffers:
                         self._check_peer()
                         job.take(key, buffer, pass_no)
+            if job.callbacks:
+                job.show(job.callbacks)
         self._job = None
         self._held = None if self._sealed else Held(self._result_key, job.program)
         return (Message({"ok": job.result()}),)
@@ -205,6 +208,7 @@ class Work:
         if unknown:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
         job = self._job_of_kind(kind, program, keys, header)
+        job.callbacks = Callbacks.from_header(header)
         job.streamed = {key for key in keys if not self._datasets[key].complete}
         return job
 

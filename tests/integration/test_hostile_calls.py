@@ -36,6 +36,7 @@ RIGHT: dict[str, Any] = {
     "fit_params_list": ["batch_size=8"], "compile_params_grid": "{'loss': ['mse'], 'optimizer': ['SGD']}",
     "fit_params_grid": "{'batch_size': [8]}", "model_output_table": "made", "num_iterations": 1,
     "model_table": "model", "test_table": "packed", "mst_key": 1, "id_col": "id", "framework": "none",
+    "source": "nvidia",
 }  # fmt: skip
 DIFFERENT = {
     ("load_model_selection_table", "model_selection_table"): "made",
@@ -260,7 +261,7 @@ def test_functions_that_only_cerebro_calls(
         check_call(segment, documented, function, arguments)
 
 
-NEED_NO_TRAINER = ("trainer_start", "trainer_stop", "gpu_count", "state_add", "sealed_add", "is_state")
+NEED_NO_TRAINER = ("trainer_start", "trainer_stop", "gpu_count", "gpu_report", "state_add", "sealed_add", "is_state")
 
 
 def test_they_say_so_where_no_trainer_was_started(bench: Workbench, functions: list[Function]) -> None:

@@ -249,11 +249,11 @@ def test_entries_that_differ_only_in_spaces_and_order_collapse(desk: Workbench) 
 
 def test_a_missing_fit_text_means_the_defaults(desk: Workbench) -> None:
     desk.rows(
-        "SELECT load_model_selection_table('models', 'chosen', ARRAY[1], %s, ARRAY[NULL]::varchar[], 'o')",
+        "SELECT load_model_selection_table('models', 'chosen', ARRAY[1], %s, ARRAY[NULL]::varchar[])",
         [compile_text()],
     )
     assert configs(desk, "chosen") == [(1, compile_text(), "")]
-    assert desk.rows("SELECT * FROM chosen_summary") == [("models", "o")]
+    assert desk.rows("SELECT * FROM chosen_summary") == [("models", None)]
 
 
 def test_a_grid_is_in_madlib_s_order(desk: Workbench) -> None:

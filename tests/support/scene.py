@@ -55,7 +55,7 @@ SELECTIONS = {
     "rate_mst": ("SELECT 1, 1, $$loss='mse',optimizer='SGD(lr=fast)'$$, ''", "models"),
     "fit_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch=1'", "models"),
     "size_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch_size=-1'", "models"),
-    "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard()]'", "models"),
+    "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard(log_dir=''/tmp/'')]'", "models"),
     "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1, 3: 2}}'", "models"),
     "text_key_mst": (f"SELECT 'one', 1, $${COMPILE}$$, ''", "models"),
     "wide_mst": (f"SELECT 1, 2, $${COMPILE}$$, ''", "models"),

@@ -184,8 +184,10 @@ CONFIGS = [
                    "Fit param check failed for: 'class_weight=[1]'"),
     load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['initial_epoch=1']", WRONG,
                    "initial_epoch=1 with epochs=1 leaves nothing to train"),
-    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]']", "0A000",
-                   "fit parameter callbacks is not supported"),
+    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]']", WRONG,
+                   "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are accepted."),
+    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[$$callbacks=[TensorBoard(log_dir='/tmp')]$$]",
+                   "42501", "Only a superuser may use callbacks."),
     generate(f"NULL, 'm', ARRAY[1], {GRIDS}", NULL, "generate_model_configs error: NULL/empty input table name!"),
     generate(f"'models', NULL, ARRAY[1], {GRIDS}", NULL, "NULL/empty output table name!"),
     generate(f"'gone', 'm', ARRAY[1], {GRIDS}", TABLE, "Input table 'gone' does not exist."),
@@ -222,4 +224,19 @@ CONFIGS = [
              " $${'loss': ['mse'], 'lr': [1], 'optimizer_params_list': [{'optimizer': ['SGD']}]}$$, '{}'", WRONG,
              "DL: 'optimizer_params_list' key should only contain"),
 ]  # fmt: skip
-DATA = [*PACKING, *MODELS, *CONFIGS]
+ADMINISTRATION = [
+    Case("load_custom_function('t', 'def f(a, b): pass', 'f')", "42501", "only a superuser may register or delete"),
+    Case("load_custom_function('t', 'def f(a, b): pass'::bytea, 'f')", "42501", "only a superuser may register or"),
+    Case("load_top_k_accuracy_function('t', 3)", "42501", "only a superuser may register or delete custom functions"),
+    Case("delete_custom_function('t', 1)", "42501", "only a superuser may register or delete custom functions"),
+    Case("delete_custom_function('t', 'f')", "42501", "only a superuser may register or delete custom functions"),
+    Case("gpu_configuration('gpus', 'intel')", WRONG, "source is 'intel'; expected one of 'tensorflow'"),
+    Case("gpu_configuration('points')", EXISTS, "Output table 'points' already exists."),
+    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'gone'", TABLE,
+                   "object table 'gone' does not exist"),
+    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'public.points'", WRONG,
+                   "DL: Custom function table has to be in the madlib schema"),
+    load_selection(f"'models', 'm', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], ''", NULL,
+                   "NULL/empty object table name!"),
+]  # fmt: skip
+DATA = [*PACKING, *MODELS, *CONFIGS, *ADMINISTRATION]

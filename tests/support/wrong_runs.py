@@ -91,7 +91,7 @@ FIT = [
     fit("'packed', 'o', 'rate_mst', 1", WRONG, "lr=fast"),
     fit("'packed', 'o', 'fit_mst', 1", WRONG, "batch is not currently accepted as a parameter."),
     fit("'packed', 'o', 'size_mst', 1", WRONG, "invalid input value for parameter batch_size=-1"),
-    fit("'packed', 'o', 'callbacks_mst', 1", WRONG, "invalid input value for parameter callbacks=[TensorBoard()]"),
+    fit("'packed', 'o', 'callbacks_mst', 1", "42501", "Only a superuser may use callbacks."),
     fit("'packed', 'o', 'weight_mst', 1", WRONG,
         "class_weight of mst_key 1 names class 3, but column label of table packed has 3 classes."),
     fit("'packed', 'o', 'text_key_mst', 1", "22P02", "invalid input syntax for type integer"),

@@ -35,7 +35,7 @@ PURE = ("architecture", "grid", "hyperband", "orchestrator", "params", "policies
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.sessions", "cerebro_db.driver"},
-    "tensorflow": {"cerebro_trainer.program_tensorflow"},
+    "tensorflow": {"cerebro_trainer.program_tensorflow", "cerebro_trainer.summaries"},
     "PIL": {"cerebro_trainer.images"},
     "optuna": {"cerebro_trainer.suggestions"},
     "plpy": set(),

@@ -50,6 +50,10 @@ def options(kind: type[Any]) -> dict[str, Any]:
 def call_everything(session: cerebro_db.Session) -> None:
     session.load_model({}, "a", name="b", description="c", weights=[])
     session.delete_model("a", 1)
+    session.load_function("a", "b", "c", description="d")
+    session.load_top_k_accuracy("a", 1)
+    session.delete_function("a", 1)
+    session.delete_function("a", "b")
     session.pack("a", "b", "c", "d", **options(arguments.PackOptions))
     session.pack_validation("a", "b", "c", "d", "e", **options(arguments.PackValidationOptions))
     session.configs("a", "b", [1], {}, {}, **options(arguments.ConfigOptions))
@@ -73,6 +77,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.grant_predict("a", "b")
     session.revoke_predict("a", "b")
     session.help("a", "usage")
+    session.gpu_configuration("a", "nvidia")
     session.versions()
     session.trainer_report("tensorflow")
     session.worker_report()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
+from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText
 from cerebro_plpy.fit_params import LARGEST_WEIGHT, MAX_CLASSES, FitParams, parse_fit_params
 
 FORMS: list[tuple[str | None, FitParams]] = [
@@ -56,7 +56,18 @@ REFUSED: list[tuple[str, type[CerebroError], str]] = [
     ("initial_epoch=True, epochs=2", InvalidParameter, "parameter initial_epoch=True"),
     ("steps_per_epoch=0", InvalidParameter, "parameter steps_per_epoch=0"),
     ("steps_per_epoch=1.0", InvalidParameter, "parameter steps_per_epoch=1.0"),
-    ("callbacks=[]", FeatureNotSupported, "callbacks"),
+    ("callbacks=[]", InvalidParameter, "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are"),
+    ("callbacks='x'", InvalidParameter, "Invalid callbacks fit param."),
+    ("callbacks=5", InvalidParameter, "Invalid callbacks fit param."),
+    ("callbacks=[EarlyStopping(patience=1)]", InvalidParameter, "Invalid callbacks fit param."),
+    ("callbacks=[os.system('x')]", InvalidParameter, "Invalid callbacks fit param."),
+    ("callbacks=[TensorBoard(log_dir='/a'), TensorBoard(log_dir='/a')]", InvalidParameter, "Invalid callbacks"),
+    ("callbacks=[TensorBoard(log_dir='/a', profile_batch=2)]", InvalidParameter, "Invalid callbacks fit param."),
+    ("callbacks=[TensorBoard(log_dir=f())]", InvalidParameter, "invalid input value for parameter log_dir=f()"),
+    ("callbacks=[TensorBoard()]", InvalidParameter, "invalid input value for parameter log_dir=None"),
+    ("callbacks=[TensorBoard(log_dir='logs')]", InvalidParameter, "parameter log_dir='logs'"),
+    ("callbacks=[TensorBoard(log_dir='/a', histogram_freq=-1)]", InvalidParameter, "parameter histogram_freq=-1"),
+    ("callbacks=[TensorBoard(log_dir='/a', write_graph=1)]", InvalidParameter, "parameter write_graph=1"),
     ("8", InvalidText, "holds a value without a key"),
 ]
 

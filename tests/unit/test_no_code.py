@@ -1,4 +1,8 @@
-"""Nothing that a user stores is executed: neither side knows how to load code out of data."""
+"""Nothing that a user stores is executed: neither side knows how to load code out of data.
+
+One module executes what superusers have registered; that nobody else's text comes there is tested in
+tests/integration/test_custom_function_attacks.py.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ PLPY = Path(__file__).parents[2] / "plpy"
 MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).glob("*.py"))
 LOADERS = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "h5py", "runpy", "code", "yaml"}
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
+OF_SUPERUSERS = {"custom": ["exec", "compile"]}
 METHODS = {
     "load_model", "load_weights", "load_weights_from_hdf5_group", "model_from_json", "enable_unsafe_deserialization",
     "register_keras_serializable", "custom_object_scope", "python_lambda", "load_library",
@@ -40,7 +45,7 @@ def found(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_a_module_loads_no_code(path: Path) -> None:
-    assert [*found(path)] == []
+    assert [*found(path)] == OF_SUPERUSERS.get(path.stem, [])
 
 
 @pytest.mark.parametrize(

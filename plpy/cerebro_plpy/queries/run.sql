@@ -6,7 +6,9 @@ SELECT n.run_id, EXISTS (
 FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
-SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy' FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', 
+       CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: recorded_visits
 SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),
