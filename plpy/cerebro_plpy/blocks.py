@@ -30,19 +30,20 @@ class Prediction:
     request: dict[str, Any]
     block: int
     ids: Ids = field(default_factory=list)
-    rows: list[bytes] = field(default_factory=list)
+    rows: list[list[bytes]] = field(default_factory=list)
     size: int = 0
     computed: Ids | None = None
 
-    def add(self, name: str | None, row: bytes | None) -> Predicted | None:
-        """Take a row; when it completes a block, the predictions of the block before."""
-        if row is None:
+    def add(self, name: str | None, row: list[bytes | None] | None) -> Predicted | None:
+        """Take the inputs of a row; when it completes a block, the predictions of the block before."""
+        inputs = [part for part in row or () if part is not None]
+        if row is None or len(inputs) < len(row):
             raise NullNotAllowed(
                 f"the input of the row whose id is {name} is NULL", hint="Leave such rows out: predict from a view."
             )
         self.ids.append(name)
-        self.rows.append(row)
-        self.size += len(row)
+        self.rows.append(inputs)
+        self.size += sum(map(len, inputs))
         return self.next() if len(self.ids) >= self.block or self.size >= MOST_BYTES else None
 
     def next(self) -> Predicted | None:
@@ -50,8 +51,9 @@ class Prediction:
         found = None if self.computed is None else (json.dumps(self.computed), self._answer(self.computed))
         self.computed = None
         if self.ids:
-            data = b"".join(self.rows)
-            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": [len(data)]}, data)
+            data = [b"".join(column) for column in zip(*self.rows)]
+            lengths = [len(part) for part in data]
+            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": lengths}, *data)
             self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
         return found
 

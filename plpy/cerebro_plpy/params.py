@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Optional, Union
 
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.keras_names import LOSSES, METRICS, find_loss, find_metric, find_optimizer, near_matches
@@ -17,8 +17,11 @@ from cerebro_plpy.optimizers import OptimizerSpec, parse_optimizer
 
 COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metrics", "sample_weight_mode")
 
-Loss = Union[str, list[str], dict[str, str]]
+Loss = Union[str, list[Optional[str]], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
+# A list of names, of an entry for each output of the model, or a dict by the names of outputs: see `per_output`.
+OutputMetrics = Union[str, list[str], None]
+Metrics = Union[tuple[OutputMetrics, ...], dict[str, OutputMetrics]]
 
 
 @dataclass(frozen=True)
@@ -30,27 +33,25 @@ class CompileParams:
 
     optimizer: OptimizerSpec
     loss: Loss
-    metrics: tuple[str, ...] = ()
+    metrics: Metrics = ()
     loss_weights: LossWeights = None
-    weighted_metrics: tuple[str, ...] | None = None
+    weighted_metrics: Metrics | None = None
     loss_given: str = field(default="", compare=False)
-    metrics_given: tuple[str, ...] = field(default=(), compare=False)
+    metrics_given: Metrics = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def wants_indices(self) -> bool:
-        """Whether a loss takes numbers of classes."""
-        losses = self.loss.values() if isinstance(self.loss, dict) else self.loss
-        return any(name.startswith("sparse_") for name in ([losses] if isinstance(losses, str) else losses))
 
     def to_json(self) -> dict[str, object]:
         return {
             "optimizer": self.optimizer.to_json(),
             "loss": self.loss,
-            "metrics": list(self.metrics),
+            "metrics": _json(self.metrics),
             "loss_weights": self.loss_weights,
-            "weighted_metrics": None if self.weighted_metrics is None else list(self.weighted_metrics),
+            "weighted_metrics": None if self.weighted_metrics is None else _json(self.weighted_metrics),
         }
+
+
+def _json(metrics: Metrics) -> object:
+    return metrics if isinstance(metrics, dict) else list(metrics)
 
 
 def parse_compile_params(text: str) -> CompileParams:
@@ -79,7 +80,7 @@ def parse_compile_params(text: str) -> CompileParams:
         loss_weights=_loss_weights(given.get("loss_weights")),
         weighted_metrics=None if weighted is None else _metrics("weighted_metrics", weighted),
         loss_given=loss if isinstance(loss, str) else repr(loss),
-        metrics_given=tuple(metrics) if isinstance(metrics, list) else (),
+        metrics_given=_as_given(metrics),
         notices=optimizer.notices,
     )
 
@@ -129,8 +130,8 @@ def _refuse_sample_weights(mode: object) -> None:
 def _loss(value: object) -> Loss:
     if isinstance(value, str):
         return _loss_name(value)
-    if isinstance(value, list) and value:
-        return [_loss_name(item) for item in value]
+    if isinstance(value, list) and any(item is not None for item in value):
+        return [None if item is None else _loss_name(item) for item in value]
     if isinstance(value, dict) and value:
         return {_output(key, value): _loss_name(item) for key, item in value.items()}
     raise invalid_value("loss", repr(value), "a name such as 'mse', or one name per output of the model")
@@ -143,12 +144,26 @@ def _loss_name(value: object) -> str:
     return name
 
 
-def _metrics(key: str, value: object) -> tuple[str, ...]:
+def _metrics(key: str, value: object) -> Metrics:
     if value is None:
         return ()
-    if not isinstance(value, list):
-        raise invalid_value(key, repr(value), "a list such as ['accuracy']")
-    return tuple(_metric_name(item) for item in value)
+    if isinstance(value, list):
+        return tuple(_output_metrics(key, item) for item in value)
+    if isinstance(value, dict):
+        return {_output(name, value): _output_metrics(key, item) for name, item in value.items()}
+    raise invalid_value(key, repr(value), "a list such as ['accuracy'], or a list for each output of the model")
+
+
+def _output_metrics(key: str, value: object) -> OutputMetrics:
+    """An entry of a list of metrics: a metric, or those of one output."""
+    if isinstance(value, list):
+        return [_metric_name(item) for item in value]
+    return None if value is None else _metric_name(value)
+
+
+def _as_given(value: object) -> Metrics:
+    """Metrics that were found to be such, in the user's spelling."""
+    return value if isinstance(value, dict) else tuple(value) if isinstance(value, list) else ()
 
 
 def _metric_name(value: object) -> str:
@@ -170,7 +185,7 @@ def _loss_weights(value: object) -> LossWeights:
 
 def _output(key: object, value: object) -> str:
     if not isinstance(key, str):
-        raise invalid_value("loss or loss_weights", repr(value), "the names of the model's outputs as keys")
+        raise invalid_value("loss, loss_weights or metrics", repr(value), "the names of the model's outputs as keys")
     return key
 
 

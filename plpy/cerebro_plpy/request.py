@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy import backends, report, resources, settings
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.compatibility import check_configs, check_validation, notices
+from cerebro_plpy.compatibility import check_configs, check_validation, notices, with_metrics
 from cerebro_plpy.durations import seconds
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, MODULE, FitArguments
@@ -69,7 +69,8 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     table = existing(catalog, summary.architectures)
     configs = read_configs(catalog, place.reader, selection)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
-    check_configs(catalog, configs, architectures, source, table)
+    check_configs(configs, architectures, source, table)
+    configs = with_metrics(configs, architectures, source)
     tell(catalog, configs, source)
     mst_keys = [c.mst_key for c in configs]
     again = Again(given.seed, {}, {}, None, given.dtype_policy, backends.asked(given.backend, mst_keys))

@@ -14,6 +14,7 @@ from typing import Any
 from cerebro_plpy import outputs, past, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
+from cerebro_plpy.compatibility import with_metrics
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.fit import Interrupted, Logged, finish, nobody, train
@@ -94,7 +95,7 @@ def rebuilt(catalog: Catalog, place: Workplace, given: FitArguments, run: Row) -
     again = Again(spec["seed"], {}, {}, threads, spec["dtype_policy"], backends)
     if spec["schedule"] == "replay":
         again = recorded_order(place, given, run["epochs"], source, list(backends))
-    models = Models(tuple(map(config, alive)), architectures, table)
+    models = Models(with_metrics(map(config, alive), architectures, source), architectures, table)
     return requested(place, given, spec, (source, validation), models, again)
 
 
@@ -122,7 +123,8 @@ def architecture_table(
 def check_unchanged(table: PackedTable, logged: Mapping[str, Any], segments: Sequence[int]) -> None:
     """Raises ObjectNotReady where a packed table is not the one that the run began with."""
     now = json.loads(json.dumps(table.described()))
-    differing = sorted(name for name in now if name != "table" and now[name] != logged.get(name))
+    # What an earlier version logged has not all of the names.
+    differing = sorted(name for name in now.keys() & logged.keys() if name != "table" and now[name] != logged[name])
     if list(table.segments) != list(segments):
         differing.append("segments")
     if differing:

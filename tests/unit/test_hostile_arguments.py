@@ -62,7 +62,7 @@ def test_a_block_of_long_rows_is_sent_early() -> None:
     blocks.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
     row = bytes(blocks.MOST_BYTES // 4)
     for number in range(8):
-        blocks.begun(session).add(str(number), row)
+        blocks.begun(session).add(str(number), [row])
     assert [size for _, size in sink.sent] == [blocks.MOST_BYTES] * 2
 
 
