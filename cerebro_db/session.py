@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from cerebro_db import errors
-from cerebro_db.arguments import EvaluateOptions, FitOptions, PredictOptions
+from cerebro_db.arguments import ByomOptions, EvaluateOptions, FitOptions, PredictOptions, rectangle
 from cerebro_db.bar import shown
 from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.preparation import Preparation
@@ -145,6 +145,30 @@ class Session(Preparation):
         self._call(
             "madlib_predict",
             model_table=model_table,
+            test_table=test_table,
+            id_col=id_col,
+            independent_varname=independent_varname,
+            output_table=output_table,
+            **options,
+        )
+
+    def predict_byom(
+        self,
+        model_arch_table: str,
+        model_id: int,
+        test_table: str,
+        id_col: str,
+        independent_varname: str,
+        output_table: str,
+        **options: Unpack[ByomOptions],
+    ) -> None:
+        """Writes predictions with a model that was loaded with its weights, not trained here: madlib_predict_byom."""
+        if options.get("class_values"):
+            options["class_values"] = rectangle(options["class_values"])
+        self._call(
+            "madlib_predict_byom",
+            model_arch_table=model_arch_table,
+            model_id=model_id,
             test_table=test_table,
             id_col=id_col,
             independent_varname=independent_varname,

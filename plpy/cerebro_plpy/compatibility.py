@@ -65,7 +65,7 @@ def check_inputs(
     columns, table = place
     if len(summary.input_shapes) != len(columns):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {counted(summary.input_shapes, 'input')}, but there are"
+            f"model_keras error: {name} has {counted(summary.input_shapes, 'input')}; received"
             f" {counted(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
             hint="Name a column for each input of the model, in the order of the inputs.",
         )
@@ -84,7 +84,7 @@ def check_targets(name: str, summary: Architecture, source: PackedTable, compile
     table, dependent = source.relation.given, source.dependent
     if len(summary.output_units) != len(dependent):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {counted(summary.output_units, 'output')}, but there are"
+            f"model_keras error: {name} has {counted(summary.output_units, 'output')}; received"
             f" {counted(dependent, 'dependent column')} of table {table}: {', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )

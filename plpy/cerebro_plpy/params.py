@@ -133,7 +133,7 @@ def _loss(value: object) -> Loss:
     if isinstance(value, list) and any(item is not None for item in value):
         return [None if item is None else _loss_name(item) for item in value]
     if isinstance(value, dict) and value:
-        return {_output(key, value): _loss_name(item) for key, item in value.items()}
+        return {_output("loss", key, value): _loss_name(item) for key, item in value.items()}
     raise invalid_value("loss", repr(value), "a name such as 'mse', or one name per output of the model")
 
 
@@ -150,7 +150,7 @@ def _metrics(key: str, value: object) -> Metrics:
     if isinstance(value, list):
         return tuple(_output_metrics(key, item) for item in value)
     if isinstance(value, dict):
-        return {_output(name, value): _output_metrics(key, item) for name, item in value.items()}
+        return {_output(key, name, value): _output_metrics(key, item) for name, item in value.items()}
     raise invalid_value(key, repr(value), "a list such as ['accuracy'], or a list for each output of the model")
 
 
@@ -179,14 +179,14 @@ def _loss_weights(value: object) -> LossWeights:
     if isinstance(value, list):
         return [_weight(item, value) for item in value]
     if isinstance(value, dict):
-        return {_output(key, value): _weight(item, value) for key, item in value.items()}
+        return {_output("loss_weights", key, value): _weight(item, value) for key, item in value.items()}
     raise invalid_value("loss_weights", repr(value), "a list, or a dict by output name, of numbers")
 
 
-def _output(key: object, value: object) -> str:
-    if not isinstance(key, str):
-        raise invalid_value("loss, loss_weights or metrics", repr(value), "the names of the model's outputs as keys")
-    return key
+def _output(key: str, name: object, value: object) -> str:
+    if not isinstance(name, str):
+        raise invalid_value(key, repr(value), "the names of the model's outputs as keys")
+    return name
 
 
 def _weight(item: object, value: object) -> float:

@@ -76,7 +76,7 @@ def check_outputs(mst_key: int, compiled: CompileParams, name: str, outputs: Seq
                 )
         elif isinstance(value, (list, tuple)) and not _fits(value, key in some, len(outputs)):
             raise InvalidParameter(
-                f"{told} has {len(value)} entries, but {name} has {len(outputs)} outputs: {_listed(outputs)}.",
+                f"{told} has length {len(value)}, but {name} has {len(outputs)} outputs: {_listed(outputs)}.",
                 hint="Give an entry for each output, in their order, or a dict with their names as keys.",
             )
 

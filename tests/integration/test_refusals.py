@@ -54,7 +54,7 @@ def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
 def test_every_public_function_is_here(scene: Workbench) -> None:
     functions = scene.rows(
         "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace"
-        " AND proname NOT IN ('madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict')"
+        " AND proname NOT IN ('madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict', 'madlib_predict_byom')"
     )
     assert {name for (name,) in functions} == {case.call.split("(")[0] for case in CASES}
 
@@ -84,7 +84,9 @@ WORK = {
     "fit": "madlib_fit_multiple_model('packed', 'o', 'mst', 1)",
     "evaluate": "madlib_evaluate('model', 'packed', 'o', mst_key => 1)",
     "predict": "madlib_predict('model', 'points', 'id', 'x', 'o', mst_key => 1)",
+    "predict_byom": "madlib_predict_byom('own_models', 1, 'points', 'id', 'x', 'o')",
 }
+SEEING = [WORK[name] for name in ("fit", "evaluate", "predict", "predict_byom")]
 INTERPRETERS = {
     "missing": (None, "55000", "no trainer interpreter is set"),
     "no file": ("/nowhere/python", "55000", "'/nowhere/python', which is not an executable file"),
@@ -111,7 +113,7 @@ def test_an_unusable_trainer(
     assert "trainer_python" in str(error.diag.message_hint) or interpreter is None
 
 
-@pytest.mark.parametrize("call", [WORK["fit"], WORK["evaluate"], WORK["predict"]], ids=["fit", "evaluate", "predict"])
+@pytest.mark.parametrize("call", SEEING)
 @pytest.mark.parametrize(
     ("begin", "sqlstate"),
     [("BEGIN READ ONLY", "25006"), ("BEGIN ISOLATION LEVEL REPEATABLE READ", "25001"),
