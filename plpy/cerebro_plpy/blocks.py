@@ -34,16 +34,15 @@ class Prediction:
     size: int = 0
     computed: Ids | None = None
 
-    def add(self, name: str | None, row: list[bytes | None] | None) -> Predicted | None:
+    def add(self, name: str | None, row: list[Any] | None) -> Predicted | None:
         """Take the inputs of a row; when it completes a block, the predictions of the block before."""
-        inputs = [part for part in row or () if part is not None]
-        if row is None or len(inputs) < len(row):
+        if row is None or None in row:
             raise NullNotAllowed(
                 f"the input of the row whose id is {name} is NULL", hint="Leave such rows out: predict from a view."
             )
         self.ids.append(name)
-        self.rows.append(inputs)
-        self.size += sum(map(len, inputs))
+        self.rows.append(row)
+        self.size += sum(map(len, row))
         return self.next() if len(self.ids) >= self.block or self.size >= MOST_BYTES else None
 
     def next(self) -> Predicted | None:

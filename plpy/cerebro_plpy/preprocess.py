@@ -13,6 +13,7 @@ from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_constant, check_positive
 from cerebro_plpy.classes import as_in_training, with_found_classes
 from cerebro_plpy.columns import Column
+from cerebro_plpy.compatibility import check_order
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.local import LocalSession
@@ -106,6 +107,8 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
             f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
+    check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
+    check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     follow = distribution.following(catalog, model.segments, given.distribution_rules) if backend.greenplum() else None
     with workshop(db, session, source, (*independent, *dependent)) as origin:
         source = origin.relation
