@@ -145,9 +145,10 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
     given = sum(units or 1 for units in summary.output_units)
     elements = max(sum(map(prod, known)), given, sum(o.classes or 0 for o in predictor.outputs), 1)
     block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))
+    told = _told(predictor.outputs)
     with db.configured(enable_nestloop="off"):  # whatever the planner expects of the arrays of a block
         for found in _blocks(place, predictor, asked, block, gpu):
-            _insert(db, output, predictor, asked, found)
+            _insert(db, output, told, asked, found)
 
 
 def _blocks(place: Workplace, predictor: Predictor, asked: Question, block: int, gpu: bool) -> Iterator[Block]:
@@ -206,15 +207,19 @@ def _create(db: Database, output: Relation, asked: Question) -> None:
     db.rows(sql("score.predictions", output=output.quoted, id=name, id_type=kind, rank=rank))
 
 
-def _insert(db: Database, output: Relation, predictor: Predictor, asked: Question, found: Block) -> None:
+def _insert(db: Database, output: Relation, told: Sequence[object], asked: Question, found: Block) -> None:
     rank = "" if asked.unranked else ", p.rank"
     text = sql("score.add_predictions", output=output.quoted, id_type=asked.id_column["type"], rank=rank)
     ids, values = found
-    arrays = tuple(values[name] for name in ("row", "output", "class", "value", "rank"))
-    outputs = predictor.outputs
+    db.rows(text, *(values[name] for name in ("row", "output", "class", "value", "rank")), ids, *told)
+
+
+def _told(outputs: Sequence[Output]) -> Sequence[object]:
+    """Of each output the name, and whether its classes go by place; of each class value the output, place and label."""
     labels = [
-        (number, place, label) for number, told in enumerate(outputs) for place, label in enumerate(told.labels or ())
+        (number, place, label)
+        for number, output in enumerate(outputs)
+        for place, label in enumerate(output.labels or ())
     ]
-    numbers, places, texts = ([label[part] for label in labels] for part in range(3))
-    named = ([told.name for told in outputs], [told.labels is None for told in outputs])
-    db.rows(text, *arrays, ids, *named, numbers, places, texts)
+    by_place = [output.labels is None for output in outputs]
+    return [output.name for output in outputs], by_place, *([label[n] for label in labels] for n in range(3))

@@ -239,7 +239,7 @@ BYOM = [
          "madlib_keras_predict_byom: Model weights and architecture should not be NULL."),
     byom("'own_models', 3, 'points', 'id', 'x', 'o'", NULL, "Model weights and architecture should not be NULL."),
     byom("'own_models', 5, 'points', 'id', 'x', 'o'", "MS001",
-         "Number of elements in model weights(1) doesn't match model(67)."),
+         "Number of elements in model weights(1) doesn't match model(67)"),
     byom("'gone', 1, 'points', 'id', 'x', 'o'", TABLE, "Input table 'gone' does not exist."),
     byom("'points', 1, 'points', 'id', 'x', 'o'", COLUMN, "Invalid keras model architecture table points"),
     byom("'own_models', 1, 'gone', 'id', 'x', 'o'", TABLE, "Input table 'gone' does not exist."),
