@@ -182,6 +182,12 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
             f" '{source.relation.given}'.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
+    if source.float_targets != other.float_targets:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: targets of table '{other.relation.given}' are floats where those of"
+            f" '{source.relation.given}' are classes, or the reverse.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
     if not set(other.segments) <= set(source.segments):
         raise InvalidParameter(
             f"{catalog.module} error: table '{other.relation.given}' has {len(other.segments)} segments, not those of"

@@ -8,8 +8,10 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
+import psycopg2
 import pytest
 from models import TWO_BY_TWO, Json, dense, joined
+from processes import eventually
 from workbench import Workbench
 
 Arrays = list[npt.NDArray[Any]]
@@ -254,3 +256,25 @@ def test_a_warm_start_goes_on(bench: Workbench, packed: str, model: str) -> None
     before = bench.value("SELECT training_loss_final FROM warm_info")
     bench.fit(packed, "warm", "two_configs", 3, warm_start=True)
     assert bench.value("SELECT training_loss_final FROM warm_info") < before
+
+
+def test_a_cancelled_run_goes_on_and_can_be_replayed(bench: Workbench, packed: str, model: str) -> None:
+    """With the metrics that it logged before, by name, and those after."""
+    session, number = bench.another(), bench.model(json.dumps(TWO_BY_TWO))
+    bench.configure("slow_configs", [COMPILE.format(LOSSES, METRICS)], ["batch_size=1,epochs=20"], number)
+    measured = "SELECT count(*) FROM cerebro.metric WHERE run_id > %s AND name = 'amount_mean_absolute_error'"
+    before = bench.newest_run()
+    with session.fitting(packed, "slow", "slow_configs", 3, metrics_compute_frequency=1, seed=5) as fitted:
+        eventually(lambda: bench.value(measured, before))
+        bench.rows("SELECT pg_cancel_backend(%s)", session.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    session.close()
+    run = bench.newest_run()
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    bench.fit(packed, "slow_again", "slow_configs", 3, schedule="replay", replay_run=run, metrics_compute_frequency=1)
+    columns = "training_loss, training_metrics, metrics_type, loss_type"
+    first, second = (bench.row(f"SELECT {columns} FROM {name}_info") for name in ("slow", "slow_again"))
+    assert first == second
+    assert len(first[1]) == 3
+    assert bench.weights("slow") == bench.weights("slow_again")

@@ -129,6 +129,7 @@ def make_packed_tables(bench: Workbench) -> None:
     bench.rows("CREATE TABLE with_codes AS SELECT x, ARRAY[id % 2, 1 - id % 2] AS code FROM points")
     bench.pack("encoded", 2, source="with_codes", target="code")
     bench.pack("several", 2, inputs="x, pair")
+    bench.pack("two_floats", 2, target="pair")
     bench.pack("two_packed", 2, target="label, amount", inputs="x, pair", kind="class, float")
     bench.pack("targets_turned", 2, target="amount, label", inputs="x, pair", kind="float, class")
     bench.pack("inputs_turned", 2, target="label, amount", inputs="pair, x", kind="class, float")

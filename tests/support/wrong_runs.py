@@ -84,6 +84,8 @@ FIT = [
     fit("'two_packed', 'o', 'metric_of_no_output_mst', 1", WRONG, "metrics of mst_key 1 names length"),
     fit("'two_packed', 'o', 'weight_of_two_mst', 1", "0A000",
         "class_weight of mst_key 1 is for models with one output, but model_id 4 has 2."),
+    fit("'two_floats', 'o', 'mst', 1, validation_table => 'encoded'", "42804",
+        "targets of table 'encoded' are floats where those of 'two_floats' are classes, or the reverse."),
     fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'inputs_turned'", WRONG,
         "the inputs in table 'inputs_turned' are pair, x; expected x, pair, in this order."),
     fit("'two_packed', 'o', 'two_mst', 1, validation_table => 'targets_turned'", WRONG,
