@@ -141,7 +141,7 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
     shapes = [_row_shape(place.reader, asked.table, column) for column in asked.inputs]
     check_inputs(predictor.title, summary, shapes, ([column.name for column in asked.inputs], asked.table.given))
     _create(db, output, asked)
-    known = [shape or tuple(n or 1 for n in wanted) for shape, wanted in zip(shapes, summary.input_shapes)]
+    known = [shape or tuple(n or 1 for n in expected) for shape, expected in zip(shapes, summary.input_shapes)]
     given = sum(units or 1 for units in summary.output_units)
     elements = max(sum(map(prod, known)), given, sum(o.classes or 0 for o in predictor.outputs), 1)
     block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))

@@ -12,10 +12,11 @@ import pytest
 import scene as tables
 from processes import eventually, trainers
 from workbench import Workbench
+from wrong_byom import BYOM
 from wrong_calls import DATA, Case
 from wrong_runs import RUNS
 
-CASES = [*DATA, *RUNS]
+CASES = [*DATA, *RUNS, *BYOM]
 
 
 @pytest.fixture(scope="module")
