@@ -211,7 +211,8 @@ def _insert(db: Database, output: Relation, told: Sequence[object], asked: Quest
     rank = "" if asked.unranked else ", p.rank"
     text = sql("score.add_predictions", output=output.quoted, id_type=asked.id_column["type"], rank=rank)
     ids, values = found
-    db.rows(text, *(values[name] for name in ("row", "output", "class", "value", "rank")), ids, *told)
+    long = [*(values[name] for name in ("row", "output", "class", "value", "rank")), ids]
+    db.rows(text, *(value.encode() for value in long), *told)
 
 
 def _told(outputs: Sequence[Output]) -> Sequence[object]:
