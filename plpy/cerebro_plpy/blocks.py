@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -50,7 +51,7 @@ class Prediction:
         found = None if self.computed is None else (json.dumps(self.computed), self._answer(self.computed))
         self.computed = None
         if self.ids:
-            data = [b"".join(column) for column in zip(*self.rows)]
+            data = [b"".join(column) for column in _columns(self.rows)]
             lengths = [len(part) for part in data]
             self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": lengths}, *data)
             self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
@@ -66,6 +67,13 @@ class Prediction:
                     f"Rows are counted within a block: row {named[1]} is the one whose id is {ids[int(named[1]) - 1]}."
                 )
             raise
+
+
+def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
+    """The inputs of all rows, one after another; SQL's arrays may have other lengths, or several dimensions."""
+    if len({len(row) for row in rows}) > 1 or any(type(part) is not bytes for row in rows for part in row):
+        raise InvalidParameter("the inputs of all rows must be arrays of one dimension and length", hint=given.HINT)
+    return zip(*rows)
 
 
 def begin(session: dict[str, Any], link: Link, spec: str | None) -> None:

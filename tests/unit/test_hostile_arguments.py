@@ -66,6 +66,16 @@ def test_a_block_of_long_rows_is_sent_early() -> None:
     assert [size for _, size in sink.sent] == [blocks.MOST_BYTES] * 2
 
 
+@pytest.mark.parametrize("rows", [[[b"x"], [b"x", b"y"]], [[[b"x"]]], [[b"x"], ["x"]]])
+def test_rows_whose_inputs_are_no_plain_array_are_refused(rows: list[Any]) -> None:
+    session: dict[str, Any] = {}
+    blocks.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
+    for row in rows:
+        blocks.begun(session).add("1", row)
+    with pytest.raises(InvalidParameter):
+        blocks.begun(session).next()
+
+
 @pytest.mark.parametrize("text", ["[]", "1", "null", "{", "NaN", '{"a": ', "[" * 100_000])
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises((InvalidParameter, InvalidText)):
