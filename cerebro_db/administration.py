@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from cerebro_db.calls import Calls
@@ -9,6 +10,14 @@ from cerebro_db.calls import Calls
 
 class Administration(Calls):
     """See `session.Session`."""
+
+    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
+        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
+        return int(self._call_cerebro("vacuum_runs", older_than=older_than))
+
+    def drop_run(self, run_id: int) -> None:
+        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
+        self._call_cerebro("drop_run", run_id=run_id)
 
     def grant_usage(self, role: str) -> None:
         """Lets a role use the extension: cerebro.grant_usage. For administrators."""

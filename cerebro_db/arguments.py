@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+
+ClassValues: TypeAlias = "list[str | None] | list[list[str | None]]"
 
 
 class KerasModel(Protocol):
@@ -64,6 +66,19 @@ def plain(value: object) -> object:
     if isinstance(value, list):
         return [plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def rectangle(values: ClassValues) -> ClassValues:
+    """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter ones.
+
+    >>> rectangle([["a", "b", "c"], ["no", "yes"]])
+    [['a', 'b', 'c'], ['no', 'yes', None]]
+    """
+    rows = [row for row in values if isinstance(row, list)]
+    if len(rows) != len(values):
+        return values
+    longest = max(map(len, rows), default=0)
+    return [row + [None] * (longest - len(row)) for row in rows]
 
 
 class PackOptions(TypedDict, total=False):
@@ -174,6 +189,20 @@ class PredictOptions(TypedDict, total=False):
     pred_type: str | int | float
     use_gpus: bool
     mst_key: int
+
+
+class ByomOptions(TypedDict, total=False):
+    """Of madlib_predict_byom; `class_values` has a list for each output where there are several.
+
+    `pred_type` is that of PredictOptions.
+    """
+
+    pred_type: str | int | float
+    use_gpus: bool
+    class_values: ClassValues
+    normalizing_const: float
+    dependent_count: int
+    backend: str
 
 
 class EvaluateOptions(TypedDict, total=False):

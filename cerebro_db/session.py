@@ -16,12 +16,14 @@ from cerebro_db import errors
 from cerebro_db.administration import Administration
 from cerebro_db.arguments import (
     AutomlOptions,
+    ByomOptions,
     EvaluateOptions,
     FitOneOptions,
     FitOptions,
     PredictOptions,
     grid_text,
     parameter_text,
+    rectangle,
 )
 from cerebro_db.bar import shown
 from cerebro_db.driver import Notice, engine_for, log
@@ -183,14 +185,6 @@ class Session(Preparation, Administration):
         """Goes on with a run that was interrupted, cancelled or failed, and makes its output tables: cerebro.resume."""
         self._call_cerebro("resume", run_id=run_id, background=background)
 
-    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
-        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
-        return int(self._call_cerebro("vacuum_runs", older_than=older_than))
-
-    def drop_run(self, run_id: int) -> None:
-        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
-        self._call_cerebro("drop_run", run_id=run_id)
-
     def write_outputs(self, run_id: int, name: str) -> None:
         """Makes the output tables of a completed run again, under any name: cerebro.write_outputs."""
         self._call_cerebro("write_outputs", run_id=run_id, name=name)
@@ -220,6 +214,30 @@ class Session(Preparation, Administration):
         self._call(
             "madlib_predict",
             model_table=model_table,
+            test_table=test_table,
+            id_col=id_col,
+            independent_varname=independent_varname,
+            output_table=output_table,
+            **options,
+        )
+
+    def predict_byom(
+        self,
+        model_arch_table: str,
+        model_id: int,
+        test_table: str,
+        id_col: str,
+        independent_varname: str,
+        output_table: str,
+        **options: Unpack[ByomOptions],
+    ) -> None:
+        """Writes predictions with a model that was loaded with its weights, not trained here: madlib_predict_byom."""
+        if options.get("class_values"):
+            options["class_values"] = rectangle(options["class_values"])
+        self._call(
+            "madlib_predict_byom",
+            model_arch_table=model_arch_table,
+            model_id=model_id,
             test_table=test_table,
             id_col=id_col,
             independent_varname=independent_varname,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
 
-from cerebro_plpy import fit, grid, model_table, predictions, preprocess, score, selection, settings
+from cerebro_plpy import fit, grid, model_table, predict_trained, preprocess, score, selection, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_encoding
 from cerebro_plpy.db import Database, raise_to_sql
@@ -191,7 +191,9 @@ def predict(
 ) -> None:
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, session, lambda db: predictions.predict(db, session, given, (id_col, independent_varname), pred_type))
+    call(
+        plpy, session, lambda db: predict_trained.predict(db, session, given, (id_col, independent_varname), pred_type)
+    )
 
 
 def grant_usage(plpy: Any, session: Globals, role: str) -> None:

@@ -25,7 +25,7 @@ from cerebro_plpy.keras_layers import (
 )
 from cerebro_plpy.keras_names import near_matches
 from cerebro_plpy.sizes import check_sizes
-from cerebro_plpy.topology import Node, Shape, input_shapes, output_units, unreadable
+from cerebro_plpy.topology import Node, Shape, input_shapes, output_names, output_units, unreadable
 
 # Deeper JSON than any model in use has; bounds the recursion here and in every later reader.
 MAX_DEPTH = 100
@@ -35,12 +35,13 @@ MAX_DEPTH = 100
 class Architecture:
     """What the backend needs to know of a model without building it.
 
-    Shapes are without the batch dimension. `output_units` has one element per output, None where the width
-    cannot be told. `sha256` is that of the JSON with sorted keys and without spaces.
+    Shapes are without the batch dimension. Of each output there are the units, None where they cannot be told, and
+    the name. `sha256` is that of the JSON with sorted keys and without spaces.
     """
 
     input_shapes: tuple[Shape, ...]
     output_units: tuple[int | None, ...]
+    output_names: tuple[str, ...]
     class_names: frozenset[str]
     sha256: str
 
@@ -70,6 +71,7 @@ def check_architecture(architecture: object) -> Architecture:
     return Architecture(
         input_shapes=input_shapes(architecture),
         output_units=output_units(architecture),
+        output_names=output_names(architecture),
         class_names=frozenset(found),
         sha256=hashlib.sha256(canonical.encode()).hexdigest(),
     )

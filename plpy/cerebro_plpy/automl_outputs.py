@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy import outputs
+from cerebro_plpy import outputs, per_output
+from cerebro_plpy.architecture import check_architecture, read_architecture
 from cerebro_plpy.automl_arguments import AutomlArguments
 from cerebro_plpy.automl_runs import Basis, Best, Runs, Tried
 from cerebro_plpy.db import Database, Row
@@ -28,23 +29,25 @@ def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArgument
         state = shown.state if shown is best.tried else None
         run_id = shown.runs[-1][0]
         size = outputs.write_model(db, made, (run_id, key, basis.data[0].segments[0]), state)
-        _write_info(db, made["_info"], runs.run_ids[0], shown, size, places)
+        _write_info(db, made["_info"], runs, shown, size, places)
     _write_summary(db, made["_summary"], output, given, basis, runs.run_ids, source)
     _write_best(db, selection, best.tried, max(runs.tried))
 
 
-def _write_info(db: Database, table: str, first: int, tried: Tried, size: float | None, places: bool) -> None:
+def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float | None, places: bool) -> None:
     config, compiled = tried.config, tried.config.compile
-    metric = compiled.metrics[0] if compiled.metrics else None
+    metric = config.metrics[0].logged if config.metrics else None
+    architecture = check_architecture(read_architecture(runs.basis.architectures[config.model_id].json))
+    names = per_output.in_order(compiled.metrics_given, architecture.output_names)
     run_ids = [run_id for run_id, _ in tried.runs]
-    rows = db.rows(sql("automl.metrics"), first, run_ids, config.mst_key)
+    rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
     newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
     text = sql("automl.add_info", output=table, places=sql("automl.add_places") if places else "")
     db.rows(
         text,
         config.mst_key, config.model_id, config.compile_text, config.fit_text, size,
-        [row["elapsed"] for row in newest] or None, list(compiled.metrics_given) or None, compiled.loss_given,
+        [row["elapsed"] for row in newest] or None, names or None, compiled.loss_given,
         *outputs.values(series["training"], metric), *outputs.values(series["validation"], metric),
         _iterations(tried, newest) or None, *((tried.place or (None, None)) if places else ()), "tensorflow", run_ids,
     )  # fmt: skip
@@ -72,7 +75,7 @@ def _write_summary(
         basis.spec["automl_method"], basis.spec["automl_params"],
         None if given.random_state is None else str(given.random_state), given.object_table, bool(given.use_gpus),
         given.metrics_compute_frequency, given.name, given.description, times["began"], times["ended"],
-        basis.spec["version"], outputs.class_counts(source), list(source["dependent_types"]),
+        basis.spec["version"], outputs.num_classes(source), list(source["dependent_types"]),
         source["normalizing_const"], run_ids,
     )  # fmt: skip
 

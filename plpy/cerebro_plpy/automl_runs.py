@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy import backends, crews, report
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_callbacks
-from cerebro_plpy.compatibility import check_configs
+from cerebro_plpy.compatibility import check_configs, with_metrics
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
 from cerebro_plpy.fit import begun, recorded, surroundings
 from cerebro_plpy.fit_arguments import FitArguments
@@ -104,11 +104,12 @@ class Runs:
         """Raises where one of these configurations, whose keys are their numbers, cannot be trained on the data."""
         basis, configs = self.basis, [self._config(key, row) for key, row in enumerate(rows, len(self.tried) + 1)]
         check_callbacks(self._db, (config.fit for config in configs))
-        check_configs(self._catalog, configs, basis.architectures, basis.data[0], basis.table)
+        check_configs(configs, basis.architectures, basis.data[0], basis.table)
 
     def _config(self, mst_key: int, row: ConfigRow) -> Config:
         compiled, fitted = parse_compile_params(row.compile_params, self._functions), parse_fit_params(row.fit_params)
-        return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
+        config = Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
+        return with_metrics([config], self.basis.architectures, self.basis.data[0])[0]
 
     def _train(self, stage: Stage) -> Losses:
         request = self._request(stage)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -30,19 +31,19 @@ class Prediction:
     request: dict[str, Any]
     block: int
     ids: Ids = field(default_factory=list)
-    rows: list[bytes] = field(default_factory=list)
+    rows: list[list[bytes]] = field(default_factory=list)
     size: int = 0
     computed: Ids | None = None
 
-    def add(self, name: str | None, row: bytes | None) -> Predicted | None:
-        """Take a row; when it completes a block, the predictions of the block before."""
-        if row is None:
+    def add(self, name: str | None, row: list[Any] | None) -> Predicted | None:
+        """Take the inputs of a row; when it completes a block, the predictions of the block before."""
+        if row is None or None in row:
             raise NullNotAllowed(
                 f"the input of the row whose id is {name} is NULL", hint="Leave such rows out: predict from a view."
             )
         self.ids.append(name)
         self.rows.append(row)
-        self.size += len(row)
+        self.size += sum(map(len, row))
         return self.next() if len(self.ids) >= self.block or self.size >= MOST_BYTES else None
 
     def next(self) -> Predicted | None:
@@ -50,8 +51,9 @@ class Prediction:
         found = None if self.computed is None else (json.dumps(self.computed), self._answer(self.computed))
         self.computed = None
         if self.ids:
-            data = b"".join(self.rows)
-            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": [len(data)]}, data)
+            data = [b"".join(column) for column in _columns(self.rows)]
+            lengths = [len(part) for part in data]
+            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": lengths}, *data)
             self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
         return found
 
@@ -65,6 +67,13 @@ class Prediction:
                     f"Rows are counted within a block: row {named[1]} is the one whose id is {ids[int(named[1]) - 1]}."
                 )
             raise
+
+
+def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
+    """The inputs of all rows, one after another; SQL's arrays may have other lengths, or several dimensions."""
+    if len({len(row) for row in rows}) > 1 or any(type(part) is not bytes for row in rows for part in row):
+        raise InvalidParameter("the inputs of all rows must be arrays of one dimension and length", hint=given.HINT)
+    return zip(*rows)
 
 
 def begin(session: dict[str, Any], link: Link, spec: str | None) -> None:

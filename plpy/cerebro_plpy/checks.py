@@ -67,3 +67,13 @@ def check_positive(module: str, name: str, value: int | None) -> int | None:
     if value is not None and value < 1:
         raise InvalidParameter(f"{module} error: {name} is {value}; expected a positive whole number or NULL.")
     return value
+
+
+def check_constant(module: str, value: float | None) -> float:
+    """The number by which inputs are divided; NULL is 1."""
+    constant = 1.0 if value is None else value
+    if not 0 < constant < float("inf"):
+        raise InvalidParameter(
+            f"{module}: The normalizing constant has to be a positive integer or NULL.", detail=f"Received {constant}."
+        )
+    return constant

@@ -173,7 +173,7 @@ class Orchestrator:
             Evaluation(task.mst_key, task.visit.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
             for dataset, value in found.items()
         ]
-        self._log.metrics(made, standing.config.compile.metrics)
+        self._log.metrics(made, [name for name, _ in standing.config.metrics])
         loss = found["training"]["loss"] if "training" in found else None
         if loss is not None and not math.isfinite(loss):
             self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.visit.epoch}")

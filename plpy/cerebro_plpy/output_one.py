@@ -8,11 +8,11 @@ from __future__ import annotations
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.outputs import (
     class_columns,
-    class_counts,
     empty,
     flat_weights,
     found_metrics,
     names,
+    num_classes,
     read_configs,
 )
 from cerebro_plpy.queries import sql
@@ -55,7 +55,7 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row, config:
         source["table"], output.given, source["dependent"], source["independent"], spec["model_arch_table"],
         config["model_id"], config["compile_params"], config["fit_params"], run["epochs"], spec["validation_table"],
         spec["object_table"], spec["metrics_compute_frequency"], run["name"], spec["description"], size,
-        run["started_at"], run["ended_at"], elapsed, spec["version"], class_counts(source), source["dependent_types"],
+        run["started_at"], run["ended_at"], elapsed, spec["version"], num_classes(source), source["dependent_types"],
         source["normalizing_const"], metrics_type, loss_type, *values, spec["evaluate_epochs"] or None,
         run["run_id"], spec["dtype_policy"], config["backend"],
     )  # fmt: skip

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from cerebro_plpy import per_output
+from cerebro_plpy.architecture import check_architecture, read_architecture
 from cerebro_plpy.columns import text_array
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
@@ -63,6 +65,8 @@ def read_run(db: Database, run_id: int) -> Row:
         )
     spec = json.loads(rows[0]["spec"])
     spec["source"]["class_types"] = class_types(db, spec["source"]["class_types"])
+    if "float_target" in spec["source"]:  # of version 0.1.0, which knew one target
+        spec["source"]["float_targets"] = [spec["source"]["float_target"]]
     return {**rows[0], "spec": spec}
 
 
@@ -138,7 +142,10 @@ def _write_info(db: Database, table: str, run: Row, config: Row, size: float | N
 def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
     """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    metric = parsed.metrics[0] if parsed.metrics else None
+    architecture = db.value(sql("output.architecture"), run["run_id"], config["mst_key"])
+    names = check_architecture(read_architecture(architecture)).output_names
+    measured = per_output.measured(parsed.metrics, names, run["spec"]["source"]["dependent"])
+    metric = measured[0].logged if measured else None
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
     columns = [*values(series["training"], metric), *values(series["validation"], metric)]
@@ -146,7 +153,7 @@ def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
     if config["state_table"] is None:
         columns, newest = [None] * 8, []
     elapsed = [row["elapsed"] for row in newest] or None
-    return (elapsed, list(parsed.metrics_given) or None, parsed.loss_given, *columns)
+    return (elapsed, per_output.in_order(parsed.metrics_given, names) or None, parsed.loss_given, *columns)
 
 
 def values(rows: Sequence[Row], metric: str | None) -> list[object]:
@@ -163,15 +170,25 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
         source["table"], spec["validation_table"], output.given, f"{output.given}_info",
         source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
         spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
-        spec["description"], run["started_at"], run["ended_at"], spec["version"], class_counts(source),
+        spec["description"], run["started_at"], run["ended_at"], spec["version"], num_classes(source),
         source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
         spec["dtype_policy"],
     )  # fmt: skip
 
 
-def class_counts(source: Mapping[str, Any]) -> list[int] | None:
-    """NULL for a float target, empty for one that came encoded: predict tells the two apart by it."""
-    return None if source["float_target"] else [len(values) for values in source["class_values"] if values]
+def num_classes(source: dict[str, Any]) -> list[int | None] | None:
+    """How many classes each target has, NULL for floats; where the only target came encoded, none.
+
+    Predict tells by it targets that came encoded from floats.
+
+    >>> num_classes({"float_targets": [False, True], "class_values": [["a", "b"], None], "target_shapes": [[2], [1]]})
+    [2, None]
+    """
+    targets = zip(source["float_targets"], source["class_values"])
+    if len(source["class_values"]) == 1:
+        return None if source["float_targets"][0] else [len(values) for _, values in targets if values]
+    widths = [shape[-1] for shape in source["target_shapes"]]
+    return [None if is_float else len(values or range(n)) for (is_float, values), n in zip(targets, widths)]
 
 
 def class_types(db: Database, logged: Sequence[str]) -> list[str]:

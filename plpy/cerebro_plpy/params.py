@@ -7,9 +7,9 @@ not know is looked for among an administrator's functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Union
+from typing import Optional, Union
 
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.functions import Functions
@@ -21,8 +21,11 @@ COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metric
 # MADlib reads these with and without quotes.
 UNQUOTED = ("optimizer", "loss")
 
-Loss = Union[str, list[str], dict[str, str]]
+Loss = Union[str, list[Optional[str]], dict[str, str]]
 LossWeights = Union[list[float], dict[str, float], None]
+# A list of names, of an entry for each output of the model, or a dict by the names of outputs: see `per_output`.
+OutputMetrics = Union[str, list[str], None]
+Metrics = Union[tuple[OutputMetrics, ...], dict[str, OutputMetrics]]
 
 
 @dataclass(frozen=True)
@@ -35,28 +38,19 @@ class CompileParams:
 
     optimizer: OptimizerSpec
     loss: Loss
-    metrics: tuple[str, ...] = ()
+    metrics: Metrics = ()
     loss_weights: LossWeights = None
-    weighted_metrics: tuple[str, ...] | None = None
+    weighted_metrics: Metrics | None = None
     custom: Functions | None = None
     loss_given: str = field(default="", compare=False)
-    metrics_given: tuple[str, ...] = field(default=(), compare=False)
+    metrics_given: Metrics = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def wants_indices(self) -> bool:
-        """Whether a loss takes numbers of classes."""
-        return any(find_loss(name) and name.startswith("sparse_") for name in self._losses)
-
-    @property
-    def _losses(self) -> list[str]:
-        return [self.loss] if isinstance(self.loss, str) else [*_values(self.loss)]
 
     @property
     def names(self) -> frozenset[str]:
         """Names of functions that Keras does not know."""
-        losses = frozenset(name for name in self._losses if find_loss(name) is None)
-        return losses.union(name for name in (*self.metrics, *(self.weighted_metrics or ())) if not find_metric(name))
+        losses = frozenset(name for name in _every(self.loss) if find_loss(name) is None)
+        return losses.union(n for n in (*_every(self.metrics), *_every(self.weighted_metrics)) if not find_metric(n))
 
     def to_json(self) -> dict[str, object]:
         """As the trainer wants it; a configuration without custom functions says nothing of any."""
@@ -65,10 +59,23 @@ class CompileParams:
             **custom,
             "optimizer": self.optimizer.to_json(),
             "loss": self.loss,
-            "metrics": list(self.metrics),
+            "metrics": _json(self.metrics),
             "loss_weights": self.loss_weights,
-            "weighted_metrics": None if self.weighted_metrics is None else list(self.weighted_metrics),
+            "weighted_metrics": None if self.weighted_metrics is None else _json(self.weighted_metrics),
         }
+
+
+def _json(metrics: Metrics) -> object:
+    return metrics if isinstance(metrics, dict) else list(metrics)
+
+
+def _every(value: object) -> Iterator[str]:
+    """All names in losses or metrics, in whatever form."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _every(item)
 
 
 def parse_compile_params(text: str, functions: Functions | None = None) -> CompileParams:
@@ -97,7 +104,7 @@ def parse_compile_params(text: str, functions: Functions | None = None) -> Compi
         loss_weights=_loss_weights(given.get("loss_weights")),
         weighted_metrics=None if weighted is None else _metrics("weighted_metrics", weighted, functions),
         loss_given=loss if isinstance(loss, str) else repr(loss),
-        metrics_given=tuple(metrics) if isinstance(metrics, list) else (),
+        metrics_given=_as_given(metrics),
         notices=optimizer.notices,
     )
     return replace(parsed, custom=functions.only(parsed.names)) if functions and parsed.names else parsed
@@ -145,17 +152,13 @@ def _refuse_sample_weights(mode: object) -> None:
         raise invalid_value("sample_weight_mode", repr(mode), "None")
 
 
-def _values(losses: list[str] | dict[str, str]) -> Iterable[str]:
-    return losses.values() if isinstance(losses, dict) else losses
-
-
 def _loss(value: object, functions: Functions | None) -> Loss:
     if isinstance(value, str):
         return _loss_name(value, functions)
-    if isinstance(value, list) and value:
-        return [_loss_name(item, functions) for item in value]
+    if isinstance(value, list) and any(item is not None for item in value):
+        return [None if item is None else _loss_name(item, functions) for item in value]
     if isinstance(value, dict) and value:
-        return {_output(key, value): _loss_name(item, functions) for key, item in value.items()}
+        return {_output("loss", key, value): _loss_name(item, functions) for key, item in value.items()}
     raise invalid_value("loss", repr(value), "a name such as 'mse', or one name per output of the model")
 
 
@@ -182,12 +185,26 @@ def _custom(value: object, functions: Functions | None, refusal: str, hint: str)
     return value
 
 
-def _metrics(key: str, value: object, functions: Functions | None) -> tuple[str, ...]:
+def _metrics(key: str, value: object, functions: Functions | None) -> Metrics:
     if value is None:
         return ()
-    if not isinstance(value, list):
-        raise invalid_value(key, repr(value), "a list such as ['accuracy']")
-    return tuple(_metric_name(item, functions) for item in value)
+    if isinstance(value, list):
+        return tuple(_output_metrics(item, functions) for item in value)
+    if isinstance(value, dict):
+        return {_output(key, name, value): _output_metrics(item, functions) for name, item in value.items()}
+    raise invalid_value(key, repr(value), "a list such as ['accuracy'], or a list for each output of the model")
+
+
+def _output_metrics(value: object, functions: Functions | None) -> OutputMetrics:
+    """An entry of a list of metrics: a metric, or those of one output."""
+    if isinstance(value, list):
+        return [_metric_name(item, functions) for item in value]
+    return None if value is None else _metric_name(value, functions)
+
+
+def _as_given(value: object) -> Metrics:
+    """Metrics that were found to be such, in the user's spelling."""
+    return value if isinstance(value, dict) else tuple(value) if isinstance(value, list) else ()
 
 
 def _metric_name(value: object, functions: Functions | None) -> str:
@@ -201,14 +218,14 @@ def _loss_weights(value: object) -> LossWeights:
     if isinstance(value, list):
         return [_weight(item, value) for item in value]
     if isinstance(value, dict):
-        return {_output(key, value): _weight(item, value) for key, item in value.items()}
+        return {_output("loss_weights", key, value): _weight(item, value) for key, item in value.items()}
     raise invalid_value("loss_weights", repr(value), "a list, or a dict by output name, of numbers")
 
 
-def _output(key: object, value: object) -> str:
-    if not isinstance(key, str):
-        raise invalid_value("loss or loss_weights", repr(value), "the names of the model's outputs as keys")
-    return key
+def _output(key: str, name: object, value: object) -> str:
+    if not isinstance(name, str):
+        raise invalid_value(key, repr(value), "the names of the model's outputs as keys")
+    return name
 
 
 def _weight(item: object, value: object) -> float:

@@ -51,7 +51,7 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Eval
     found = []
     for epoch, dataset, names, values, elapsed in logged:
         by_name = dict(zip(names, values))
-        metrics = tuple(by_name[name] for name in config.compile.metrics)
+        metrics = tuple(by_name[name] for name, _ in config.metrics)
         found.append(Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed))
     return found
 

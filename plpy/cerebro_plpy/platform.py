@@ -73,7 +73,7 @@ class StateSource:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Rows to predict: their table, and of a row `t` of it the expressions for its id as text and its input as bytes.
+    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its inputs as bytea[].
 
     On Greenplum `places` are the numbers of the segments where rows lie, by the keys of workers; where it is empty,
     rows can only be predicted after they have been brought to the worker's segment.

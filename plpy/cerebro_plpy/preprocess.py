@@ -10,9 +10,10 @@ from typing import Any
 
 from cerebro_plpy import backend, columns, distribution, packing, resources, settings, spread, visit
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.checks import check_positive
+from cerebro_plpy.checks import check_constant, check_positive
 from cerebro_plpy.classes import as_in_training, with_found_classes
 from cerebro_plpy.columns import Column
+from cerebro_plpy.compatibility import check_order
 from cerebro_plpy.db import Database
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.local import LocalSession
@@ -21,6 +22,8 @@ from cerebro_plpy.packed import read_packed
 from cerebro_plpy.packing import Packing
 from cerebro_plpy.records import PackedTable, Relation
 from cerebro_plpy.spread import Spread
+
+TARGET_TYPES = ("class", "float")
 
 
 @dataclass(frozen=True)
@@ -75,18 +78,22 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
 
 def check_options(catalog: Catalog, options: TrainingOptions) -> float:
     """The normalizing constant; what else needs no table is checked too."""
-    constant = 1.0 if options.normalizing_const is None else options.normalizing_const
-    if not 0 < constant < float("inf"):
-        raise InvalidParameter(
-            f"{catalog.module}: The normalizing constant has to be a positive integer or NULL.",
-            detail=f"Received {constant}.",
-        )
+    constant = check_constant(catalog.module, options.normalizing_const)
     check_positive(catalog.module, "n_segments", options.n_segments)
-    if options.dependent_type not in (None, "class", "float"):
-        raise InvalidParameter(
-            f"{catalog.module} error: dependent_type is {options.dependent_type!r}; expected 'class' or 'float'."
-        )
     return constant
+
+
+def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | None]:
+    """What becomes of each of so many targets: one word for all of them, or a list of words."""
+    words: list[str | None] = [None] if given is None else [word.strip() for word in given.split(",")]
+    if not {*words} <= {None, *TARGET_TYPES} or len(words) not in (1, count):
+        raise InvalidParameter(
+            f"{catalog.module} error: dependent_type is {given!r}; expected 'class' or 'float'.",
+            hint=f"Of {count} dependent columns it may name each one's type: '{', '.join(['class'] * count)}'."
+            if count > 1
+            else None,
+        )
+    return words * count if len(words) == 1 else words
 
 
 def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
@@ -100,6 +107,8 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
             f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
         )
+    check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
+    check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     follow = distribution.following(catalog, model.segments, given.distribution_rules) if backend.greenplum() else None
     with workshop(db, session, source, (*independent, *dependent)) as origin:
         source = origin.relation
@@ -159,7 +168,8 @@ def tables_and_columns(
         raise InvalidParameter(
             f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
         )
-    dependent = tuple(columns.dependent_column(catalog, source, name, dependent_type) for name in targets)
+    types = target_types(catalog, dependent_type, len(targets))
+    dependent = tuple(columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types))
     independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
     columns.check_names(catalog.module, targets, inputs)
     return source, output, dependent, independent

@@ -8,6 +8,7 @@ from typing import Any
 
 from cerebro_plpy.fit_params import FitParams
 from cerebro_plpy.params import CompileParams
+from cerebro_plpy.per_output import Measured
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,9 @@ class PackedTable:
 
     def described(self) -> dict[str, Any]:
         """What output tables tell of it, as JSON can hold it."""
-        names = ("dependent", "independent", "dependent_types", "class_values", "class_types", "normalizing_const")
-        return {
-            "table": self.relation.given,
-            "float_target": self.float_targets[0],
-            "rows": self.rows,
-            **{n: getattr(self, n) for n in names},
-        }
+        names = ("rows", "dependent", "independent", "dependent_types", "class_values", "class_types",
+                 "normalizing_const", "float_targets", "target_shapes")  # fmt: skip
+        return {"table": self.relation.given, **{n: getattr(self, n) for n in names}}
 
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""
@@ -75,7 +72,10 @@ class StoredModel:
 
 @dataclass(frozen=True)
 class Config:
-    """One configuration of a run: a row of the model selection table, parsed."""
+    """One configuration of a run: a row of the model selection table, parsed.
+
+    Its metrics have names when its model is known.
+    """
 
     mst_key: int
     model_id: int
@@ -83,6 +83,7 @@ class Config:
     fit_text: str
     compile: CompileParams
     fit: FitParams
+    metrics: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True)

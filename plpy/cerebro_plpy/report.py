@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cerebro_plpy.keras_names import LOSSES
+from cerebro_plpy.per_output import Measured
 from cerebro_plpy.records import Config, Evaluation, FitRequest
 
+LOSS = Measured("loss", "loss")
 TITLES = {"training": "Training", "validation": "Validation"}
 
 
@@ -25,12 +27,12 @@ def ranking(configs: Sequence[Config], has_validation: bool) -> dict[str, object
 
     The first metric where all configurations have the same one, else the loss.
     """
-    firsts = {config.compile.metrics[0] if config.compile.metrics else "loss" for config in configs}
-    name = firsts.pop() if len(firsts) == 1 else "loss"
+    firsts = {config.metrics[0] if config.metrics else LOSS for config in configs}
+    name, metric = firsts.pop() if len(firsts) == 1 else LOSS
     return {
         "rank_dataset": "validation" if has_validation else "training",
         "rank_metric": name,
-        "rank_descending": larger_is_better(name),
+        "rank_descending": larger_is_better(metric),
     }
 
 
@@ -38,7 +40,7 @@ def best(evaluations: Iterable[Evaluation], request: FitRequest) -> tuple[int, f
     """The mst_key with the best newest value of the metric that ranks, and that value; NaN never wins."""
     dataset, metric = request.spec["rank_dataset"], request.spec["rank_metric"]
     sign = -1.0 if request.spec["rank_descending"] else 1.0
-    metrics = {config.mst_key: config.compile.metrics for config in request.configs}
+    metrics = {config.mst_key: [m.logged for m in config.metrics] for config in request.configs}
     values = {
         item.mst_key: item.loss if metric == "loss" else item.metrics[metrics[item.mst_key].index(metric)]
         for item in evaluations

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy import backends, object_table, report, resources, settings
 from cerebro_plpy.catalog import Catalog
-from cerebro_plpy.compatibility import check_configs, check_validation, notices
+from cerebro_plpy.compatibility import check_configs, check_validation, notices, with_metrics
 from cerebro_plpy.durations import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.fit_arguments import MAX_ATTEMPTS, FitArguments
@@ -82,7 +82,8 @@ def build_request(catalog: Catalog, place: Workplace, given: FitArguments, check
     configs, summary = asked_for(catalog, place, given)
     table = existing(catalog, summary.architectures)
     architectures = read_architectures(place, table, sorted({c.model_id for c in configs}))
-    check_configs(catalog, configs, architectures, source, table)
+    check_configs(configs, architectures, source, table)
+    configs = with_metrics(configs, architectures, source)
     check_writer(given, configs)
     tell(catalog, configs, source)
     mst_keys = [c.mst_key for c in configs]

@@ -14,6 +14,7 @@ from typing import Any
 from cerebro_plpy import object_table, past, settings
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_callbacks, check_transaction
+from cerebro_plpy.compatibility import with_metrics
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.fit import Interrupted, Logged, finish, found_outputs, nobody, train
@@ -104,7 +105,8 @@ def rebuilt(
     again = Again(spec["seed"], {}, {}, threads, spec["dtype_policy"], backends)
     if spec["schedule"] == "replay":
         again = recorded_order(place, given, run["epochs"], source, list(backends), spec.get("functions") or {})
-    models = Models(tuple(config(row, functions) for row in alive), architectures, table)
+    configs = with_metrics((config(row, functions) for row in alive), architectures, source)
+    models = Models(configs, architectures, table)
     check_callbacks(catalog.db, (config.fit for config in models.configs))
     return requested(place, given, spec, (source, validation), models, again)
 
@@ -150,7 +152,8 @@ def architecture_table(
 def check_unchanged(table: PackedTable, logged: Mapping[str, Any], segments: Sequence[int]) -> None:
     """Raises ObjectNotReady where a packed table is not the one that the run began with."""
     now = json.loads(json.dumps(table.described()))
-    differing = sorted(name for name in now if name != "table" and now[name] != logged.get(name))
+    # What an earlier version logged has not all of the names.
+    differing = sorted(name for name in now.keys() & logged.keys() if name != "table" and now[name] != logged[name])
     if list(table.segments) != list(segments):
         differing.append("segments")
     if differing:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cerebro_plpy import crews, resources, settings
+from cerebro_plpy import crews, per_output, resources, settings
 from cerebro_plpy.architecture import check_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
-from cerebro_plpy.compatibility import check_input, check_output
+from cerebro_plpy.compatibility import check_inputs, check_order, check_targets
 from cerebro_plpy.crews import Crew
 from cerebro_plpy.db import Database
 from cerebro_plpy.dispatch import Dispatcher, Steps, drive
@@ -48,7 +48,8 @@ def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> No
         found = _measure(place, model, test, bool(given.use_gpus))
     db.rows(sql("score.evaluation", output=output.quoted))
     metric = found["metrics"][0] if found["metrics"] else None
-    names = list(model.compile.metrics_given) or None
+    outputs = check_architecture(model.architecture).output_names
+    names = per_output.in_order(model.compile.metrics_given, outputs) or None
     db.rows(sql("score.add_evaluation", output=output.quoted), found["loss"], metric, names, model.compile.loss_given)
 
 
@@ -118,11 +119,15 @@ def crew_for(place: Workplace, framework: str, gpu: bool, segments: Sequence[int
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
     summary = check_architecture(model.architecture)
-    check_input(f"mst_key {model.mst_key}", summary, test.input_shapes[0], (test.independent[0], test.relation.given))
-    check_output(f"mst_key {model.mst_key}", summary, test, model.compile)
-    if model.class_values is not None and test.class_values[0] != model.class_values:
-        raise InvalidParameter(
-            f"{catalog.module} error: table '{test.relation.given}' has other classes than the model was trained on.",
-            detail=f"{test.class_values[0]} against {model.class_values}.",
-            hint="Pack it with validation_preprocessor_dl() against the training table.",
-        )
+    check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.given}'")
+    check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.given}'")
+    check_inputs(f"mst_key {model.mst_key}", summary, test.input_shapes, (test.independent, test.relation.given))
+    check_targets(f"mst_key {model.mst_key}", summary, test, model.compile)
+    for known, found in zip(model.class_values, test.class_values):
+        if known is not None and found != known:
+            raise InvalidParameter(
+                f"{catalog.module} error: table '{test.relation.given}' has other classes than the model was trained"
+                " on.",
+                detail=f"{found} against {known}.",
+                hint="Pack it with validation_preprocessor_dl() against the training table.",
+            )

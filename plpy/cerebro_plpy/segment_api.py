@@ -143,9 +143,9 @@ def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
     raise_to_sql(plpy, lambda: blocks.begin(session, visit.trainer(session), spec))
 
 
-def predict_row(plpy: Any, session: Globals, id: str | None, row: bytes | None) -> Predicted | None:
+def predict_row(plpy: Any, session: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
-    return raise_to_sql(plpy, lambda: blocks.begun(session).add(id, row))
+    return raise_to_sql(plpy, lambda: blocks.begun(session).add(id, inputs))
 
 
 def predict_rest(plpy: Any, session: Globals) -> Predicted | None:

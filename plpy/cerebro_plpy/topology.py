@@ -39,6 +39,14 @@ def output_units(model: Node) -> tuple[int | None, ...]:
     return tuple(_units_at(reference, by_name) for reference in _endpoints(model, "output_layers"))
 
 
+def output_names(model: Node) -> tuple[str, ...]:
+    """The names of the outputs, which are those of the layers that give them."""
+    if model["class_name"] == "Sequential":
+        last = layers(model)[-1] if layers(model) else {}
+        return (str(last.get("name", _settings(last).get("name"))),)
+    return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
+
+
 def layers(model: Node) -> list[Node]:
     """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole configuration."""
     config = model.get("config")

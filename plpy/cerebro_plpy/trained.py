@@ -31,7 +31,7 @@ NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "depe
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """One model of a model table. `class_values` is None for a target that came encoded or is a float.
+    """One model of a model table; of each target `class_values`, None where it came encoded or is a float.
 
     `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
     `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
@@ -42,20 +42,17 @@ class TrainedModel:
     mst_key: int
     architecture: object
     compile: CompileParams
+    independent: tuple[str, ...]
     dependent: tuple[str, ...]
-    class_values: tuple[str | None, ...] | None
+    class_values: tuple[tuple[str | None, ...] | None, ...]
+    float_targets: tuple[bool, ...]
     normalizing_const: float
-    float_target: bool
     dtype_policy: str | None
     backend: str
     compile_text: str
     objects: str | None
     states: Relation | None = None
     sealed: str | None = None
-
-    def targets(self, classes: int) -> list[dict[str, Any]]:
-        """The target as the trainer wants it described."""
-        return [{"kind": "float"} if self.float_target else {"kind": "onehot", "classes": classes}]
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
@@ -108,14 +105,12 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
     row = _summary(reader, summary)
     dependent = names(row, "dependent_varname")
-    column = classes_column(row, dependent[0])
-    classes = row.get(column)
+    classes = tuple(_class_values(reader, summary, row, name) for name in dependent)
     return TrainedModel(
         relation=relation, mst_key=key, architecture=read_architecture(architecture),
-        compile=parse_compile_params(compile_text, UNSEEN), dependent=dependent,
-        class_values=strip_padding(as_texts(reader, summary, column)) if classes else None,
-        normalizing_const=float(row["normalizing_const"] or 1.0),
-        float_target=_is_float(row, column), dtype_policy=row.get("dtype_policy"),
+        compile=parse_compile_params(compile_text, UNSEEN), independent=names(row, "independent_varname"),
+        dependent=dependent, class_values=classes, float_targets=float_targets(classes, _numbers(row, dependent[0])),
+        normalizing_const=float(row["normalizing_const"] or 1.0), dtype_policy=row.get("dtype_policy"),
         backend=backend, compile_text=compile_text, objects=row.get("object_table"), states=states, sealed=sealed,
     )  # fmt: skip
 
@@ -175,16 +170,33 @@ def _summary(reader: Session, summary: Relation) -> dict[str, Any]:
     return row
 
 
-def _is_float(summary: dict[str, Any], column: str) -> bool:
-    """Whether the target was a number; MADlib knows classes only, and before 1.18 left num_classes out where they came
-    encoded."""
-    return column != OLD_CLASSES and not summary.get(column) and summary.get("num_classes") is None
+def _numbers(row: dict[str, Any], target: str) -> list[int | None] | None:
+    """The numbers of classes. MADlib knows classes only, and before 1.18 left them out where they came encoded."""
+    old = classes_column(row, target) == OLD_CLASSES
+    numbers: list[int | None] | None = row.get("num_classes")
+    return [] if old and numbers is None else numbers
 
 
-def as_texts(reader: Session, summary: Relation, column: str) -> list[str | None]:
-    """Class values as PostgreSQL writes them."""
+def _class_values(reader: Session, summary: Relation, row: dict[str, Any], name: str) -> tuple[str | None, ...] | None:
+    """The classes of a target as PostgreSQL writes them, where it has any."""
+    column = classes_column(row, name)
+    if not row.get(column):
+        return None
     text = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    return list(reader.run(text)[0][0])
+    return strip_padding(reader.run(text)[0][0])
+
+
+def float_targets(
+    classes: tuple[tuple[str | None, ...] | None, ...], numbers: list[int | None] | None
+) -> tuple[bool, ...]:
+    """Which targets are floats: see `outputs.num_classes`.
+
+    >>> float_targets((None,), None), float_targets((None,), []), float_targets((("a", "b"), None, None), [2, None, 3])
+    ((True,), (False,), (False, True, False))
+    """
+    if len(classes) == 1 or numbers is None:
+        return tuple(values is None and numbers is None for values in classes)
+    return tuple(values is None and number is None for values, number in zip(classes, numbers))
 
 
 def _check_model_table(catalog: Catalog, relation: Relation) -> None:

@@ -152,9 +152,11 @@ def _per_output(value: object, names: Sequence[str], what: str) -> list[Any]:
 
 
 def _metrics(value: object, names: Sequence[str], one_hot: Sequence[bool], own: Mapping[str, Any]) -> list[list[Any]]:
-    """Metric names by output. A flat list means all of its metrics for a single output, as in Keras."""
-    if isinstance(value, list) and len(names) == 1 and all(isinstance(item, str) for item in value):
-        value = [value]
+    """Metric names by output. A list is for a single output as a whole; a metric alone in it is for every output."""
+    if isinstance(value, list) and len(names) == 1:
+        value = [[name for entry in value for name in (entry if isinstance(entry, list) else [entry])]]
+    elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        value = value * len(names)
     lists = [
         entry if isinstance(entry, list) else [entry] if entry else []
         for entry in _per_output(value or None, names, "metrics")

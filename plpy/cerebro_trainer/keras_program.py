@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from cerebro_trainer import models
 from cerebro_trainer.compiling import Compiled, compiled
-from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.fitting import Interface, Output
 from cerebro_trainer.metrics import CompiledMetrics, packed
 from cerebro_trainer.numbers import attach
@@ -40,8 +39,7 @@ class KerasProgram(Program):
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
         self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
         self._compile(parts)
-        if not self.model.trainable_variables:
-            raise ConfigError("the model has no trainable weights")
+        self.trainable = bool(self.model.trainable_variables)
         self.optimizer: Any = self.model.optimizer
         self.optimizer.build(self.model.trainable_variables)
         self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]

@@ -5,7 +5,7 @@ Numbers are float64 from here on: a probability is shown with all the digits tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,11 @@ class Table:
         }
 
 
-def tabulate(outputs: list[npt.NDArray[Any]], classes: list[int], want: Want) -> Table:
+def tabulate(outputs: list[npt.NDArray[Any]], classes: Sequence[int | None], want: Want) -> Table:
     """The prediction lines of all outputs.
 
-    `outputs[i]` has shape (rows, units...); `classes[i]` is the number of class values of that output, or
-    0 for float targets, whose units are all reported in their order.
+    `outputs[i]` has shape (rows, units...); `classes[i]` is the number of class values of that output, None where
+    each unit is a class, or 0 for float targets, whose units are all reported in their order.
     """
     if len(outputs) != len(classes):
         raise ConfigError(f"the model has {len(outputs)} outputs, but there are {len(classes)} dependent columns")
@@ -75,10 +75,10 @@ def tabulate(outputs: list[npt.NDArray[Any]], classes: list[int], want: Want) ->
     return Table(*(getattr(joined, name)[order] for name in Table.__dataclass_fields__))
 
 
-def _one_output(position: int, output: npt.NDArray[Any], classes: int, want: Want) -> Table:
+def _one_output(position: int, output: npt.NDArray[Any], classes: int | None, want: Want) -> Table:
     values = output.astype(np.float64).reshape(len(output), -1)
-    if classes:
-        values = _probabilities(values, classes)
+    if classes != 0:
+        values = values if classes is None else _probabilities(values, classes)
         rank = ranks(values)
         keep = _wanted(values, rank, want)
     else:

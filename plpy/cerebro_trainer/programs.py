@@ -55,6 +55,8 @@ class Program(ABC):
     """
     batches_at_once: Mapping[str, int] = {}
     """Of forms that take several batches in one call, their number; fewer than these are trained in the first form."""
+    trainable = True
+    """Whether it has weights to train; one without can evaluate and predict."""
     compilation_factor: float
     """How many times longer than the first form another one is expected to compile."""
     layout: Layout

@@ -131,13 +131,13 @@ class Work:
     def rows(self, header: Header, payload: Bytes) -> Messages:
         """Predictions for raw rows, under the open job's state."""
         job = self._open_job()
-        classes = header.get("classes")
-        counts = classes if isinstance(classes, list) else [integer(header, "classes", minimum=0)]
+        counts = typed(header, "classes", list)
+        if not all(count is None or (type(count) is int and count >= 0) for count in counts):
+            raise RequestError(f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[:300])
         inputs = packing.inputs(header, payload)
         with self._boundary():
-            return (
-                Message({"ok": tabulate(job.program.predict(inputs), counts, Want.from_header(header)).as_header()}),
-            )
+            found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
+        return (Message({"ok": found.as_header()}),)
 
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
@@ -214,6 +214,8 @@ class Work:
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
         if kind in ("train", "time"):
+            if not program.trainable:
+                raise ConfigError("the model has no trainable weights")
             fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
             forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
             if kind == "time":

@@ -24,11 +24,17 @@ def fit(model: Model, parts: list[Arrays], batch_size: int, epochs: int) -> tupl
     built = _compiled(model)
     losses, rows = [], []
     for _ in range(epochs):
-        for (_, x), (_, y) in parts:
-            history = built.fit(x, y.astype(np.float32), batch_size, shuffle=False, verbose=0)
+        for arrays in parts:
+            x = [array for role, array in arrays if role == "x"]
+            y = [array.astype(np.float32) for role, array in arrays if role == "y"]
+            history = built.fit(_alone(x), _alone(y), batch_size, shuffle=False, verbose=0)
             losses.append(history.history["loss"][0])
-            rows.append(len(x))
+            rows.append(len(x[0]))
     return float(np.average(losses, weights=rows)), built.get_weights()
+
+
+def _alone(arrays: list[np.ndarray]) -> Any:
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def _compiled(model: Model) -> Any:

@@ -122,7 +122,7 @@ def predict(
             "arrays": [{"kind": "float32", "divide": divide, "shape": None}],
             "rows": len(x),
             "want": want,
-            "classes": classes,
+            "classes": [classes],
         },
         payload,
     )

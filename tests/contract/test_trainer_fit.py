@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import plain_keras
 import pytest
+from models import TWO_BY_TWO
 from test_trainer_forms import use
 from test_trainer_keras import CONVOLUTION
 from test_trainer_training import NEW
@@ -44,3 +45,28 @@ def test_every_form_equals_fit(
     assert result["loss"] == pytest.approx(loss, rel=LOSS_TOLERANCE)
     for left, right in zip(expected, weights(state), strict=True):
         np.testing.assert_allclose(right, left, rtol=WEIGHT_TOLERANCE, atol=WEIGHT_TOLERANCE / 10)
+
+
+TWO = program(
+    TWO_BY_TWO,
+    loss={"kind": "categorical_crossentropy", "size": "mse"},
+    loss_weights={"kind": 1.0, "size": 0.5},
+    metrics=[["accuracy"], ["mae"]],
+    targets=[{"kind": "onehot", "classes": 3}, {"kind": "float"}],
+)
+
+
+def test_every_form_equals_fit_for_several_inputs_and_outputs(
+    trainer: Peer, plain: ProcessPoolExecutor, form: str
+) -> None:
+    generator = np.random.default_rng(0)
+    left, right = (generator.normal(size=(142, width)).astype(np.float32) for width in (4, 2))
+    kind = np.eye(3, dtype=np.int16)[np.arange(142) % 3]
+    parts: list[plain_keras.Arrays] = [[("x", left), ("x", right), ("y", kind), ("y", right[:, :1])]]
+    trainer.load("d", parts)
+    initial = weights(trainer.initial(TWO, 3))
+    result, state = trainer.train(TWO, NEW, shuffle=False, epochs=2, forms=use(form))
+    loss, expected = plain.submit(plain_keras.fit, (TWO, initial), parts, 8, 2).result()
+    assert result["loss"] == pytest.approx(loss, rel=LOSS_TOLERANCE)
+    for mine, other in zip(weights(state), expected, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=WEIGHT_TOLERANCE, atol=WEIGHT_TOLERANCE / 10)

@@ -116,7 +116,7 @@ def test_payload_that_no_memory_holds_is_an_error_and_not_an_end(packer: Peer) -
 def test_jobs_need_what_they_work_on(trainer: Peer) -> None:
     with pytest.raises(TrainerFailed):
         trainer.ask({"do": "any error ends a job"})
-    for request in ({"do": "finish"}, {"do": "rows", "arrays": [], "rows": 1, "classes": 2}):
+    for request in ({"do": "finish"}, {"do": "rows", "arrays": [], "rows": 1, "classes": [2]}):
         with pytest.raises(TrainerFailed, match="no job") as failed:
             trainer.ask(request)
         assert failed.value.error["sqlstate"] == "55000"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from models import TWO_BY_TWO
 from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import (
     FORMS,
@@ -119,39 +120,11 @@ def test_regression_on_float_targets_of_either_shape(trainer: Peer) -> None:
 
 
 def test_several_inputs_and_outputs_by_position(trainer: Peer) -> None:
-    def tensor(name: str) -> dict[str, object]:
-        return {
-            "class_name": "__keras_tensor__",
-            "config": {"shape": [None, 4], "dtype": "float32", "keras_history": [name, 0, 0]},
-        }
-
-    def node(inner: dict[str, object], *inputs: object) -> dict[str, object]:
-        name = inner["config"]["name"]  # type: ignore[index]
-        calls = [{"args": [list(inputs) if len(inputs) > 1 else inputs[0]], "kwargs": {}}] if inputs else []
-        return {**inner, "name": name, "inbound_nodes": calls}
-
-    two = {
-        "module": "keras.src.models.functional",
-        "class_name": "Functional",
-        "config": {
-            "name": "two",
-            "trainable": True,
-            "layers": [
-                node(layer("InputLayer", "left", batch_shape=[None, 4], dtype="float32")),
-                node(layer("InputLayer", "right", batch_shape=[None, 2], dtype="float32")),
-                node(layer("Concatenate", "both"), tensor("left"), tensor("right")),
-                node(dense(3, "label", "softmax"), tensor("both")),
-                node(dense(1, "amount", "linear"), tensor("both")),
-            ],
-            "input_layers": [["left", 0, 0], ["right", 0, 0]],
-            "output_layers": [["label", 0, 0], ["amount", 0, 0]],
-        },
-    }
     x, y = examples(40)
     trainer.load("d", [[("x", x), ("x", x[:, :2]), ("y", y), ("y", x[:, 3])]])
     chosen = program(
-        two,
-        loss={"amount": "mse", "label": "categorical_crossentropy"},
+        TWO_BY_TWO,
+        loss={"size": "mse", "kind": "categorical_crossentropy"},
         loss_weights=[1.0, 0.5],
         metrics=[["accuracy"], ["mae"]],
         targets=[{"kind": "onehot", "classes": 3}, {"kind": "float"}],

@@ -117,8 +117,8 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
     session.rows("SELECT model_predict(%s, 1)", job(program=program, sealed=False, do="state_get", chunk_bytes=8120))
     session.rows("SELECT cerebro.predict_begin(%s)", json.dumps(
         {"block": 1, "request": {"arrays": [{"kind": "float32", "column": "x", "divide": 1.0}],
-                                 "want": {"kind": "prob"}, "classes": 0}}))  # fmt: skip
-    query = "SELECT cerebro.predict_row('1', cerebro.array_bytes(%s::real[])), cerebro.predict_rest()"
+                                 "want": {"kind": "prob"}, "classes": [0]}}))  # fmt: skip
+    query = "SELECT cerebro.predict_row('1', ARRAY[cerebro.array_bytes(%s::real[])]), cerebro.predict_rest()"
     assert session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None  # the owner's model takes four numbers
     with pytest.raises(psycopg2.Error):
         session.row(query, [1.0])

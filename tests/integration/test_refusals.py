@@ -13,11 +13,12 @@ import scene as tables
 from madlib_messages import MESSAGES
 from processes import eventually, trainers
 from workbench import Workbench
+from wrong_byom import BYOM
 from wrong_calls import DATA, Case
 from wrong_runs import RUNS
 from wrong_searches import AUTOML
 
-CASES = [*DATA, *RUNS, *AUTOML, *MESSAGES]
+CASES = [*DATA, *RUNS, *AUTOML, *BYOM, *MESSAGES]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_every_public_function_is_here(scene: Workbench) -> None:
     functions = scene.rows(
         "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace"
         " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict',"
-        " 'madlib_automl')"
+        " 'madlib_automl', 'madlib_predict_byom')"
     )
     assert {name for (name,) in functions} == {case.call.split("(")[0] for case in CASES}
 
@@ -87,7 +88,9 @@ WORK = {
     "fit": "madlib_fit_multiple_model('packed', 'o', 'mst', 1)",
     "evaluate": "madlib_evaluate('model', 'packed', 'o', mst_key => 1)",
     "predict": "madlib_predict('model', 'points', 'id', 'x', 'o', mst_key => 1)",
+    "predict_byom": "madlib_predict_byom('own_models', 1, 'points', 'id', 'x', 'o')",
 }
+SEEING = [WORK[name] for name in ("fit", "evaluate", "predict", "predict_byom")]
 INTERPRETERS = {
     "missing": (None, "55000", "no trainer interpreter is set"),
     "no file": ("/nowhere/python", "55000", "'/nowhere/python', which is not an executable file"),
@@ -114,7 +117,7 @@ def test_an_unusable_trainer(
     assert "trainer_python" in str(error.diag.message_hint) or interpreter is None
 
 
-@pytest.mark.parametrize("call", [WORK["fit"], WORK["evaluate"], WORK["predict"]], ids=["fit", "evaluate", "predict"])
+@pytest.mark.parametrize("call", SEEING)
 @pytest.mark.parametrize(
     ("begin", "sqlstate"),
     [("BEGIN READ ONLY", "25006"), ("BEGIN ISOLATION LEVEL REPEATABLE READ", "25001"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 Json = dict[str, Any]
@@ -59,3 +60,37 @@ PICTURES = sequential(
     layer("Flatten", "flat"),
     dense(3, "output", "softmax"),
 )
+
+
+def tensor(name: str) -> Json:
+    """What a layer gives, as an argument of the next one; Keras wants a shape, and finds out the true one itself."""
+    config = {"shape": [None, 1], "dtype": "float32", "keras_history": [name, 0, 0]}
+    return {"class_name": "__keras_tensor__", "config": config}
+
+
+def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 8) -> Json:
+    """A model with several inputs, which meet in a hidden layer, and several outputs, each a layer after it."""
+
+    def node(inner: Json, *before: str) -> Json:
+        given = [tensor(name) for name in before]
+        calls = [{"args": [given if len(given) > 1 else given[0]], "kwargs": {}}] if given else []
+        return {**inner, "name": inner["config"]["name"], "inbound_nodes": calls}
+
+    names = [output["config"]["name"] for output in outputs]
+    entries = [layer("InputLayer", name, batch_shape=[None, *shape], dtype="float32") for name, shape in inputs.items()]
+    layers = [
+        *(node(entry) for entry in entries),
+        node(layer("Concatenate", "both"), *inputs),
+        node(dense(hidden, "hidden"), "both"),
+        *(node(output, "hidden") for output in outputs),
+    ]
+    config = {
+        "name": "joined", "trainable": True, "layers": layers,
+        "input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[name, 0, 0] for name in names],
+    }  # fmt: skip
+    return {"module": "keras.src.models.functional", "class_name": "Functional", "registered_name": "Functional",
+            "config": config}  # fmt: skip
+
+
+TWO_BY_TWO = joined({"left": [4], "right": [2]}, [dense(3, "kind", "softmax"), dense(1, "size", "linear")])
+"""Takes the points' x and pair; tells their label, and their amount."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from models import dense, perceptron, sequential
+import json
+
+from models import TWO_BY_TWO, dense, perceptron, sequential
 from workbench import Workbench, compile_text
 
 COMPILE = "optimizer='SGD()',loss='categorical_crossentropy',metrics=['accuracy']"
@@ -57,12 +59,35 @@ SELECTIONS = {
     "size_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'batch_size=-1'", "models"),
     "callbacks_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'callbacks=[TensorBoard(log_dir=''/tmp/'')]'", "models"),
     "weight_mst": (f"SELECT 1, 1, $${COMPILE}$$, 'class_weight={{0: 1, 3: 2}}'", "models"),
+    "two_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD'$$, ''", "models"),
+    "losses_mst": ("SELECT 1, 4, $$loss=['mse', 'mse', 'mae'],optimizer='SGD'$$, ''", "models"),
+    "loss_of_no_output_mst": ("SELECT 1, 4, $$loss={'kind': 'mse', 'length': 'mse'},optimizer='SGD'$$, ''", "models"),
+    "loss_of_one_output_mst": ("SELECT 1, 4, $$loss={'kind': 'mse'},optimizer='SGD'$$, ''", "models"),
+    "loss_weights_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights=[1.0]$$, ''", "models"),
+    "weight_of_one_output_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',loss_weights={'size': 2}$$, ''", "models"),
+    "metrics_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD',metrics=[['mae'], [], []]$$, ''", "models"),
+    "metric_of_no_output_mst": (
+        "SELECT 1, 4, $$loss='mse',optimizer='SGD',metrics={'length': ['mae']}$$, ''",
+        "models",
+    ),
+    "weight_of_two_mst": ("SELECT 1, 4, $$loss='mse',optimizer='SGD'$$, 'class_weight={0: 1, 1: 2}'", "models"),
     "text_key_mst": (f"SELECT 'one', 1, $${COMPILE}$$, ''", "models"),
     "wide_mst": (f"SELECT 1, 2, $${COMPILE}$$, ''", "models"),
     "four_mst": (f"SELECT 1, 3, $${COMPILE}$$, ''", "models"),
     "lambda_mst": (f"SELECT 1, 50, $${COMPILE}$$, ''", "models"),
     "broken_arch_mst": (f"SELECT 1, 51, $${COMPILE}$$, ''", "models"),
 }
+OWN_MODELS = """
+CREATE TABLE own_models AS TABLE models;
+DELETE FROM own_models WHERE model_id NOT IN (1, 4);
+UPDATE own_models o SET model_weights = t.model_weights
+FROM (SELECT 1 AS model_id, model_weights FROM model UNION ALL SELECT 4, model_weights FROM two) t
+WHERE o.model_id = t.model_id;
+INSERT INTO own_models (model_id, model_weights) SELECT 2, model_weights FROM model;
+INSERT INTO own_models (model_id, model_arch) SELECT 3, model_arch FROM models WHERE model_id = 1;
+INSERT INTO own_models (model_id, model_arch, model_weights)
+SELECT 5, model_arch, '1234' FROM models WHERE model_id = 1;
+"""
 ARCHITECTURE_WITH_CODE = '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Lambda", "config": {}}]}}'
 OF_THE_SUPERUSER = (
     "CREATE SCHEMA hidden",
@@ -76,9 +101,10 @@ OF_THE_SUPERUSER = (
 
 
 def build(bench: Workbench, superuser: Workbench) -> None:
-    """Make everything; model 2 takes inputs of five numbers, model 3 has four outputs."""
+    """Make everything; model 2 takes inputs of five numbers, 3 has four units, 4 has two inputs and two outputs."""
     bench.model(sequential([5], dense(3, "o", "softmax")))
     bench.model(perceptron(4, "softmax"))
+    bench.model(json.dumps(TWO_BY_TWO))
     bench.rows(SCENE)
     for name, (rows, architectures) in SELECTIONS.items():
         bench.rows(f"CREATE TABLE {name} (mst_key, model_id, compile_params, fit_params) AS {rows}")
@@ -88,7 +114,9 @@ def build(bench: Workbench, superuser: Workbench) -> None:
     make_packed_tables(bench)
     bench.configure("mst", [compile_text()])
     bench.fit("packed", "model", "mst", 1)
+    bench.fit("two_packed", "two", "two_mst", 1)
     make_model_tables(bench)
+    bench.rows(OWN_MODELS)
     for statement in OF_THE_SUPERUSER:
         superuser.rows(statement)
 
@@ -103,6 +131,12 @@ def make_packed_tables(bench: Workbench) -> None:
     bench.rows("CREATE TABLE with_codes AS SELECT x, ARRAY[id % 2, 1 - id % 2] AS code FROM points")
     bench.pack("encoded", 2, source="with_codes", target="code")
     bench.pack("several", 2, inputs="x, pair")
+    bench.pack("two_floats", 2, target="pair")
+    bench.pack("two_packed", 2, target="label, amount", inputs="x, pair", kind="class, float")
+    bench.pack("targets_turned", 2, target="amount, label", inputs="x, pair", kind="float, class")
+    bench.pack("inputs_turned", 2, target="label, amount", inputs="pair, x", kind="class, float")
+    bench.rows("CREATE TABLE with_two AS SELECT x, pair, label, pair AS sizes FROM points")
+    bench.pack("narrow", 2, source="with_two", target="label, sizes", inputs="x, pair")
     for name, change in {
         "posing": "ALTER TABLE posing DROP COLUMN x_shape",
         "bare": "DELETE FROM bare_summary",

@@ -73,6 +73,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.write_outputs(1, "a")
     session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
     session.predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
+    session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))
     session.grant_usage("a")
     session.grant_predict("a", "b")
     session.revoke_predict("a", "b")

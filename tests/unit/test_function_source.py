@@ -89,12 +89,6 @@ def test_names_keep_their_case() -> None:
         program(f="1", g="2")
 
 
-def test_a_sparse_name_says_nothing_of_targets() -> None:
-    found = Functions("t", (("sparse_of_mine", "1"),))
-    assert not parse_compile_params("optimizer='SGD',loss='sparse_of_mine'", found).wants_indices
-    assert parse_compile_params("optimizer='SGD',loss='sparse_categorical_crossentropy'", found).wants_indices
-
-
 def test_texts_that_are_only_read_may_name_anything() -> None:
     parsed = parse_compile_params(COMPILE, functions.UNSEEN)
     assert parsed.loss == "f" and parsed.metrics == ("G",) and parsed.names == {"f", "G"}

@@ -62,8 +62,18 @@ def test_a_block_of_long_rows_is_sent_early() -> None:
     blocks.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
     row = bytes(blocks.MOST_BYTES // 4)
     for number in range(8):
-        blocks.begun(session).add(str(number), row)
+        blocks.begun(session).add(str(number), [row])
     assert [size for _, size in sink.sent] == [blocks.MOST_BYTES] * 2
+
+
+@pytest.mark.parametrize("rows", [[[b"x"], [b"x", b"y"]], [[[b"x"]]], [[b"x"], ["x"]]])
+def test_rows_whose_inputs_are_no_plain_array_are_refused(rows: list[Any]) -> None:
+    session: dict[str, Any] = {}
+    blocks.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
+    for row in rows:
+        blocks.begun(session).add("1", row)
+    with pytest.raises(InvalidParameter):
+        blocks.begun(session).next()
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", "{", "NaN", '{"a": ', "[" * 100_000])

@@ -140,6 +140,8 @@ def test_the_summary_is_what_keras_builds(model: keras.Model) -> None:
     built = keras.models.model_from_json(model.to_json())
     assert list(summary.input_shapes) == [tuple(tensor.shape[1:]) for tensor in built.inputs]
     assert list(summary.output_units) == [tensor.shape[-1] for tensor in built.outputs]
+    last = [built.layers[-1].name] if isinstance(built, keras.Sequential) else built.output_names
+    assert list(summary.output_names) == list(last)
 
 
 def test_classes_and_hash() -> None:

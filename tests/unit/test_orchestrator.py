@@ -21,6 +21,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.fit_params import parse_fit_params
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.params import parse_compile_params
+from cerebro_plpy.per_output import Measured
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
 from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
 from cerebro_plpy.run_log import RunLog
@@ -32,6 +33,7 @@ RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
+MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 MAX_ATTEMPTS = 3
 Fault: TypeAlias = type[CerebroError] | None
@@ -189,7 +191,8 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
     )  # fmt: skip
     parsed = (parse_compile_params(COMPILE), parse_fit_params("batch_size=1"))
     return FitRequest(
-        source=source, validation=None, configs=tuple(Config(key, 1, "", "", *parsed) for key in range(configs)),
+        source=source, validation=None,
+        configs=tuple(Config(key, 1, "", "", *parsed, MEASURED) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
         evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
         gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,

@@ -86,7 +86,7 @@ FROM parts p JOIN pg_catalog.pg_class c ON c.oid = p.oid LEFT JOIN pg_catalog.gp
 
 -- name: blocks_tables
 -- What takes rows on their way to the trainer where they lie elsewhere, and the blocks of predictions that come from it.
-CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_rows (__dist_key__ integer, id text, data bytea) DISTRIBUTED BY (__dist_key__);
+CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_rows (__dist_key__ integer, id text, data bytea[]) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE pg_temp.cerebro_rows ALTER COLUMN id SET STORAGE EXTERNAL, ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_blocks (ids json, found json) DISTRIBUTED RANDOMLY;
 ALTER TABLE pg_temp.cerebro_blocks ALTER COLUMN ids SET STORAGE EXTERNAL, ALTER COLUMN found SET STORAGE EXTERNAL

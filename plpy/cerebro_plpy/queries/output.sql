@@ -80,6 +80,9 @@ LEFT JOIN (
     ON v.mst_key = c.mst_key AND c.status <> 'failed'
 WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
+-- name: architecture
+SELECT c.architecture::text FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
 -- name: metrics
 SELECT m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)

@@ -48,10 +48,19 @@ CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob d
 -- on Greenplum: DISTRIBUTED RANDOMLY
 
 -- name: add_predictions
--- ids is a JSON array of the block's identifiers as texts; the arrays have one element per output row.
+-- ids is a JSON array of the block's identifiers as texts; the first arrays have one element per output row, the next two
+-- one per output of the model, and the last three one per class value. What is long comes as bytes: of a text PL/Python
+-- keeps a copy until the call ends.
 INSERT INTO {output}
-SELECT i.id::{id_type}, %s::text, l.label, p.value{rank}
-FROM ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::integer[]),
-                pg_catalog.unnest(%s::double precision[]), pg_catalog.unnest(%s::integer[])) AS p (row, class, value, rank)
-     JOIN pg_catalog.json_array_elements_text(%s::json) WITH ORDINALITY AS i (id, row) ON i.row = p.row
-     JOIN pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (label, class) ON l.class = p.class + 1
+SELECT i.id::{id_type}, o.name, CASE WHEN o.by_place THEN p.class::text ELSE l.label END, p.value{rank}
+FROM ROWS FROM (pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::integer[]),
+                pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::integer[]),
+                pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::integer[]),
+                pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::double precision[]),
+                pg_catalog.unnest(pg_catalog.convert_from(%s::bytea, 'UTF8')::integer[])) AS p (row, output, class, value, rank)
+     JOIN pg_catalog.json_array_elements_text(pg_catalog.convert_from(%s::bytea, 'UTF8')::json) WITH ORDINALITY
+          AS i (id, row) ON i.row = p.row
+     JOIN ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::boolean[])) WITH ORDINALITY
+          AS o (name, by_place, output) ON o.output = p.output + 1
+     LEFT JOIN ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::text[]))
+          AS l (output, class, label) ON l.output = p.output AND l.class = p.class
