@@ -137,6 +137,25 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, ta
     assert weights(bench, "wide") == weights(bench, "narrow")
 
 
+def test_evaluate_and_predict_take_its_table(bench: Workbench) -> None:
+    fit(bench, "taken", ADAM, seed=2)
+    bench.rows("SELECT madlib_keras_evaluate('taken', 'packed', 'taken_loss')")
+    found = bench.row("SELECT loss, metric, metrics_type, loss_type FROM taken_loss")
+    assert found == bench.row(
+        "SELECT training_loss_final, training_metrics_final, metrics_type, loss_type FROM taken_summary"
+    )
+    bench.rows("SELECT madlib_keras_predict('taken', 'points', 'id', 'x', 'taken_best', 'response')")
+    right = "SELECT avg((class_value = label)::integer) FROM taken_best JOIN points USING (id)"
+    assert float(bench.value(right)) == pytest.approx(found[1])
+
+
+def test_a_table_of_several_models_is_not_gone_on_from(bench: Workbench) -> None:
+    bench.configure("several", [ADAM])
+    bench.fit("packed", "of_several", "several", 1)
+    with pytest.raises(psycopg2.errors.WrongObjectType, match="is not the output of this function"):
+        fit(bench, "of_several", ADAM, warm_start=True)
+
+
 def test_warm_start_goes_on_with_the_same_table(bench: Workbench) -> None:
     fit(bench, "warm", ADAM, seed=2)
     before, loss = weights(bench, "warm"), bench.value("SELECT training_loss_final FROM warm_summary")
