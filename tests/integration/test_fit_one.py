@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from functools import partial
 import numpy as np
 import psycopg2
 import pytest
-from models import NOISY
+from models import NOISY, TWO_BY_TWO
 from processes import eventually
 from workbench import ROWS, Workbench, compile_text
 
@@ -214,3 +215,37 @@ def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) 
     with pytest.raises(psycopg2.Error) as refused:
         fit(bench, "o", "loss='mse'")
     assert refused.value.diag.message_detail == "Compile param check failed for: loss='mse'"
+
+
+def test_several_inputs_and_outputs(bench: Workbench) -> None:
+    """Numbers agree with those of evaluate, and predictions tell of each output."""
+    bench.rows(
+        "SELECT training_preprocessor_dl('points', 'two_packed', 'label, amount', 'x, pair', 8, n_segments => %s,"
+        " seed => 3, dependent_type => 'class, float')",
+        SEGMENTS,
+    )
+    losses = {"kind": "categorical_crossentropy", "size": "mean_squared_error"}
+    compiled = f"optimizer='Adam()',loss={losses},metrics={{'kind': ['accuracy'], 'size': ['mae']}}"
+    fit(bench, "two", compiled, source="two_packed", model_id=bench.model(json.dumps(TWO_BY_TWO)), seed=1)
+    bench.rows("SELECT madlib_keras_evaluate('two', 'two_packed', 'two_loss')")
+    wanted = "SELECT training_loss_final, training_metrics_final, num_classes FROM two_summary"
+    assert (*bench.row("SELECT loss, metric FROM two_loss"), [3, None]) == bench.row(wanted)
+    bench.rows("SELECT madlib_keras_predict('two', 'points', 'id', 'x, pair', 'two_told', 'response')")
+    assert bench.rows("SELECT class_name, count(*) FROM two_told GROUP BY 1 ORDER BY 1") == [
+        ("amount", ROWS), ("label", ROWS)
+    ]  # fmt: skip
+
+
+def test_custom_functions(bench: Workbench, shared_superuser: Workbench) -> None:
+    """The same function under a name of its own gives the same bits."""
+    source = "import keras\ndef own_loss(y_true, y_pred): return keras.losses.categorical_crossentropy(y_true, y_pred)"
+    shared_superuser.rows("SELECT madlib.load_custom_function('one_functions', %s::text, 'own_loss')", source)
+    try:
+        own = compile_text("Adam(learning_rate=0.01)", "own_loss")
+        fit(bench, "known", ADAM, seed=8)
+        fit(bench, "owned", own, seed=8, object_table="one_functions")
+        assert weights(bench, "owned") == weights(bench, "known")
+        with pytest.raises(psycopg2.Error, match="custom function 'own_loss' used in compile params but input object"):
+            fit(bench, "o", own)
+    finally:
+        shared_superuser.rows("SELECT madlib.delete_custom_function('one_functions', 'own_loss'::text)")
