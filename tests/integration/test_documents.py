@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,12 @@ def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: py
 
 REFERENCE = ROOT / "docs" / "sql-reference.md"
 EXAMPLE = re.compile(r"\nExample:\n\n((?:    .*\n|\n)+)")
-ADMINISTRATORS = "## Schema cerebro: functions for administrators"
+SUPERUSERS = "## For superusers: "
+
+
+def examples(part: str) -> str:
+    """The examples in a part of the page as they look when it is rendered: not indented."""
+    return "".join(textwrap.dedent(found) for found in EXAMPLE.findall(part))
 
 
 def run(url: str, statements: str) -> str:
@@ -57,11 +63,11 @@ def test_the_examples_of_the_reference_follow_each_other(database: Database, sup
     with superuser.cursor() as cursor:
         cursor.execute("CREATE ROLE analyst")
         try:
-            users, administrators = REFERENCE.read_text().split(ADMINISTRATORS)
-            told = run(database.url, "".join(EXAMPLE.findall(users)))
-            assert len(re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|0\.", told, re.MULTILINE)) == 30
+            users, superusers = REFERENCE.read_text().split(SUPERUSERS)
+            told = run(database.url, examples(users))
+            assert len(re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|0\.", told, re.MULTILINE)) == 2 * 30
             assert "\ncompleted\n" in told
-            assert '"same_server": true' in run(database.superuser_url, "".join(EXAMPLE.findall(administrators)))
+            assert '"same_server": true' in run(database.superuser_url, examples(superusers))
         finally:
             cursor.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
