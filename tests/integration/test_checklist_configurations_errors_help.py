@@ -66,6 +66,43 @@ def test_35_random_searches_repeat_by_random_state(bench: Workbench, seed: int) 
         assert 0.001 <= lr <= 0.1 and 0.9 <= momentum <= 0.99 and 1 <= clipnorm <= 2
 
 
+AUTOML = (
+    "SELECT madlib_keras_automl('packed', %s, 'models', %s, ARRAY[1], %s, %s, %s, %s, %s, NULL, FALSE, 'packed_val')"
+)
+SEARCHED = f"{{{LOSS}, 'optimizer_params_list': [{{'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log']}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "places"),
+    [("hyper", " R = 3 ,eta=3", "s, i"), ("hyperopt", "num_configs=5,num_iterations=1, algorithm='rand'", "0, 0")],
+)
+def test_36_searches_end_with_the_best(bench: Workbench, method: str, parameters: str, places: str) -> None:
+    bench.messages()
+    name = f"by_{method}"
+    bench.rows(AUTOML, name, f"{name}_mst", SEARCHED, "{'batch_size': [8]}", method, parameters, 0)
+    found = bench.rows(f"SELECT mst_key, {places}, validation_loss_final FROM {name}_info ORDER BY 4, 1")
+    assert len(found) == 5
+    assert {row[1:3] for row in found} <= ({(1, 0), (1, 1), (0, 0)} if places == "s, i" else {(0, 0)})
+    best, loss = found[0][0], found[0][3]
+    assert bench.rows(f"SELECT mst_key FROM {name}_mst") == [(best,)]
+    said = "".join(bench.messages())
+    told = re.findall(r"Best validation loss so far:\nmst_key=(\d+): metric=[0-9.]+, loss=([0-9.e-]+)", said)
+    assert told[-1] == (str(best), str(loss)) and len(told) == 2
+    for (times,) in bench.rows(f"SELECT metrics_elapsed_time FROM {name}_info"):
+        assert times == sorted(set(times)) and times[0] > 0
+
+
+@pytest.mark.parametrize(("method", "parameters", "said"), [
+    ("grid", "R=3", "the chosen automl method must be 'hyperband' or 'hyperopt'"),
+    ("hyperopt", "algorithm=adaptive", "valid algorithm 'automl_params' for hyperopt: 'rand', 'tpe'"),
+    ("hyperopt", "num_configs=0", "num_configs and num_iterations in 'automl_params' must be > 0"),
+])  # fmt: skip
+def test_36_wrong_searches_are_refused(bench: Workbench, method: str, parameters: str, said: str) -> None:
+    call = f"madlib_keras_automl('packed', 'o', 'models', 'm', ARRAY[1], $g${SEARCHED}$g$, $g${SIZES}$g$, %s, %s)"
+    error = refused(bench, call % (f"'{method}'", f"'{parameters}'"))
+    assert (said in str(error), error.pgcode) == (True, "22023")
+
+
 def refused(bench: Workbench, call: str) -> psycopg2.Error:
     """The error of a call that trained nothing and made nothing."""
     everything = "SELECT oid::text FROM pg_class UNION ALL SELECT 'run ' || run_id FROM cerebro.run"
@@ -225,3 +262,31 @@ def test_47_an_unprivileged_user_trains_without_running_code(bench: Workbench) -
     layer = {"class_name": "Lambda", "config": {"name": "code", "function": "gASVAAAA"}}
     error = refused(bench, f"load_keras_model('models', '{json.dumps(json.loads(sequential([4], layer)))}')")
     assert ("class 'Lambda' is not allowed" in str(error), error.pgcode) == (True, "0A000")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "load_custom_function('own', 'def own(a, b): pass'::bytea, 'own')",
+        "load_custom_function('own', 'def own(a, b): pass', 'own')",
+        "load_top_k_accuracy_function('own', 3)",
+        "delete_custom_function('own', 1)",
+        "delete_custom_function('own', 'own')",
+    ],
+)
+def test_47_only_a_superuser_registers_python_objects(bench: Workbench, call: str) -> None:
+    error = refused(bench, call)
+    assert ("only a superuser may register or delete custom functions" in str(error), error.pgcode) == (True, "42501")
+
+
+def test_47_nothing_of_a_user_s_table_is_loaded(bench: Workbench) -> None:
+    """A table of the user's own is no object table, whatever is in it."""
+    bench.rows("CREATE TABLE own_objects AS SELECT 1 AS id, 'own'::text AS name, NULL::text AS description,"
+               " 'def own(a, b): pass'::bytea AS object")  # fmt: skip
+    configured = (
+        "load_model_selection_table('models', 'o', ARRAY[1], ARRAY[$$optimizer='SGD()',loss='own'$$], ARRAY[''],"
+    )
+    error = refused(bench, f"{configured} 'own_objects')")
+    assert ("object table 'own_objects' does not exist" in str(error), error.pgcode) == (True, "42P01")
+    error = refused(bench, f"{configured} 'public.own_objects')")
+    assert error.pgcode == "22023"

@@ -202,6 +202,23 @@ def test_31_a_table_of_several_models_needs_mst_key(bench: Workbench, call: str)
         bench.rows(f"SELECT madlib_keras_{call}")
 
 
+@pytest.mark.parametrize(
+    "call", ["evaluate('{}', 'packed', 'of_one_{}'", "predict('{}', 'points', 'id', 'x', 'of_one_{}'"]
+)
+def test_31_a_table_of_one_model_has_no_mst_key(bench: Workbench, call: str) -> None:
+    if not bench.exists("one"):
+        bench.rows(
+            "SELECT madlib_keras_fit('packed', 'one', 'models', 1, %s, %s, 1)", COMPILE.format("SGD", RATE), ORDERED
+        )
+    function, _, _ = call.partition("(")
+    call = call.format("one", function)
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="Single model should not pass mst_key"):
+        bench.rows(f"SELECT madlib_keras_{call}, mst_key => 1)")
+    assert not bench.exists(f"of_one_{function}")
+    bench.rows(f"SELECT madlib_keras_{call})")
+    assert bench.value(f"SELECT count(*) FROM of_one_{function}") == {"evaluate": 1, "predict": 3 * 96}[function]
+
+
 def test_32_predicting_needs_the_model_tables_only(bench: Workbench) -> None:
     bench.rows("SELECT load_keras_model('own_models', %s::json)", CLASSES)
     bench.pack("own_packed", 2)
@@ -221,3 +238,22 @@ def test_33_predictions_are_normalised_as_training_was(bench: Workbench) -> None
     table = predict(bench, "normalised")
     found = [p for (p,) in bench.rows(f"SELECT prob FROM {table} ORDER BY id, class_value")]
     assert found == pytest.approx(wanted.reshape(-1), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("pred_type", "where"), [("'prob'", "TRUE"), ("'response'", "rank = 1"), ("2", "rank <= 2"),
+                                                  ("0.3::double precision", "prob > 0.3")])  # fmt: skip
+def test_34_a_model_of_one_s_own_predicts(bench: Workbench, pred_type: str, where: str) -> None:
+    """The weights of a trained model, loaded beside its architecture, tell what the model itself does."""
+    bench.rows("SELECT load_keras_model('brought', model_arch, model_weights) FROM model WHERE mst_key = %s", KEYS[0])
+    output = f"brought_{pred_type[:3].strip(chr(39)).replace('.', '')}"
+    bench.rows(
+        f"SELECT madlib_keras_predict_byom('brought', 1, 'points', 'id', 'x', '{output}', {pred_type}, FALSE,"
+        f" %s, {madlib_job.CONSTANT})", LABELS,
+    )  # fmt: skip
+    if not bench.exists("known"):
+        predict(bench, "known")
+    found = bench.rows(f"SELECT id, class_value, prob FROM {output} ORDER BY 1, 3 DESC")
+    wanted = bench.rows(f"SELECT id, class_value, prob FROM known WHERE {where} ORDER BY 1, 3 DESC")
+    assert [row[:2] for row in found] == [row[:2] for row in wanted] and len(found) >= 96
+    assert [row[2] for row in found] == pytest.approx([row[2] for row in wanted], abs=TOLERANCE)
+    assert bench.rows(f"SELECT DISTINCT class_name FROM {output}") == [("dependent_var",)]

@@ -81,6 +81,24 @@ def test_generate_model_configs(bench: Workbench, count: int) -> None:
     assert bench.value(f"SELECT count(*) FROM {table}") == (3 if random else 4)
 
 
+@pytest.mark.parametrize("count", range(7, 15))
+def test_madlib_keras_fit(bench: Workbench, count: int) -> None:
+    """With fewer arguments the defaults count; a warm start goes on from the table that is there."""
+    table = f"fitted_{count}"
+    values = ["packed", table, "models", 1, SGD, "batch_size=8", 2, False, "packed_val", 1, count > 10, "a name",
+              "a description", None]  # fmt: skip
+    if count > 10:
+        call(bench, "madlib_keras_fit({})", values, 7)
+    call(bench, "madlib_keras_fit({})", values, count)
+    found = bench.row(f"SELECT validation_table, metrics_iters, name, description FROM {table}_summary")
+    assert found == (
+        "packed_val" if count > 8 else None,
+        [1, 2] if count > 9 else [2],
+        "a name" if count > 11 else None,
+        "a description" if count > 12 else None,
+    )
+
+
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_madlib_keras_evaluate(bench: Workbench, count: int) -> None:
     """A table of several models needs the last argument; the others are read."""
@@ -104,3 +122,25 @@ def test_madlib_keras_predict(bench: Workbench, count: int, pred_type: object, r
     else:
         call(bench, "madlib_keras_predict({})", values, count)
         assert bench.value(f"SELECT count(*) FROM {table}") == 96 * rows
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_hyperband_schedule(bench: Workbench, count: int) -> None:
+    table = f"rounds_{count}"
+    call(bench, "hyperband_schedule({})", [table, 9, 2, 1], count)
+    found = bench.row(f"SELECT count(*), max(s), min(r_i) FROM {table}")
+    assert found == {2: (6, 2, 1), 3: (10, 3, 1), 4: (6, 3, 1)}[count]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("count", [3, 4])
+def test_custom_functions(shared_superuser: Workbench, count: int, by_name: bool) -> None:
+    source = b"def own(y_true, y_pred):\n    return y_true\n"
+    call(shared_superuser, "madlib.load_custom_function({})", ["own", psycopg2.Binary(source), "own", "a note"], count)
+    shared_superuser.rows("SELECT madlib.load_top_k_accuracy_function('own', 2)")
+    found = shared_superuser.rows("SELECT id, name, description, object FROM madlib.own ORDER BY id")
+    assert [row[1] for row in found] == ["own", "top_2_accuracy"]
+    assert (found[0][2], bytes(found[0][3])) == ("a note" if count > 3 else None, source)
+    for number, name, *_ in found:
+        shared_superuser.rows("SELECT madlib.delete_custom_function('own', %s)", name if by_name else number)
+    assert not shared_superuser.exists("madlib.own")
