@@ -62,5 +62,6 @@ FORMS = [
     Form("delete_custom_function", (V, N), NONE),
     Form("delete_custom_function", (V, T)),
     *forms("load_top_k_accuracy_function", f"{V}, {N}", 2, NONE),
-    *forms("gpu_configuration", f"{T}, {T}", 1, "a process of its own looks, so the session holds no GPU; one more source, `jax`"),
+    *forms("gpu_configuration", f"{T}, {T}", 1,
+           "a process of its own looks, so the session holds no GPU; one more source, `jax`"),
 ]  # fmt: skip
