@@ -217,6 +217,13 @@ def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) 
     assert refused.value.diag.message_detail == "Compile param check failed for: loss='mse'"
 
 
+def test_no_order_of_visits_repeats_it(bench: Workbench) -> None:
+    run = fit(bench, "averaged_once", ADAM, iterations=1)
+    bench.configure("to_replay", [ADAM])
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="which averages; no order of visits repeats it"):
+        bench.fit("packed", "o", "to_replay", 1, schedule="replay", replay_run=run)
+
+
 def test_several_inputs_and_outputs(bench: Workbench) -> None:
     """Numbers agree with those of evaluate, and predictions tell of each output."""
     bench.rows(
