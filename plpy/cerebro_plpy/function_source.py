@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import pickletools
+import textwrap
 import warnings
 from collections.abc import Iterator
 
@@ -29,7 +30,7 @@ def checked(source: bytes | str | None, name: str | None) -> tuple[bytes, str]:
     if source is None:
         raise NullNotAllowed(f"{TITLE}: function object cannot be NULL!", hint=CONVERT)
     _check_name(name)
-    text = _text(source)
+    text = textwrap.dedent(_text(source))  # it may be copied from an indented example
     names = sorted(set(_defined(_parsed(text, source))))
     if name not in names:
         raise InvalidParameter(

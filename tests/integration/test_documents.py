@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,8 @@ SUPERUSERS = "## For superusers: "
 
 
 def examples(part: str) -> str:
-    """The examples in a part of the page as they look when it is rendered: not indented."""
-    return "".join(textwrap.dedent(found) for found in EXAMPLE.findall(part))
+    """The examples in a part of the page as they stand there, and in psql's help: indented."""
+    return "".join(EXAMPLE.findall(part))
 
 
 def run(url: str, statements: str) -> str:

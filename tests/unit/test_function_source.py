@@ -103,3 +103,8 @@ def test_functions_that_changed() -> None:
     before, now = functions.logged("t", {"f": "1", "g": "2"}), functions.logged("t", {"f": "1", "g": "3"})
     assert functions.changed(before, now) == ["g"] and functions.changed(before, None) == ["f", "g"]
     assert functions.changed(before, before) == functions.changed(None, now) == []
+
+
+def test_a_source_may_be_indented_as_a_whole() -> None:
+    stored, _ = function_source.checked("\n    def f(y_true, y_pred):\n        return y_pred\n    ", "f")
+    assert stored.decode() == "\ndef f(y_true, y_pred):\n    return y_pred\n"
