@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cerebro_plpy.dispatch import Session
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.queries import sql
+from cerebro_plpy.schedule import AVERAGING
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]
@@ -43,15 +44,10 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
             f"{module} error: there is no run {run_id} that you may see.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    seed, epochs, segments, policy, functions = runs[0]
+    seed, epochs, segments, policy, schedule, functions = runs[0]
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
-    if len(threads) > 1:
-        raise InvalidParameter(
-            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
-            " cannot be repeated to the bit.",
-            hint="Its configurations can be trained again by a run of their own.",
-        )
+    _check_repeatable(module, run_id, schedule, threads)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
     backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
@@ -59,6 +55,20 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     return Recorded(
         run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends, json.loads(functions)
     )
+
+
+def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]) -> None:
+    if schedule == AVERAGING:
+        raise InvalidParameter(
+            f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of visits repeats it.",
+            hint="The same call with the same seed repeats it.",
+        )
+    if len(threads) > 1:
+        raise InvalidParameter(
+            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
+            " cannot be repeated to the bit.",
+            hint="Its configurations can be trained again by a run of their own.",
+        )
 
 
 def check_recorded(

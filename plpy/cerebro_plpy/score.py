@@ -121,8 +121,8 @@ def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> Non
     summary = check_architecture(model.architecture)
     check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.given}'")
     check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.given}'")
-    check_inputs(f"mst_key {model.mst_key}", summary, test.input_shapes, (test.independent, test.relation.given))
-    check_targets(f"mst_key {model.mst_key}", summary, test, model.compile)
+    check_inputs(model.title, summary, test.input_shapes, (test.independent, test.relation.given))
+    check_targets(model.title, summary, test, model.compile)
     for known, found in zip(model.class_values, test.class_values):
         if known is not None and found != known:
             raise InvalidParameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cerebro_plpy import backends, model_grants, object_table
+from cerebro_plpy import backends, described, model_grants, object_table
 from cerebro_plpy.architecture import read_architecture
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -18,15 +18,14 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.functions import UNSEEN
-from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.packed import OLD_CLASSES, classes_column, names, read_summary_row, strip_padding
+from cerebro_plpy.packed import names
 from cerebro_plpy.params import CompileParams, parse_compile_params
 from cerebro_plpy.platform import StateSource
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
+from cerebro_plpy.selection import ONE_KEY
 
 ANY_LOSS = "mean_squared_error"  # which suits every output
-NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "dependent_vartype")
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class TrainedModel:
 
     `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
     `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
-    object table of custom functions, which `compile` has without their digests.
+    object table of custom functions, which `compile` has without their digests. `one` says that its table holds a
+    single model, which has no key there.
     """
 
     relation: Relation
@@ -53,6 +53,12 @@ class TrainedModel:
     objects: str | None
     states: Relation | None = None
     sealed: str | None = None
+    one: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"table {self.relation.given}" if self.one else f"mst_key {self.mst_key}"
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
@@ -69,8 +75,10 @@ class TrainedModel:
         if self.states is not None:
             text = sql("warm.state", state=self.states.quoted)
             return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
-        text = sql("score.weights", table=self.relation.quoted)
-        return StateSource("weights", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+        name = f"{self.relation.oid}/{self.mst_key}"
+        if self.one:
+            return StateSource("weights", name, 0, sql("score.one_weights", table=self.relation.quoted))
+        return StateSource("weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,))
 
 
 def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
@@ -89,8 +97,9 @@ def predictable(model: TrainedModel) -> TrainedModel:
 
 
 def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
-    """The model with that key."""
-    _check_model_table(catalog, relation)
+    """The model with that key; without one, the only model of its table."""
+    if _holds_one(catalog, relation, mst_key):
+        return _read_one(catalog, reader, relation)
     info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
     if info is None or summary is None:
         raise WrongObjectType(
@@ -103,15 +112,48 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         architecture, states = _stored(catalog, reader, relation, key)
     else:
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
-    row = _summary(reader, summary)
+    model = _described(reader, relation, summary, (key, architecture, compile_text, backend))
+    return replace(model, states=states, sealed=sealed)
+
+
+def _read_one(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
+    """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
+    summary = catalog.companion(relation, "_summary")
+    if summary is None:
+        raise WrongObjectType(
+            f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
+            hint="Name the output table of madlib_fit().",
+        )
+    row, stored = described.read(reader, summary, "compile_params"), reader.run(sql("score.one", table=relation.quoted))
+    if len(stored) != 1:
+        raise WrongObjectType(
+            f"{catalog.module} error: model table '{relation.given}' has {len(stored)} rows; expected one."
+        )
+    text, backend = str(row["compile_params"]), str(row.get("backend") or backends.BACKENDS[0])
+    model = replace(_described(reader, relation, summary, (ONE_KEY, stored[0][0], text, backend)), one=True)
+    if stored[0][1]:
+        return model
+    states = catalog.companion(relation, "_state")
+    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (ONE_KEY,)):
+        raise _no_weights(catalog, "of madlib_fit()", relation)
+    return replace(model, states=states)
+
+
+def _described(
+    reader: Session, relation: Relation, summary: Relation, found: tuple[int, str, str, str]
+) -> TrainedModel:
+    """A model by its key, architecture, compile parameters and framework, with what its summary says."""
+    key, architecture, compile_text, backend = found
+    row = described.read(reader, summary)
     dependent = names(row, "dependent_varname")
-    classes = tuple(_class_values(reader, summary, row, name) for name in dependent)
+    classes = tuple(described.class_values(reader, summary, row, name) for name in dependent)
+    floats = described.float_targets(classes, described.numbers(row, dependent[0]))
     return TrainedModel(
         relation=relation, mst_key=key, architecture=read_architecture(architecture),
         compile=parse_compile_params(compile_text, UNSEEN), independent=names(row, "independent_varname"),
-        dependent=dependent, class_values=classes, float_targets=float_targets(classes, _numbers(row, dependent[0])),
+        dependent=dependent, class_values=classes, float_targets=floats,
         normalizing_const=float(row["normalizing_const"] or 1.0), dtype_policy=row.get("dtype_policy"),
-        backend=backend, compile_text=compile_text, objects=row.get("object_table"), states=states, sealed=sealed,
+        backend=backend, compile_text=compile_text, objects=row.get("object_table"),
     )  # fmt: skip
 
 
@@ -122,7 +164,7 @@ def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int)
         return stored[0][0], None
     states = catalog.companion(relation, "_state") if stored else None
     if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
-        raise _no_weights(catalog, relation, mst_key)
+        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
     return stored[0][0], states
 
 
@@ -131,13 +173,13 @@ def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation]
     relation, info = tables
     rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
     if not rows:
-        raise _no_weights(catalog, relation, mst_key)
+        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
     return str(rows[0][0])
 
 
-def _no_weights(catalog: Catalog, relation: Relation, mst_key: int) -> ObjectNotReady:
+def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
-        f"{catalog.module} error: the model with mst_key {mst_key} has no weights in table '{relation.given}'.",
+        f"{catalog.module} error: the model {which} has no weights in table '{relation.given}'.",
         hint="It failed in training (see cerebro.leaderboard for the reason), or was not the best of a search by"
         " madlib_automl(), which keeps the weights of the best alone.",
     )
@@ -159,47 +201,8 @@ def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
     return mst_key, str(rows[0][0]), str(rows[0][1] or backends.BACKENDS[0])
 
 
-def _summary(reader: Session, summary: Relation) -> dict[str, Any]:
-    row = read_summary_row(reader, summary)
-    missing = [name for name in NEEDED if name not in row]
-    if missing:
-        raise UndefinedColumn(
-            f"One or more expected columns missing in model summary table ('{summary.name}').",
-            detail=f"Missing: {', '.join(missing)}.",
-        )
-    return row
-
-
-def _numbers(row: dict[str, Any], target: str) -> list[int | None] | None:
-    """The numbers of classes. MADlib knows classes only, and before 1.18 left them out where they came encoded."""
-    old = classes_column(row, target) == OLD_CLASSES
-    numbers: list[int | None] | None = row.get("num_classes")
-    return [] if old and numbers is None else numbers
-
-
-def _class_values(reader: Session, summary: Relation, row: dict[str, Any], name: str) -> tuple[str | None, ...] | None:
-    """The classes of a target as PostgreSQL writes them, where it has any."""
-    column = classes_column(row, name)
-    if not row.get(column):
-        return None
-    text = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    return strip_padding(reader.run(text)[0][0])
-
-
-def float_targets(
-    classes: tuple[tuple[str | None, ...] | None, ...], numbers: list[int | None] | None
-) -> tuple[bool, ...]:
-    """Which targets are floats: see `outputs.num_classes`.
-
-    >>> float_targets((None,), None), float_targets((None,), []), float_targets((("a", "b"), None, None), [2, None, 3])
-    ((True,), (False,), (False, True, False))
-    """
-    if len(classes) == 1 or numbers is None:
-        return tuple(values is None and numbers is None for values in classes)
-    return tuple(values is None and number is None for values, number in zip(classes, numbers))
-
-
-def _check_model_table(catalog: Catalog, relation: Relation) -> None:
+def _holds_one(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
+    """Whether a model table holds a single model, which has no key."""
     columns = catalog.columns(relation)
     for name in ("model_weights", "model_arch"):
         if name not in columns:
@@ -207,8 +210,10 @@ def _check_model_table(catalog: Catalog, relation: Relation) -> None:
                 f"{catalog.module} error: column '{name}' does not exist in model table '{relation.given}'.",
                 hint="Name the output table of madlib_fit_multiple_model().",
             )
-    if "mst_key" not in columns:
+    if "mst_key" not in columns and mst_key is not None:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{relation.given}' holds a single model; expected the output of"
-            " madlib_fit_multiple_model()."
+            f"{catalog.module}: Single model should not pass mst_key",
+            detail=f"Table '{relation.given}' holds one model; received {mst_key}.",
+            hint="Leave mst_key out.",
         )
+    return "mst_key" not in columns

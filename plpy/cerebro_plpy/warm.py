@@ -6,7 +6,7 @@ fresh; keys that the model selection table no longer has vanish from the output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.dispatch import Session
@@ -39,22 +39,37 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
                 else "Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
             )
         found[suffix] = companion
-    for relation in found.values():
+    _check_rewritable(catalog, found.values())
+    _refuse_code_of_others(catalog, list(found.values()))
+    _check_kind(catalog, found)
+    return found
+
+
+def _check_rewritable(catalog: Catalog, tables: Iterable[Relation]) -> None:
+    for relation in tables:
         if not catalog.db.value(sql("warm.may_rewrite"), relation.oid):
             raise InsufficientPrivilege(
                 f"{catalog.module} error: permission denied to rewrite table '{relation.name}'.",
                 hint="warm_start replaces the rows of the output tables: it takes SELECT, INSERT and DELETE on them.",
             )
-    _refuse_code_of_others(catalog, list(found.values()))
-    if "metrics_iters" in catalog.columns(found["_info"]):
+
+
+def _check_kind(catalog: Catalog, found: Mapping[str, Relation]) -> None:
+    """They are what the same function has made."""
+    output = found[""].given
+    if "_info" in found and "metrics_iters" in catalog.columns(found["_info"]):
         raise WrongObjectType(
-            f"{catalog.module} error: '{output.given}' is the output of madlib_automl(), which warm_start cannot go on"
-            " with.",
+            f"{catalog.module} error: '{output}' is the output of madlib_automl(), which warm_start cannot go on with.",
             hint="Load the best model's weights beside its architecture by load_keras_model(), and train from these.",
         )
     if {"mst_key", "part", "chunk"} - catalog.columns(found["_state"]).keys():
-        raise WrongObjectType(f"{catalog.module} error: table '{output.given}_state' holds no states of models.")
-    return found
+        raise WrongObjectType(f"{catalog.module} error: table '{output}_state' holds no states of models.")
+    if "_info" not in found and "mst_key" in catalog.columns(found[""]):
+        raise WrongObjectType(
+            f"{catalog.module} error: '{output}' is not the output of this function, but of"
+            " madlib_fit_multiple_model() or madlib_automl().",
+            hint="Leave warm_start out, and name a table that does not exist.",
+        )
 
 
 def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from functools import partial
 import numpy as np
 import psycopg2
 import pytest
-from models import NOISY
+from models import NOISY, TWO_BY_TWO
 from processes import eventually
 from workbench import ROWS, Workbench, compile_text
 
@@ -137,6 +138,25 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, ta
     assert weights(bench, "wide") == weights(bench, "narrow")
 
 
+def test_evaluate_and_predict_take_its_table(bench: Workbench) -> None:
+    fit(bench, "taken", ADAM, seed=2)
+    bench.rows("SELECT madlib_keras_evaluate('taken', 'packed', 'taken_loss')")
+    found = bench.row("SELECT loss, metric, metrics_type, loss_type FROM taken_loss")
+    assert found == bench.row(
+        "SELECT training_loss_final, training_metrics_final, metrics_type, loss_type FROM taken_summary"
+    )
+    bench.rows("SELECT madlib_keras_predict('taken', 'points', 'id', 'x', 'taken_best', 'response')")
+    right = "SELECT avg((class_value = label)::integer) FROM taken_best JOIN points USING (id)"
+    assert float(bench.value(right)) == pytest.approx(found[1])
+
+
+def test_a_table_of_several_models_is_not_gone_on_from(bench: Workbench) -> None:
+    bench.configure("several", [ADAM])
+    bench.fit("packed", "of_several", "several", 1)
+    with pytest.raises(psycopg2.errors.WrongObjectType, match="is not the output of this function"):
+        fit(bench, "of_several", ADAM, warm_start=True)
+
+
 def test_warm_start_goes_on_with_the_same_table(bench: Workbench) -> None:
     fit(bench, "warm", ADAM, seed=2)
     before, loss = weights(bench, "warm"), bench.value("SELECT training_loss_final FROM warm_summary")
@@ -195,3 +215,44 @@ def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) 
     with pytest.raises(psycopg2.Error) as refused:
         fit(bench, "o", "loss='mse'")
     assert refused.value.diag.message_detail == "Compile param check failed for: loss='mse'"
+
+
+def test_no_order_of_visits_repeats_it(bench: Workbench) -> None:
+    run = fit(bench, "averaged_once", ADAM, iterations=1)
+    bench.configure("to_replay", [ADAM])
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="which averages; no order of visits repeats it"):
+        bench.fit("packed", "o", "to_replay", 1, schedule="replay", replay_run=run)
+
+
+def test_several_inputs_and_outputs(bench: Workbench) -> None:
+    """Numbers agree with those of evaluate, and predictions tell of each output."""
+    bench.rows(
+        "SELECT training_preprocessor_dl('points', 'two_packed', 'label, amount', 'x, pair', 8, n_segments => %s,"
+        " seed => 3, dependent_type => 'class, float')",
+        SEGMENTS,
+    )
+    losses = {"kind": "categorical_crossentropy", "size": "mean_squared_error"}
+    compiled = f"optimizer='Adam()',loss={losses},metrics={{'kind': ['accuracy'], 'size': ['mae']}}"
+    fit(bench, "two", compiled, source="two_packed", model_id=bench.model(json.dumps(TWO_BY_TWO)), seed=1)
+    bench.rows("SELECT madlib_keras_evaluate('two', 'two_packed', 'two_loss')")
+    wanted = "SELECT training_loss_final, training_metrics_final, num_classes FROM two_summary"
+    assert (*bench.row("SELECT loss, metric FROM two_loss"), [3, None]) == bench.row(wanted)
+    bench.rows("SELECT madlib_keras_predict('two', 'points', 'id', 'x, pair', 'two_told', 'response')")
+    assert bench.rows("SELECT class_name, count(*) FROM two_told GROUP BY 1 ORDER BY 1") == [
+        ("amount", ROWS), ("label", ROWS)
+    ]  # fmt: skip
+
+
+def test_custom_functions(bench: Workbench, shared_superuser: Workbench) -> None:
+    """The same function under a name of its own gives the same bits."""
+    source = "import keras\ndef own_loss(y_true, y_pred): return keras.losses.categorical_crossentropy(y_true, y_pred)"
+    shared_superuser.rows("SELECT madlib.load_custom_function('one_functions', %s::text, 'own_loss')", source)
+    try:
+        own = compile_text("Adam(learning_rate=0.01)", "own_loss")
+        fit(bench, "known", ADAM, seed=8)
+        fit(bench, "owned", own, seed=8, object_table="one_functions")
+        assert weights(bench, "owned") == weights(bench, "known")
+        with pytest.raises(psycopg2.Error, match="custom function 'own_loss' used in compile params but input object"):
+            fit(bench, "o", own)
+    finally:
+        shared_superuser.rows("SELECT madlib.delete_custom_function('one_functions', 'own_loss'::text)")

@@ -140,10 +140,17 @@ def test_the_output_of_madlib_holds_no_states_to_go_on_from(bench: Workbench, mo
     assert found == pytest.approx(np.frombuffer(madlib_made.flat(models[40]), "<f4"), abs=1e-20)
 
 
-@pytest.mark.parametrize("call", ["evaluate('one', 'scene', 'o')", "predict('one', 'points', 'id', 'x', 'o')"])
-def test_tables_of_one_model(bench: Workbench, models: dict[int, keras.Model], call: str) -> None:
-    if not bench.exists("one"):
-        madlib_made.single(bench, "one", models[3])
-        packed(bench, "scene")
-    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="table 'one' holds a single model; expected the"):
-        bench.rows(f"SELECT madlib_keras_{call}")
+def test_tables_of_one_model(bench: Workbench, models: dict[int, keras.Model]) -> None:
+    madlib_made.single(bench, "one", models[3])
+    packed(bench, "scene")
+    wanted = outputs(bench, models[3])
+    labels = [label for (label,) in bench.rows("SELECT label FROM points ORDER BY id")]
+    bench.rows("SELECT madlib_keras_predict('one', 'points', 'id', 'x', 'one_predicted')")
+    told = bench.rows("SELECT prob FROM one_predicted ORDER BY id, class_value")
+    assert np.array(told).reshape(-1, 3) == pytest.approx(wanted, abs=TOLERANCE)
+    bench.rows("SELECT madlib_keras_evaluate('one', 'scene', 'one_loss')")
+    truth = [LABELS.index(label) for label in labels]
+    loss = bench.value("SELECT loss FROM one_loss")
+    assert loss == pytest.approx(-np.log(wanted[np.arange(96), truth]).mean(), abs=TOLERANCE)
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="Single model should not pass mst_key"):
+        bench.rows("SELECT madlib_keras_evaluate('one', 'scene', 'o', mst_key => 1)")

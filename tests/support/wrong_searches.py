@@ -46,7 +46,7 @@ AUTOML = [
     automl(f"'packed', 'gone.o', 'models', 'm', ARRAY[1], {GRIDS}", NAME, "Invalid output table name gone.o"),
     automl(f"'packed', 'o', 'gone', 'm', ARRAY[1], {GRIDS}", TABLE, "Input table 'gone' does not exist."),
     automl(f"'packed', 'o', 'points', 'm', ARRAY[1], {GRIDS}", COLUMN, "Invalid keras model architecture table points"),
-    automl(f"'packed', 'o', 'models', 'm', ARRAY[1, -1], {GRIDS}", "42704", "One or more model_id of [1, -1] not"),
+    automl(f"'packed', 'o', 'models', 'm', ARRAY[1, -1], {GRIDS}", "42704", "One or more model_id of (1, -1) not"),
     automl(f"'packed', 'o', 'models', 'm', ARRAY[1, 2], {GRIDS}", "42804", "Input shape"),
     automl(f"'packed', 'o', 'models', 'm', ARRAY[1, 2], {GRIDS}, 'hyperopt', 'num_configs=1'", "42804", "Input shape"),
     searching("'hyperbrand'", WRONG, "the chosen automl method must be 'hyperband' or 'hyperopt'"),

@@ -6,7 +6,7 @@ SELECT n.run_id, EXISTS (
 FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
-SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', 
+SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', r.spec ->> 'schedule',
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 

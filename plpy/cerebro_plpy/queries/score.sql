@@ -8,6 +8,12 @@ SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.ms
 -- name: weights
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
 
+-- name: one
+SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t
+
+-- name: one_weights
+SELECT 1 AS part, t.model_weights AS chunk FROM {table} t
+
 -- name: evaluation
 CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)
 -- on Greenplum: DISTRIBUTED REPLICATED
