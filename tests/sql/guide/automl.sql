@@ -10,7 +10,8 @@ SET search_path = guide_automl;
 \ir ../iris_data.sql
 CREATE TABLE iris_train AS SELECT * FROM iris WHERE id % 5 <> 0;
 CREATE TABLE iris_test AS SELECT * FROM iris WHERE id % 5 = 0;
-SELECT madlib.training_preprocessor_dl('iris_train', 'iris_train_packed', 'species', 'attributes', n_segments => 2);
+SELECT madlib.training_preprocessor_dl('iris_train', 'iris_train_packed', 'species', 'attributes',
+    n_segments => 2, seed => 1);
 SELECT madlib.validation_preprocessor_dl('iris_test', 'iris_test_packed', 'species', 'attributes', 'iris_train_packed');
 SELECT madlib.load_keras_model('iris_models', $$
     {"class_name": "Sequential", "config": {"name": "narrow", "layers": [
@@ -38,7 +39,8 @@ SELECT madlib.madlib_keras_automl('iris_train_packed', 'band_model', 'iris_model
         'optimizer_params_list': [{'optimizer': ['Adam', 'RMSprop'], 'lr': [0.001, 0.1, 'log']}]} $$,
     $$ {'batch_size': [8, 16], 'epochs': [1]} $$,
     'hyperband', 'R=4, eta=2', 1, NULL, FALSE, 'iris_test_packed');
-SELECT mst_key, s, i, compile_params, fit_params, validation_loss_final FROM band_model_info ORDER BY validation_loss_final;
+SELECT mst_key, s, i, compile_params, fit_params, validation_loss_final
+FROM band_model_info ORDER BY validation_loss_final;
 SELECT * FROM band_best;
 
 DO $$ BEGIN

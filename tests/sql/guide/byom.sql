@@ -28,8 +28,7 @@ SELECT madlib.load_keras_model('own_models', $$
     {"class_name": "Sequential", "config": {"name": "by_hand", "layers": [
         {"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}},
         {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]}} $$::json,
-    weights, 'by hand', 'by length and width of the petal')
-FROM numbers;
+    (SELECT weights FROM numbers), 'by hand', 'by length and width of the petal');
 SELECT model_id, name, length(model_weights) AS bytes FROM own_models;
 
 -- 2. All classes, with names for them in the order of the units of the last layer.
@@ -59,9 +58,11 @@ DO $$ BEGIN
             FROM iris_response r JOIN iris_numbered n USING (id)), 'numbers from 0, in the same order';
 END $$;
 
--- 4. The first two, those above a threshold, and inputs that are divided first: millimetres, for a model of centimetres.
+-- 4. The first two; those above a threshold; and inputs that are divided first, for the model knows centimetres and the
+-- table has millimetres.
 CREATE TABLE iris_mm AS
-SELECT id, ARRAY[attributes[1] * 10, attributes[2] * 10, attributes[3] * 10, attributes[4] * 10] AS attributes FROM iris;
+SELECT id, ARRAY[attributes[1] * 10, attributes[2] * 10, attributes[3] * 10, attributes[4] * 10] AS attributes
+FROM iris;
 SELECT madlib.madlib_keras_predict_byom('own_models', 1, 'iris', 'id', 'attributes', 'iris_first_two', 2);
 SELECT madlib.madlib_keras_predict_byom('own_models', 1, 'iris', 'id', 'attributes', 'iris_likely',
     0.4::double precision);
@@ -71,6 +72,6 @@ SELECT madlib.madlib_keras_predict_byom('own_models', 1, 'iris_mm', 'id', 'attri
 DO $$ BEGIN
     ASSERT (SELECT count(*) FROM iris_first_two) = 150 * 2, 'two for each row';
     ASSERT (SELECT count(*) FROM iris_likely) = (SELECT count(*) FROM iris_prob WHERE prob > 0.4), 'a threshold';
-    ASSERT (SELECT count(*) FROM iris_mm_prob m JOIN iris_prob p USING (id, class_value) WHERE abs(m.prob - p.prob) < 1e-4)
-        = 150 * 3, 'the same in millimetres';
+    ASSERT (SELECT count(*) FROM iris_mm_prob m JOIN iris_prob p USING (id, class_value)
+            WHERE abs(m.prob - p.prob) < 1e-4) = 150 * 3, 'the same in millimetres';
 END $$;

@@ -30,7 +30,8 @@ SELECT madlib.load_keras_model('iris_models', $$
 SELECT model_id, name, description FROM iris_models ORDER BY model_id;
 
 -- 2. Packing. The rows to test on are packed as those to train on were: the same classes, the same segments.
-SELECT madlib.training_preprocessor_dl('iris_train', 'iris_train_packed', 'species', 'attributes', n_segments => 2);
+SELECT madlib.training_preprocessor_dl('iris_train', 'iris_train_packed', 'species', 'attributes',
+    n_segments => 2, seed => 1);
 SELECT madlib.validation_preprocessor_dl('iris_test', 'iris_test_packed', 'species', 'attributes', 'iris_train_packed');
 SELECT dependent_varname, independent_varname, species_class_values, num_classes FROM iris_train_packed_summary;
 
@@ -53,7 +54,7 @@ END $$;
 
 -- 4. Training: 10 iterations over all segments, metrics after every fifth.
 SELECT madlib.madlib_keras_fit_multiple_model('iris_train_packed', 'iris_model', 'iris_configs', 10, FALSE,
-    'iris_test_packed', 5, FALSE, 'irises', 'a grid of twelve');
+    'iris_test_packed', 5, FALSE, 'irises', 'a grid of twelve', seed => 1);
 
 -- 5. What came of it: one row of the info table for each configuration.
 SELECT mst_key, model_id, compile_params, fit_params, training_loss_final, validation_loss_final,
@@ -65,7 +66,7 @@ DO $$ BEGIN
     ASSERT (SELECT count(*) FROM iris_model_info) = 12 AND (SELECT count(model_weights) FROM iris_model) = 12,
         'every configuration is trained';
     ASSERT (SELECT metrics_iters FROM iris_model_summary) = '{5,10}', 'metrics after iterations 5 and 10';
-    ASSERT (SELECT bool_and(array_length(validation_loss, 1) = 2) FROM iris_model_info), 'and as many in the info table';
+    ASSERT (SELECT bool_and(array_length(validation_loss, 1) = 2) FROM iris_model_info), 'two values for each';
     ASSERT (SELECT min(training_loss_final) FROM iris_model_info) < ln(3), 'the best is better than guessing';
     ASSERT (SELECT max(validation_metrics_final) FROM iris_model_info) > 0.8, 'and tells most flowers';
 END $$;
@@ -112,7 +113,7 @@ END $$;
 -- 8. One model, trained on all segments at once and averaged after each iteration.
 SELECT madlib.madlib_keras_fit('iris_train_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.02)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
-    $$ batch_size=8, epochs=1 $$, 10, FALSE, 'iris_test_packed', 1);
+    $$ batch_size=8, epochs=1 $$, 10, FALSE, 'iris_test_packed', 1, seed => 1);
 SELECT training_loss, validation_metrics_final FROM iris_single_summary;
 
 DO $$ BEGIN

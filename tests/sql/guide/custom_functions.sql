@@ -7,7 +7,7 @@ DROP SCHEMA IF EXISTS guide_custom CASCADE;
 CREATE SCHEMA guide_custom;
 SET search_path = guide_custom;
 \ir ../iris_data.sql
-SELECT madlib.training_preprocessor_dl('iris', 'iris_packed', 'species', 'attributes', n_segments => 2);
+SELECT madlib.training_preprocessor_dl('iris', 'iris_packed', 'species', 'attributes', n_segments => 2, seed => 1);
 SELECT madlib.load_keras_model('iris_models', $$
     {"class_name": "Sequential", "config": {"name": "iris", "layers": [
         {"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}},
@@ -25,7 +25,7 @@ SELECT madlib.generate_model_configs('iris_models', 'iris_configs', ARRAY[1],
         'metrics': [['trust'], ['top_2_accuracy']]} $$,
     $$ {'batch_size': [8], 'epochs': [1]} $$, 'grid', NULL, NULL, 'guide_functions');
 SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 5,
-    metrics_compute_frequency => 1);
+    metrics_compute_frequency => 1, seed => 1);
 SELECT mst_key, loss_type, metrics_type, training_loss, training_metrics FROM iris_model_info ORDER BY mst_key;
 
 DO $$ BEGIN
@@ -54,7 +54,7 @@ END $$;
 -- 4. One model; the object table is an argument there.
 SELECT madlib.madlib_keras_fit('iris_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.01)', loss='hard_examples', metrics=['trust'] $$, $$ batch_size=8, epochs=1 $$, 3,
-    metrics_compute_frequency => 1, object_table => 'guide_functions');
+    metrics_compute_frequency => 1, object_table => 'guide_functions', seed => 1);
 SELECT object_table, loss_type, metrics_type, training_loss FROM iris_single_summary;
 
 DO $$ BEGIN

@@ -28,7 +28,7 @@ SELECT madlib.load_keras_model('shape_models', $$
 
 -- 2. Packing decodes the files. A point is 0 to 255: dividing by 255 makes it 0 to 1, in training and in prediction.
 SELECT madlib.training_preprocessor_dl('shapes_train', 'shapes_train_packed', 'shape', 'picture', 16, 255,
-    n_segments => 2);
+    n_segments => 2, seed => 1);
 SELECT madlib.validation_preprocessor_dl('shapes_test', 'shapes_test_packed', 'shape', 'picture',
     'shapes_train_packed');
 SELECT buffer_id, picture_shape, shape_shape FROM shapes_train_packed ORDER BY buffer_id;
@@ -43,7 +43,7 @@ SELECT madlib.load_model_selection_table('shape_models', 'shape_configs', ARRAY[
     ARRAY[$$optimizer='Adam(lr=0.02)',loss='categorical_crossentropy',metrics=['accuracy']$$],
     ARRAY[$$batch_size=8,epochs=1$$]);
 SELECT madlib.madlib_keras_fit_multiple_model('shapes_train_packed', 'shape_model', 'shape_configs', 8, FALSE,
-    'shapes_test_packed', 1);
+    'shapes_test_packed', 1, seed => 1);
 SELECT i.mst_key, m.name, i.training_loss, i.validation_metrics_final
 FROM shape_model_info i JOIN shape_models m USING (model_id) ORDER BY i.validation_loss_final;
 
@@ -73,7 +73,8 @@ SELECT id, CASE id % 2 WHEN 0 THEN 'upright' ELSE 'flat' END AS direction,
                                              ELSE (id * 7 + x * 13 + y * 5) % 30 END] ORDER BY x) AS line
               FROM generate_series(0, 9) x, generate_series(0, 9) y GROUP BY y) drawn) AS points
 FROM generate_series(1, 60) id;
-SELECT madlib.training_preprocessor_dl('lines', 'lines_packed', 'direction', 'points', NULL, 255, n_segments => 2);
+SELECT madlib.training_preprocessor_dl('lines', 'lines_packed', 'direction', 'points', NULL, 255,
+    n_segments => 2, seed => 1);
 SELECT madlib.load_keras_model('line_models', $$
     {"class_name": "Sequential", "config": {"name": "lines", "layers": [
         {"class_name": "InputLayer", "config": {"batch_shape": [null, 10, 10, 1]}},
@@ -82,7 +83,7 @@ SELECT madlib.load_keras_model('line_models', $$
         {"class_name": "Dense", "config": {"units": 2, "activation": "softmax"}}]}} $$::json);
 SELECT madlib.madlib_keras_fit('lines_packed', 'line_model', 'line_models', 1,
     $$ optimizer='Adam(lr=0.03)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
-    $$ batch_size=8, epochs=1 $$, 6, metrics_compute_frequency => 1);
+    $$ batch_size=8, epochs=1 $$, 6, metrics_compute_frequency => 1, seed => 1);
 SELECT training_loss, training_metrics_final FROM line_model_summary;
 
 DO $$ BEGIN

@@ -28,33 +28,35 @@ SELECT madlib.load_keras_model('flower_models', $$
              "inbound_nodes": [[["sepal", 0, 0, {}], ["petal", 0, 0, {}]]]},
             {"class_name": "Dense", "name": "hidden", "config": {"name": "hidden", "units": 16, "activation": "relu"},
              "inbound_nodes": [[["both", 0, 0, {}]]]},
-            {"class_name": "Dense", "name": "species", "config": {"name": "species", "units": 3, "activation": "softmax"},
+            {"class_name": "Dense", "name": "species",
+             "config": {"name": "species", "units": 3, "activation": "softmax"},
              "inbound_nodes": [[["hidden", 0, 0, {}]]]},
-            {"class_name": "Dense", "name": "size", "config": {"name": "size", "units": 2, "activation": "softmax"},
+            {"class_name": "Dense", "name": "size",
+             "config": {"name": "size", "units": 2, "activation": "softmax"},
              "inbound_nodes": [[["hidden", 0, 0, {}]]]}],
         "input_layers": [["sepal", 0, 0], ["petal", 0, 0]],
         "output_layers": [["species", 0, 0], ["size", 0, 0]]}} $$::json);
 
 -- 2. Packing: two dependent columns, two independent ones.
 SELECT madlib.training_preprocessor_dl('flowers_train', 'flowers_packed', 'species, size', 'sepal, petal',
-    n_segments => 2);
+    n_segments => 2, seed => 1);
 SELECT madlib.validation_preprocessor_dl('flowers_test', 'flowers_test_packed', 'species, size', 'sepal, petal',
     'flowers_packed');
 SELECT dependent_varname, independent_varname, species_class_values, size_class_values FROM flowers_packed_summary;
 
 DO $$ BEGIN
     ASSERT (SELECT num_classes FROM flowers_packed_summary) = '{3,2}', 'classes of both columns';
-    ASSERT (SELECT sum(sepal_shape[1]) FROM flowers_packed) = 120 AND (SELECT sum(size_shape[1]) FROM flowers_packed) = 120,
-        'all rows of both';
+    ASSERT (SELECT sum(sepal_shape[1]) = 120 AND sum(size_shape[1]) = 120 FROM flowers_packed), 'all rows of both';
 END $$;
 
 -- 3. Several configurations by model hopping. One loss for both outputs, or one for each and how much it counts.
 SELECT madlib.load_model_selection_table('flower_models', 'flower_configs', ARRAY[1],
     ARRAY[$$optimizer='Adam(lr=0.01)',loss='categorical_crossentropy',metrics=['accuracy']$$,
-          $$optimizer='Adam(lr=0.01)',loss=['categorical_crossentropy', 'mse'],loss_weights=[1.0, 0.5],metrics=['accuracy']$$],
+          $$optimizer='Adam(lr=0.01)',loss=['categorical_crossentropy', 'mse'],loss_weights=[1.0, 0.5],
+            metrics=['accuracy']$$],
     ARRAY[$$batch_size=8,epochs=1$$]);
 SELECT madlib.madlib_keras_fit_multiple_model('flowers_packed', 'flower_model', 'flower_configs', 5, FALSE,
-    'flowers_test_packed', 1);
+    'flowers_test_packed', 1, seed => 1);
 SELECT mst_key, loss_type, training_loss, validation_loss_final, metrics_type, validation_metrics_final
 FROM flower_model_info ORDER BY mst_key;
 
@@ -66,7 +68,8 @@ END $$;
 -- 4. Evaluation and prediction. Each output has its own lines, told apart by class_name, and ranked among themselves.
 SELECT madlib.madlib_keras_evaluate('flower_model', 'flowers_test_packed', 'flower_evaluation', FALSE, 1);
 SELECT * FROM flower_evaluation;
-SELECT madlib.madlib_keras_predict('flower_model', 'flowers_test', 'id', 'sepal, petal', 'flower_prob', 'prob', FALSE, 1);
+SELECT madlib.madlib_keras_predict('flower_model', 'flowers_test', 'id', 'sepal, petal', 'flower_prob', 'prob', FALSE,
+    1);
 SELECT * FROM flower_prob WHERE id = 5 ORDER BY class_name, rank;
 SELECT madlib.madlib_keras_predict('flower_model', 'flowers_test', 'id', 'sepal, petal', 'flower_response', 'response',
     FALSE, 1);
@@ -86,7 +89,7 @@ END $$;
 SELECT madlib.madlib_keras_fit('flowers_packed', 'flower_single', 'flower_models', 1,
     $$ optimizer='Adam(lr=0.02)', loss={'species': 'categorical_crossentropy', 'size': 'categorical_crossentropy'},
        metrics={'species': ['accuracy']} $$,
-    $$ batch_size=8, epochs=1 $$, 5, FALSE, 'flowers_test_packed', 1);
+    $$ batch_size=8, epochs=1 $$, 5, FALSE, 'flowers_test_packed', 1, seed => 1);
 SELECT training_loss, metrics_type, validation_metrics FROM flower_single_summary;
 
 DO $$ BEGIN

@@ -8,7 +8,7 @@ DROP SCHEMA IF EXISTS guide_warm_start CASCADE;
 CREATE SCHEMA guide_warm_start;
 SET search_path = guide_warm_start;
 \ir ../iris_data.sql
-SELECT madlib.training_preprocessor_dl('iris', 'iris_packed', 'species', 'attributes', n_segments => 2);
+SELECT madlib.training_preprocessor_dl('iris', 'iris_packed', 'species', 'attributes', n_segments => 2, seed => 1);
 SELECT madlib.load_keras_model('iris_models', $$
     {"class_name": "Sequential", "config": {"name": "iris", "layers": [
         {"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}},
@@ -20,7 +20,8 @@ SELECT madlib.load_model_selection_table('iris_models', 'iris_configs', ARRAY[1]
     ARRAY[$$batch_size=8,epochs=1$$]);
 
 -- 1. Three iterations.
-SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 3, FALSE, NULL, 1);
+SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 3, FALSE, NULL, 1,
+    seed => 1);
 CREATE TABLE before AS SELECT mst_key, compile_params, training_loss FROM iris_model_info;
 SELECT * FROM before ORDER BY mst_key;
 
@@ -31,7 +32,7 @@ SELECT madlib.generate_model_configs('iris_models', 'iris_configs', ARRAY[1],
         'metrics': [['accuracy']]} $$,
     $$ {'batch_size': [8], 'epochs': [1]} $$);
 SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 3, FALSE, NULL, 1,
-    TRUE, 'more of the same');
+    TRUE, 'more of the same', seed => 1);
 SELECT mst_key, compile_params, training_loss FROM iris_model_info ORDER BY mst_key;
 
 DO $$ BEGIN
@@ -46,13 +47,14 @@ END $$;
 -- 3. One model, in the same way.
 SELECT madlib.madlib_keras_fit('iris_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.003)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
-    $$ batch_size=8, epochs=1 $$, 3, metrics_compute_frequency => 1);
+    $$ batch_size=8, epochs=1 $$, 3, metrics_compute_frequency => 1, seed => 1);
 CREATE TABLE single_before AS SELECT training_loss_final FROM iris_single_summary;
 SELECT madlib.madlib_keras_fit('iris_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.003)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
-    $$ batch_size=8, epochs=1 $$, 3, metrics_compute_frequency => 1, warm_start => TRUE);
+    $$ batch_size=8, epochs=1 $$, 3, metrics_compute_frequency => 1, warm_start => TRUE, seed => 1);
 SELECT training_loss FROM iris_single_summary;
 
 DO $$ BEGIN
-    ASSERT (SELECT s.training_loss[1] < b.training_loss_final FROM iris_single_summary s, single_before b), 'it goes on';
+    ASSERT (SELECT s.training_loss[1] < b.training_loss_final FROM iris_single_summary s, single_before b),
+        'it goes on';
 END $$;
