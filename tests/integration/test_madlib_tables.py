@@ -11,7 +11,9 @@ from madlib_job import TOLERANCE
 from madlib_made import LABELS, architectures, network, outputs, packed, selection, trained
 from workbench import Workbench
 
-pytestmark = pytest.mark.postgresql("Greenplum spreads packed tables by their keys; MADlib has none on PostgreSQL")
+OF_POSTGRESQL = pytest.param(
+    False, id="without keys", marks=pytest.mark.postgresql("elsewhere a segment's rows are found by their key")
+)
 SUMMARIES = ["2.x", "manual"]
 
 
@@ -28,7 +30,7 @@ def models() -> dict[int, keras.Model]:
 
 @pytest.mark.parametrize("encoded", [False, True], ids=["classes", "encoded"])
 @pytest.mark.parametrize("summary", SUMMARIES)
-@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+@pytest.mark.parametrize("keys", [pytest.param(True, id="with keys"), OF_POSTGRESQL])
 def test_packed_tables(bench: Workbench, keys: bool, summary: str, encoded: bool) -> None:
     """They are trained on and evaluated on, whole: the loss is that of Keras over all rows."""
     name = f"packed_{keys}_{summary.replace('.', '_')}_{encoded}"
