@@ -82,7 +82,7 @@ def test_packed_tables_before_1_18_are_refused_as_madlib_does(bench: Workbench) 
 def test_architecture_tables(bench: Workbench, version: str) -> None:
     """They are added to, trained from, deleted from, and dropped with their last row."""
     name = architectures(bench, f"arch_{version.replace('.', '_')}", version=version)
-    bench.rows(f"SELECT load_keras_model('{name}', model_arch, NULL, 'added') FROM {name}")
+    bench.rows(f"SELECT load_keras_model('{name}', (SELECT model_arch FROM {name}), NULL, 'added')")
     assert bench.rows(f"SELECT model_id, name FROM {name} ORDER BY 1") == [(1, "from MADlib"), (2, "added")]
     selection(bench, f"mst_of_{name}", name, objects=version == "2.x")
     packed(bench, f"packed_for_{name}")

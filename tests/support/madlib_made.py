@@ -27,7 +27,10 @@ COMPILE = "optimizer='Adam(lr=0.01)',metrics=['accuracy'],loss='categorical_cros
 
 
 def packed(bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.x", encoded: bool = False) -> str:
-    """The points, packed; with `keys` as on Greenplum, or without as on PostgreSQL. Targets that came `encoded` have no classes."""
+    """The points, packed; with `keys` as on Greenplum, or without as on PostgreSQL.
+
+    Targets that came `encoded` have no classes.
+    """
     key = "__dist_key__ integer, " if keys else ""
     bench.rows(
         f"CREATE TABLE {name} ({key}x bytea, label bytea, x_shape integer[], label_shape integer[], buffer_id integer)"
