@@ -17,10 +17,12 @@ from cerebro_plpy.params import parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Config, FitRequest, Relation, WarmState
 
-# MADlib's own output holds weights and no states of optimizers.
+# MADlib's own output holds weights and no states of optimizers. The statement is one that Greenplum runs too, where a
+# function is not called for the rows of a table.
 FROM_WEIGHTS = (
-    "To go on from the weights of a model of MADlib's: SELECT load_keras_model('your_models', model_arch,"
-    " model_weights) FROM {} WHERE mst_key = ...; then train that model_id without warm_start, into another table."
+    "To go on from the weights of a model of MADlib's: SELECT load_keras_model('your_models',"
+    " (SELECT model_arch FROM {0} WHERE mst_key = ...), (SELECT model_weights FROM {0} WHERE mst_key = ...));"
+    " then train that model_id without warm_start, into another table."
 )
 
 

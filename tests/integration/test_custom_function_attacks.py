@@ -12,7 +12,7 @@ from typing import Any
 import psycopg2
 import pytest
 from models import CLASSES
-from roles import another_role, refused
+from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
 SOURCE = "import keras\n\n\ndef {name}(y_true, y_pred):\n    return keras.losses.mean_squared_error(y_true, y_pred)\n"
@@ -34,7 +34,8 @@ def superuser(bench: Workbench, shared_superuser: Workbench) -> Workbench:
 def mallory(bench: Workbench, superuser: Workbench) -> Iterator[Workbench]:
     """A session of a role that may use the extension, and make tables in its schema."""
     with another_role(bench, superuser, "mallory") as session:
-        superuser.rows("GRANT CREATE ON SCHEMA madlib TO mallory; CREATE SCHEMA mallory AUTHORIZATION mallory")
+        superuser.rows("GRANT CREATE ON SCHEMA madlib TO mallory")
+        own_schema(superuser, "mallory")
         bench.rows("GRANT SELECT ON points, packed, packed_summary, models TO mallory")
         session.rows("SET search_path = mallory, public, madlib")
         yield session
@@ -79,7 +80,7 @@ def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbenc
         "UPDATE madlib.functions SET object = 'x'",
         "DELETE FROM madlib.functions",
         "TRUNCATE madlib.functions",
-        "CREATE TABLE child () INHERITS (madlib.functions)",
+        "CREATE TABLE child AS SELECT * FROM madlib.functions; ALTER TABLE child INHERIT madlib.functions",
         "CREATE RULE r AS ON INSERT TO madlib.functions DO INSTEAD NOTHING",
         "CREATE TRIGGER t BEFORE INSERT ON madlib.functions EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ):
@@ -87,6 +88,12 @@ def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbenc
     assert superuser.value("SELECT relacl::text FROM pg_class WHERE oid = 'madlib.functions'::regclass") == (
         "{postgres=arwdDxt/postgres,=r/postgres}"
     )
+
+
+def test_nobody_gives_the_table_a_child(mallory: Workbench, platform: str) -> None:
+    """Whose rows would be read with its own. Greenplum lets no table inherit from a replicated one, whoever asks."""
+    code = "42501" if platform == "postgresql" else "0A000"
+    refused(mallory, "CREATE TABLE child () INHERITS (madlib.functions)", code=code)
 
 
 @pytest.mark.parametrize(

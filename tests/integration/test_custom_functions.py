@@ -209,7 +209,6 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
     )
 
 
-@pytest.mark.postgresql("the folder is on this machine alone")
 def test_a_named_import_from_the_administrator_s_folder(
     tables: Workbench, shared_superuser: Workbench, folder: Path
 ) -> None:

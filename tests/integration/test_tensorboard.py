@@ -12,8 +12,6 @@ from models import CLASSES
 from roles import refused
 from workbench import Workbench, compile_text
 
-pytestmark = pytest.mark.postgresql("the folder is on this machine alone")
-
 CONFIGURE = "SELECT madlib.load_model_selection_table('models', %s, ARRAY[1], %s, %s)"
 BOARD = "batch_size=8,callbacks=[TensorBoard(log_dir='{}',histogram_freq=2{})]"
 

@@ -26,8 +26,11 @@ INFO = (
 COMPILE = "optimizer='Adam(lr=0.01)',metrics=['accuracy'],loss='categorical_crossentropy'"
 
 
-def packed(bench: Workbench, name: str, *, keys: bool = False, summary: str = "2.x", encoded: bool = False) -> str:
-    """The points, packed; with `keys` as on Greenplum. Targets that came `encoded` have no classes."""
+def packed(bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.x", encoded: bool = False) -> str:
+    """The points, packed; with `keys` as on Greenplum, or without as on PostgreSQL.
+
+    Targets that came `encoded` have no classes.
+    """
     key = "__dist_key__ integer, " if keys else ""
     bench.rows(
         f"CREATE TABLE {name} ({key}x bytea, label bytea, x_shape integer[], label_shape integer[], buffer_id integer)"
