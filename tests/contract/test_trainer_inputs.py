@@ -83,7 +83,7 @@ def test_the_largest_tokens_that_float32_holds_are_told_apart(trainer: Peer) -> 
     )
     chosen = program(large, "SGD", loss="mse", metrics=[], targets=[{"kind": "float"}])
     trainer.begin("predict", chosen, NEW, ())
-    header = {"do": "rows", "rows": 2, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": 0}
+    header = {"do": "rows", "rows": 2, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": [0]}
     # An array of one integer as PostgreSQL holds it: dimensions, no NULLs, type, size, lower bound, value.
     sent = np.array([(1, 0, 23, 1, 1, token) for token in ((1 << 24) - 1, (1 << 24) - 2)], "i4").tobytes()
     first, second = trainer.ask(header, sent)["value"].strip("{}").split(",")

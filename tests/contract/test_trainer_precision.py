@@ -167,7 +167,7 @@ def test_tokens_are_not_shortened_on_their_way(trainer: Peer, policy: str) -> No
         "dtype_policy": policy,
     }
     trainer.begin("predict", chosen, NEW, ())
-    header = {"do": "rows", "rows": size, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": 0}
+    header = {"do": "rows", "rows": size, "arrays": [{"kind": "int32"}], "want": {"kind": "prob"}, "classes": [0]}
     # As PostgreSQL holds them: dimensions, no NULLs, type, sizes, lower bounds, value.
     rows = np.array([(2, 0, 23, 1, 1, 1, 1, token) for token in range(size)], "i4")
     found = trainer.ask(header, rows.tobytes())["value"].strip("{}").split(",")

@@ -31,13 +31,13 @@ def superuser(bench: Workbench, shared_superuser: Workbench) -> Workbench:
 
 
 @pytest.fixture
-def mallory(bench: Workbench, superuser: Workbench) -> Iterator[Workbench]:
+def malvin(bench: Workbench, superuser: Workbench) -> Iterator[Workbench]:
     """A session of a role that may use the extension, and make tables in its schema."""
-    with another_role(bench, superuser, "mallory") as session:
-        superuser.rows("GRANT CREATE ON SCHEMA madlib TO mallory")
-        own_schema(superuser, "mallory")
-        bench.rows("GRANT SELECT ON points, packed, packed_summary, models TO mallory")
-        session.rows("SET search_path = mallory, public, madlib")
+    with another_role(bench, superuser, "malvin") as session:
+        superuser.rows("GRANT CREATE ON SCHEMA madlib TO malvin")
+        own_schema(superuser, "malvin")
+        bench.rows("GRANT SELECT ON points, packed, packed_summary, models TO malvin")
+        session.rows("SET search_path = malvin, public, madlib")
         yield session
 
 
@@ -68,13 +68,13 @@ def job(loss: str = "own", objects: Any = None, **more: Any) -> str:
         "delete_custom_function('functions', 'own'::text)",
     ],
 )
-def test_only_a_superuser_registers_and_deletes(mallory: Workbench, call: str) -> None:
-    error = refused(mallory, f"SELECT madlib.{call}")
+def test_only_a_superuser_registers_and_deletes(malvin: Workbench, call: str) -> None:
+    error = refused(malvin, f"SELECT madlib.{call}")
     assert "only a superuser may register or delete custom functions" in str(error)
-    assert mallory.rows("SELECT name FROM madlib.functions") == [("own",)] and not mallory.exists("madlib.my_own")
+    assert malvin.rows("SELECT name FROM madlib.functions") == [("own",)] and not malvin.exists("madlib.my_own")
 
 
-def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbench) -> None:
+def test_nobody_else_writes_to_the_table(malvin: Workbench, superuser: Workbench) -> None:
     for statement in (
         "INSERT INTO madlib.functions (name, object) VALUES ('f', 'x')",
         "UPDATE madlib.functions SET object = 'x'",
@@ -84,16 +84,16 @@ def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbenc
         "CREATE RULE r AS ON INSERT TO madlib.functions DO INSTEAD NOTHING",
         "CREATE TRIGGER t BEFORE INSERT ON madlib.functions EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ):
-        refused(mallory, statement)
+        refused(malvin, statement)
     assert superuser.value("SELECT relacl::text FROM pg_class WHERE oid = 'madlib.functions'::regclass") == (
         "{postgres=arwdDxt/postgres,=r/postgres}"
     )
 
 
-def test_nobody_gives_the_table_a_child(mallory: Workbench, platform: str) -> None:
+def test_nobody_gives_the_table_a_child(malvin: Workbench, platform: str) -> None:
     """Whose rows would be read with its own. Greenplum lets no table inherit from a replicated one, whoever asks."""
     code = "42501" if platform == "postgresql" else "0A000"
-    refused(mallory, "CREATE TABLE child () INHERITS (madlib.functions)", code=code)
+    refused(malvin, "CREATE TABLE child () INHERITS (madlib.functions)", code=code)
 
 
 @pytest.mark.parametrize(
@@ -103,37 +103,37 @@ def test_nobody_gives_the_table_a_child(mallory: Workbench, platform: str) -> No
         "CREATE VIEW madlib.bait AS SELECT 1 AS id, 'own'::text AS name, ''::text AS description, ''::bytea AS object",
     ],
 )
-def test_a_table_of_his_own_is_not_used(mallory: Workbench, superuser: Workbench, tmp_path: Path, made: str) -> None:
+def test_a_table_of_his_own_is_not_used(malvin: Workbench, superuser: Workbench, tmp_path: Path, made: str) -> None:
     """Neither by name, nor through a summary made by hand, nor by a superuser, nor through a function on segments."""
     file, words = witness(tmp_path), "DL: Cannot use a table of a non-superuser as object table."
     code = CODE.format(witness=file)
-    mallory.rows(made)
+    malvin.rows(made)
     if "TABLE" in made:
-        mallory.rows("INSERT INTO madlib.bait (name, object) VALUES ('own', convert_to(%s, 'UTF8'))", code)
-    mallory.rows("CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, ''",
+        malvin.rows("INSERT INTO madlib.bait (name, object) VALUES ('own', convert_to(%s, 'UTF8'))", code)
+    malvin.rows("CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, ''",
                  compile_text(loss="own"))  # fmt: skip
-    mallory.rows("CREATE TABLE mine_summary AS SELECT 'models' AS model_arch_table, 'bait' AS object_table")
+    malvin.rows("CREATE TABLE mine_summary AS SELECT 'models' AS model_arch_table, 'bait' AS object_table")
     calls = (
         "madlib.load_model_selection_table('models', 'm', ARRAY[1], ARRAY[$$loss='mse',optimizer='SGD'$$], ARRAY[''],"
         " 'bait')",
         "madlib.madlib_fit_multiple_model('packed', 'o', 'mine', 1)",
     )
     for call in calls:
-        assert words in str(refused(mallory, f"SELECT {call}"))
+        assert words in str(refused(malvin, f"SELECT {call}"))
     digest = hashlib.sha256(code.encode()).hexdigest()
-    session = mallory.another()
+    session = malvin.another()
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     told = job(objects={"table": "bait", "digests": {"own": digest}})
     assert words in str(refused(session, "SELECT cerebro.job_begin(%s)", told))
     # Operators of his own in front of PostgreSQL's change nothing.
-    session.rows("""SET search_path = mallory, pg_catalog;
+    session.rows("""SET search_path = malvin, pg_catalog;
         CREATE FUNCTION yes(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT true';
         CREATE FUNCTION yes("char", "char") RETURNS boolean LANGUAGE sql AS 'SELECT true';
         CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = yes);
         CREATE OPERATOR = (LEFTARG = "char", RIGHTARG = "char", FUNCTION = yes)""")
     assert words in str(refused(session, "SELECT cerebro.job_begin(%s)", told))
     session.close()
-    superuser.rows("SET search_path = mallory, public, madlib")
+    superuser.rows("SET search_path = malvin, public, madlib")
     assert words in str(refused(superuser, f"SELECT {calls[1]}"))
     superuser.rows("RESET search_path")
     for call in ("load_custom_function('bait', 'def f(a, b): pass', 'f')", "delete_custom_function('bait', 1)"):
@@ -141,23 +141,23 @@ def test_a_table_of_his_own_is_not_used(mallory: Workbench, superuser: Workbench
     assert not Path(file).exists()
 
 
-def test_a_table_that_others_may_write_to_is_not_used(mallory: Workbench, superuser: Workbench) -> None:
+def test_a_table_that_others_may_write_to_is_not_used(malvin: Workbench, superuser: Workbench) -> None:
     configure = (
         "SELECT madlib.load_model_selection_table('models', 'open', ARRAY[1], ARRAY[%s], ARRAY[''], 'functions')"
     )
     for given in ("INSERT", "UPDATE (object)", "TRIGGER"):
-        superuser.rows(f"GRANT {given} ON madlib.functions TO mallory")
-        error = refused(mallory, configure, compile_text(loss="own"))
+        superuser.rows(f"GRANT {given} ON madlib.functions TO malvin")
+        error = refused(malvin, configure, compile_text(loss="own"))
         assert "roles that are no superusers may write to it" in str(error)
-        superuser.rows(f"REVOKE {given} ON madlib.functions FROM mallory")
-    mallory.rows(configure, compile_text(loss="own"))
+        superuser.rows(f"REVOKE {given} ON madlib.functions FROM malvin")
+    malvin.rows(configure, compile_text(loss="own"))
 
 
-def test_no_request_brings_a_source(mallory: Workbench, superuser: Workbench, tmp_path: Path) -> None:
+def test_no_request_brings_a_source(malvin: Workbench, superuser: Workbench, tmp_path: Path) -> None:
     """By all functions that pass a program to a trainer."""
     file = witness(tmp_path)
     code = CODE.format(witness=file)
-    session = mallory.another()
+    session = malvin.another()
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     smuggled = {"sources": {"own": code}}
     for request in (
@@ -194,16 +194,16 @@ def test_no_request_brings_a_source(mallory: Workbench, superuser: Workbench, tm
         ("functions", "22023"),
     ],
 )
-def test_functions_are_asked_for_in_known_words(mallory: Workbench, objects: Any, code: str) -> None:
-    session = mallory.another()
+def test_functions_are_asked_for_in_known_words(malvin: Workbench, objects: Any, code: str) -> None:
+    session = malvin.another()
     session.rows("SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none", "trainers": 1}))
     refused(session, "SELECT cerebro.job_begin(%s)", job(objects=objects), code=code)
     session.close()
 
 
-def test_the_right_words_are_the_superuser_s_function(mallory: Workbench) -> None:
+def test_the_right_words_are_the_superuser_s_function(malvin: Workbench) -> None:
     digest = hashlib.sha256(SOURCE.format(name="own").encode()).hexdigest()
-    session = mallory.another()
+    session = malvin.another()
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     session.rows("SELECT cerebro.job_begin(%s)", job(objects={"table": "functions", "digests": {"own": digest}}))
     session.close()

@@ -230,12 +230,12 @@ def test_a_named_import_from_the_administrator_s_folder(
 def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_superuser: Workbench) -> None:
     configure(tables, "lent_mst", compile_text(loss="Own_Class", metrics=["own_accuracy"]))
     tables.fit("packed", "lent", "lent_mst", 1, seed=1)
-    with another_role(tables, shared_superuser, "guest") as guest:
+    with another_role(tables, shared_superuser, "visitor") as visitor:
         tables.rows("SELECT cerebro.grant_predict('lent', 'guest')")
-        tables.rows("GRANT SELECT ON packed, packed_summary TO guest")
-        shared_superuser.rows("CREATE SCHEMA guest AUTHORIZATION guest")
-        guest.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'guest.by_guest', mst_key => 1)")
-        found = guest.row("SELECT loss, metric FROM guest.by_guest")
+        tables.rows("GRANT SELECT ON packed, packed_summary TO visitor")
+        shared_superuser.rows("CREATE SCHEMA visitor AUTHORIZATION visitor")
+        visitor.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'guest.by_guest', mst_key => 1)")
+        found = visitor.row("SELECT loss, metric FROM visitor.by_guest")
     assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
 
 
