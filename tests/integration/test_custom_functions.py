@@ -231,11 +231,11 @@ def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_supe
     configure(tables, "lent_mst", compile_text(loss="Own_Class", metrics=["own_accuracy"]))
     tables.fit("packed", "lent", "lent_mst", 1, seed=1)
     with another_role(tables, shared_superuser, "visitor") as visitor:
-        tables.rows("SELECT cerebro.grant_predict('lent', 'guest')")
+        tables.rows("SELECT cerebro.grant_predict('lent', 'visitor')")
         tables.rows("GRANT SELECT ON packed, packed_summary TO visitor")
         shared_superuser.rows("CREATE SCHEMA visitor AUTHORIZATION visitor")
-        visitor.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'guest.by_guest', mst_key => 1)")
-        found = visitor.row("SELECT loss, metric FROM visitor.by_guest")
+        visitor.rows("SELECT madlib.madlib_evaluate('lent', 'packed', 'visitor.by_visitor', mst_key => 1)")
+        found = visitor.row("SELECT loss, metric FROM visitor.by_visitor")
     assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
 
 
