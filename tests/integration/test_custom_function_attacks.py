@@ -81,7 +81,8 @@ def test_nobody_else_writes_to_the_table(mallory: Workbench, superuser: Workbenc
         "DELETE FROM madlib.functions",
         "TRUNCATE madlib.functions",
         "CREATE RULE r AS ON INSERT TO madlib.functions DO INSTEAD NOTHING",
-        "CREATE TRIGGER t BEFORE INSERT ON madlib.functions EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        "CREATE TRIGGER t BEFORE UPDATE ON madlib.functions FOR EACH ROW"
+        " EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     ):
         refused(mallory, statement)
     assert superuser.value("SELECT relacl::text FROM pg_class WHERE oid = 'madlib.functions'::regclass") == (
