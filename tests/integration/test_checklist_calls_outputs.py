@@ -192,7 +192,8 @@ def test_09_weights_can_be_used_elsewhere(bench: Workbench) -> None:
     loss = -np.mean([np.log(p[classes.index(label)]) for p, (_, _, label) in zip(found, rows, strict=True)])
     final = bench.value("SELECT training_loss_final FROM model_info WHERE mst_key = %s", KEYS[0])
     assert final == pytest.approx(loss, abs=TOLERANCE)
-    bench.rows("SELECT load_keras_model('models', model_arch, model_weights) FROM model WHERE mst_key = %s", KEYS[0])
+    column = f"(SELECT {{}} FROM model WHERE mst_key = {KEYS[0]})"
+    bench.rows(f"SELECT load_keras_model('models', {column.format('model_arch')}, {column.format('model_weights')})")
     loaded = int(bench.value("SELECT max(model_id) FROM models"))
     configure(bench, "still", COMPILE.format("SGD", 1e-30), model=loaded)
     bench.fit("packed", "stays", "still", 1)

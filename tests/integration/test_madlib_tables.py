@@ -54,8 +54,8 @@ def test_packed_tables(bench: Workbench, keys: bool, summary: str, encoded: bool
     assert np.mean([loss for (loss,) in losses]) == pytest.approx(final[0], abs=TOLERANCE)
 
 
-def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench) -> None:
-    packed(bench, "older")
+def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench, platform: str) -> None:
+    packed(bench, "older", keys=platform == "greenplum")
     bench.rows("SELECT validation_preprocessor_dl('points', 'newer', 'label', 'x', 'older')")
     assert bench.value("SELECT label_class_values FROM newer_summary") == LABELS
     bench.fit("older", "of_older", "mst", 1, validation_table="newer")
