@@ -278,3 +278,26 @@ def test_a_cancelled_run_goes_on_and_can_be_replayed(bench: Workbench, packed: s
     assert first == second
     assert len(first[1]) == 3
     assert bench.weights("slow") == bench.weights("slow_again")
+
+
+def test_a_search_over_several_columns(bench: Workbench, packed: str, initial: Arrays) -> None:
+    """The best of it predicts and is evaluated like any other model of several outputs."""
+    bench.rows("SELECT load_keras_model('models', %s, %s)", json.dumps(TWO_BY_TWO), flat(initial))
+    number = bench.value("SELECT max(model_id) FROM models")
+    grid = {"loss": [LOSSES], "metrics": [METRICS], "optimizer": ["SGD"], "lr": [0.1, 0.001]}
+    bench.rows(
+        "SELECT madlib_keras_automl(%s, 'two_best', 'models', 'two_found', ARRAY[%s::integer], %s,"
+        " $${'batch_size': [8]}$$, automl_params => 'R=2, eta=2, skip_last=1', random_state => 1,"
+        " validation_table => 'two_held_out')",
+        packed, number, repr(grid),
+    )  # fmt: skip
+    best = bench.value("SELECT mst_key FROM two_found")
+    bench.rows("SELECT madlib_keras_evaluate('two_best', 'two_held_out', 'two_best_loss', mst_key => %s)", best)
+    told = "SELECT validation_loss_final, validation_metrics_final, metrics_type FROM two_best_info WHERE mst_key = %s"
+    loss, metric, kinds = bench.row(told, best)
+    assert bench.row("SELECT loss, metric FROM two_best_loss") == (pytest.approx(loss), pytest.approx(metric))
+    assert kinds == ["accuracy", "AUC", "mae"]
+    assert loss == bench.value("SELECT min(validation_loss_final) FROM two_best_info")
+    bench.rows("SELECT madlib_keras_predict('two_best', 'points', 'id', 'x, pair', 'two_best_told', 'response', FALSE,"
+               " %s)", best)  # fmt: skip
+    assert bench.rows("SELECT DISTINCT class_name FROM two_best_told ORDER BY 1") == [("amount",), ("label",)]
