@@ -51,9 +51,14 @@ class Packing:
     rows: int
     buffer_size: int | None
     normalizing_const: float
-    segments: int
+    keys: tuple[int, ...]
     seed: int | None
     spread: Spread | None = None
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are, each with a key."""
+        return len(self.keys)
 
 
 def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
@@ -168,9 +173,8 @@ def insertion(
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
     numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
-    keys = packing.spread.distribution.keys if packing.spread else ()
     return dict(
-        keys="{" + ", ".join(map(str, keys)) + "}",
+        keys="{" + ", ".join(map(str, packing.keys)) + "}",
         rows=str(packing.rows),
         output=packing.output.quoted,
         source=packing.source.quoted,

@@ -69,7 +69,7 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
             rows=rows,
             buffer_size=given.buffer_size,
             normalizing_const=constant,
-            segments=len(spread_over.keys) if spread_over else segments,
+            keys=spread_over.keys if spread_over else tuple(range(segments)),
             seed=secrets.randbits(31) if options.seed is None else options.seed,
             spread=Spread(origin, spread_over) if spread_over else None,
         )
@@ -121,7 +121,7 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             rows=packing.count_rows(db, catalog, source, (*independent, *dependent)),
             buffer_size=given.buffer_size,
             normalizing_const=model.normalizing_const,
-            segments=len(model.segments),
+            keys=follow.keys if follow else model.segments,
             seed=None,
             spread=Spread(origin, follow) if follow else None,
         )

@@ -403,10 +403,11 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     source = Relation(table, "public", table, 0, f"public.{table}")
     numbered = Source(source, "spread.number_of_row", "spread.number_in_order")
     inputs, targets = Column("x", "real[]", "float32", False), Column("f", "real[]", "float32", False)
+    keys = tuple(key for key, _ in where)
     plan = Packing(
         source=source, output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"), dependent=(targets,),
-        independent=(inputs,), rows=ROWS, buffer_size=9, normalizing_const=1.0, segments=len(where), seed=seed,
-        spread=Spread(numbered, Distribution(tuple(key for key, _ in where))),
+        independent=(inputs,), rows=ROWS, buffer_size=9, normalizing_const=1.0, keys=keys, seed=seed,
+        spread=Spread(numbered, Distribution(keys)),
     )  # fmt: skip
     recorder: Any = Recorder()
     parts = packing.insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))

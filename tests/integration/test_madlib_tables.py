@@ -54,12 +54,15 @@ def test_packed_tables(bench: Workbench, keys: bool, summary: str, encoded: bool
     assert np.mean([loss for (loss,) in losses]) == pytest.approx(final[0], abs=TOLERANCE)
 
 
-def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench, platform: str) -> None:
-    packed(bench, "older", keys=platform == "greenplum")
-    bench.rows("SELECT validation_preprocessor_dl('points', 'newer', 'label', 'x', 'older')")
-    assert bench.value("SELECT label_class_values FROM newer_summary") == LABELS
-    bench.fit("older", "of_older", "mst", 1, validation_table="newer")
-    losses = "SELECT training_loss_final, validation_loss_final FROM of_older_info"
+@pytest.mark.parametrize("keys", [True, pytest.param(False, marks=pytest.mark.postgresql("there are keys elsewhere"))])
+def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench, keys: bool) -> None:
+    """Keys of segments may be any, such as those of a Greenplum that the table was restored from."""
+    older, newer = f"older_{keys}", f"newer_{keys}"
+    packed(bench, older, keys=keys)
+    bench.rows("SELECT validation_preprocessor_dl('points', %s, 'label', 'x', %s)", newer, older)
+    assert bench.value(f"SELECT label_class_values FROM {newer}_summary") == LABELS
+    bench.fit(older, f"of_{older}", "mst", 1, validation_table=newer)
+    losses = f"SELECT training_loss_final, validation_loss_final FROM of_{older}_info"
     first, second = bench.row(losses)
     assert first == pytest.approx(second, abs=TOLERANCE)
 

@@ -42,7 +42,7 @@ ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 -- Neighbouring buffers form a segment, so that segments are as even as buffers. A buffer comes back with the call for the
 -- one that follows it.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
-SELECT (a.buffer_id * {segments}::bigint / {buffers})::integer, {parts}, {part_shapes}, a.buffer_id
+SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
 FROM (SELECT cerebro.pack_rows(
           pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.buffer_id, 'arrays', %s::json),
           ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS packed
