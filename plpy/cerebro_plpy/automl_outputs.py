@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy import outputs, per_output
-from cerebro_plpy.architecture import check_architecture, read_architecture
+from cerebro_plpy import backends, outputs
 from cerebro_plpy.automl_arguments import AutomlArguments
 from cerebro_plpy.automl_runs import Basis, Best, Runs, Tried
 from cerebro_plpy.db import Database, Row
-from cerebro_plpy.names import quote_qualified
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 
@@ -19,10 +17,11 @@ def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArgument
     (output, selection), basis = tables, runs.basis
     source = basis.data[0].described()
     source["class_types"] = outputs.class_types(db, source["class_types"])
-    made = {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *outputs.SUFFIXES)}
+    made = outputs.names(output, outputs.SUFFIXES)
     places = any(tried.place for tried in runs.tried.values())
     db.rows(sql("automl.models", output=made[""]))
-    db.rows(sql("automl.info", output=made["_info"], places=sql("automl.places") if places else ""))
+    more = sql("automl.info_columns", places=sql("automl.places") if places else "")
+    db.rows(sql("output.info", output=made["_info"], more=more))
     outputs.create_states(db, made["_state"])
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
@@ -35,21 +34,16 @@ def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArgument
 
 
 def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float | None, places: bool) -> None:
-    config, compiled = tried.config, tried.config.compile
-    metric = config.metrics[0].logged if config.metrics else None
-    architecture = check_architecture(read_architecture(runs.basis.architectures[config.model_id].json))
-    names = per_output.in_order(compiled.metrics_given, architecture.output_names)
-    run_ids = [run_id for run_id, _ in tried.runs]
+    config, run_ids = tried.config, [run_id for run_id, _ in tried.runs]
     rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
-    series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
-    newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
-    text = sql("automl.add_info", output=table, places=sql("automl.add_places") if places else "")
+    architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data[0].dependent
+    more = sql("automl.add_info_columns", places=sql("automl.add_places") if places else "")
     db.rows(
-        text,
+        sql("output.add_info", output=table, more=more),
         config.mst_key, config.model_id, config.compile_text, config.fit_text, size,
-        [row["elapsed"] for row in newest] or None, names or None, compiled.loss_given,
-        *outputs.values(series["training"], metric), *outputs.values(series["validation"], metric),
-        _iterations(tried, newest) or None, *((tried.place or (None, None)) if places else ()), "tensorflow", run_ids,
+        *outputs.metric_columns(rows, config.compile, architecture, dependent),
+        _iterations(tried, outputs.deciding_losses(rows)) or None,
+        *((tried.place or (None, None)) if places else ()), run_ids, backends.BACKENDS[0],
     )  # fmt: skip
 
 

@@ -102,14 +102,17 @@ class Runs:
 
     def check(self, rows: Iterable[ConfigRow]) -> None:
         """Raises where one of these configurations, whose keys are their numbers, cannot be trained on the data."""
-        basis, configs = self.basis, [self._config(key, row) for key, row in enumerate(rows, len(self.tried) + 1)]
+        self._checked(dict(enumerate(rows, len(self.tried) + 1)))
+
+    def _checked(self, rows: Mapping[int, ConfigRow]) -> tuple[Config, ...]:
+        basis, configs = self.basis, [self._config(key, row) for key, row in rows.items()]
         check_callbacks(self._db, (config.fit for config in configs))
         check_configs(configs, basis.architectures, basis.data[0], basis.table)
+        return with_metrics(configs, basis.architectures, basis.data[0])
 
     def _config(self, mst_key: int, row: ConfigRow) -> Config:
         compiled, fitted = parse_compile_params(row.compile_params, self._functions), parse_fit_params(row.fit_params)
-        config = Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
-        return with_metrics([config], self.basis.architectures, self.basis.data[0])[0]
+        return Config(mst_key, row.model_id, row.compile_params, row.fit_params, compiled, fitted)
 
     def _train(self, stage: Stage) -> Losses:
         request = self._request(stage)
@@ -131,10 +134,9 @@ class Runs:
         return self._heard(stage, orchestrator, log.run_id)
 
     def _request(self, stage: Stage) -> FitRequest:
-        new = {key: row for key, row in stage.rows.items() if key not in self.tried}
-        self.check(new.values())
-        self.tried.update({key: Tried(self._config(key, row)) for key, row in new.items()})
-        tell(self._catalog, [self.tried[key].config for key in new], self.basis.data[0])
+        new = self._checked({key: row for key, row in stage.rows.items() if key not in self.tried})
+        self.tried.update({config.mst_key: Tried(config) for config in new})
+        tell(self._catalog, new, self.basis.data[0])
         basis, configs = self.basis, tuple(self.tried[key].config for key in stage.rows)
         given = replace(basis.given, num_iterations=stage.iterations)
         frequency = self._frequency(given.metrics_compute_frequency, stage.iterations)

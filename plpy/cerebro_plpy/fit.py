@@ -52,11 +52,16 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
 
 def found_outputs(catalog: Catalog, arguments: FitArguments) -> tuple[dict[str, Relation], Relation]:
     """The output tables that a warm start goes on from, by suffix, and the first of those that will be written."""
-    suffixes = output_one.SUFFIXES if arguments.one else outputs.SUFFIXES
+    made = suffixes(arguments.one is not None)
     if not arguments.warm_start:
-        return {}, catalog.output(arguments.model_output_table, suffixes)
-    before = existing_output(catalog, arguments.model_output_table, suffixes)
+        return {}, catalog.output(arguments.model_output_table, made)
+    before = existing_output(catalog, arguments.model_output_table, made)
     return before, before[""]
+
+
+def suffixes(one: bool) -> tuple[str, ...]:
+    """What the names of the output tables end with, beside the first of them."""
+    return output_one.SUFFIXES if one else outputs.SUFFIXES
 
 
 def finish(db: Database, run_id: int, output: Relation, arguments: FitArguments, *, refill: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cerebro_plpy import backend, resources, settings
 from cerebro_plpy.catalog import Catalog
@@ -56,7 +57,7 @@ def of_this_host(db: Database, source: str) -> list[str]:
 
 def _spec(chosen: settings.Settings, framework: str, numbers: str) -> TrainerSpec:
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework=framework))
-    return TrainerSpec(**{**vars(spec), "gpu": numbers})
+    return replace(spec, gpu=numbers)
 
 
 def _on_hosts(db: Database, source: str) -> Iterator[tuple[str, str]]:

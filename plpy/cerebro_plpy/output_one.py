@@ -8,6 +8,7 @@ from __future__ import annotations
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.outputs import (
     class_columns,
+    create_states,
     empty,
     flat_weights,
     found_metrics,
@@ -43,8 +44,7 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
 def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
     db.rows(sql("one.model", output=made[""]))
     db.rows(sql("one.summary", output=made["_summary"], class_columns=class_columns))
-    db.rows(sql("output.states", output=made["_state"]))
-    db.rows(sql("output.states_chunk", output=made["_state"]))
+    create_states(db, made["_state"])
 
 
 def _write_summary(db: Database, table: str, output: Relation, run: Row, config: Row, size: float | None) -> None:

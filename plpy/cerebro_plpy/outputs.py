@@ -16,7 +16,7 @@ from cerebro_plpy.db import Database, Row
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
 from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.names import quote_identifier, quote_qualified
-from cerebro_plpy.params import parse_compile_params
+from cerebro_plpy.params import CompileParams, parse_compile_params
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
 from cerebro_plpy.weights import Weights, read_weights
@@ -86,7 +86,7 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 
 def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
     db.rows(sql("output.models", output=made[""]))
-    db.rows(sql("output.info", output=made["_info"]))
+    db.rows(sql("output.info", output=made["_info"], more=""))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
     create_states(db, made["_state"])
 
@@ -136,27 +136,40 @@ def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
     values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
-    db.rows(sql("output.add_info", output=table), *values, *found_metrics(db, run, config), config["backend"])
+    db.rows(sql("output.add_info", output=table, more=""), *values, *found_metrics(db, run, config), config["backend"])
 
 
 def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
-    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
+    """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
     architecture = db.value(sql("output.architecture"), run["run_id"], config["mst_key"])
+    rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"]) if config["state_table"] else []
+    return metric_columns(rows, parsed, architecture, run["spec"]["source"]["dependent"])
+
+
+def metric_columns(
+    rows: Sequence[Row], compiled: CompileParams, architecture: str, dependent: Sequence[str]
+) -> tuple[object, ...]:
+    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
     names = check_architecture(read_architecture(architecture)).output_names
-    measured = per_output.measured(parsed.metrics, names, run["spec"]["source"]["dependent"])
+    measured = per_output.measured(compiled.metrics, names, dependent)
     metric = measured[0].logged if measured else None
-    rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"])
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
-    columns = [*values(series["training"], metric), *values(series["validation"], metric)]
-    newest = [row for row in series["validation"] or series["training"] if row["name"] == "loss"]
-    if config["state_table"] is None:
-        columns, newest = [None] * 8, []
-    elapsed = [row["elapsed"] for row in newest] or None
-    return (elapsed, per_output.in_order(parsed.metrics_given, names) or None, parsed.loss_given, *columns)
+    elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
+    types = per_output.in_order(compiled.metrics_given, names) or None
+    return (
+        elapsed, types, compiled.loss_given,
+        *_values(series["training"], metric), *_values(series["validation"], metric),
+    )  # fmt: skip
 
 
-def values(rows: Sequence[Row], metric: str | None) -> list[object]:
+def deciding_losses(rows: Sequence[Row]) -> list[Row]:
+    """The losses of validation where there are any, else of training: one for each time that metrics were computed."""
+    validated = [row for row in rows if row["dataset"] == "validation"]
+    return [row for row in validated or rows if row["name"] == "loss"]
+
+
+def _values(rows: Sequence[Row], metric: str | None) -> list[object]:
     """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
     metrics = [row["value"] for row in rows if row["name"] == metric]
     losses = [row["value"] for row in rows if row["name"] == "loss"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy import background, fit, output_one, outputs, own_runs, resume
+from cerebro_plpy import background, fit, outputs, own_runs, resume
 from cerebro_plpy.api import Globals, call
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_transaction
@@ -22,8 +22,8 @@ def write_outputs(plpy: Any, session: Globals, run_id: int | None, name: str | N
         if run_id is None:
             raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
         run = outputs.read_run(db, run_id)
-        suffixes = output_one.SUFFIXES if run["spec"].get("one") else outputs.SUFFIXES
-        fit.write_outputs(db, run, Catalog(db, "write_outputs").output(name, suffixes), refill=False)
+        made = fit.suffixes(bool(run["spec"].get("one")))
+        fit.write_outputs(db, run, Catalog(db, "write_outputs").output(name, made), refill=False)
 
     call(plpy, session, work)
 

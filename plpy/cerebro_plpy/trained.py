@@ -102,17 +102,15 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         return _read_one(catalog, reader, relation)
     info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
     if info is None or summary is None:
-        raise WrongObjectType(
-            f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
-            hint="Name the output table of madlib_fit_multiple_model().",
-        )
+        raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
     key, compile_text, backend = _info(catalog, reader, info, mst_key)
     sealed = None if model_grants.may_read(catalog, relation) else model_grants.granted(catalog, relation)
     if sealed is None:
         architecture, states = _stored(catalog, reader, relation, key)
     else:
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
-    model = _described(reader, relation, summary, (key, architecture, compile_text, backend))
+    row = described.read(reader, summary)
+    model = _described(reader, relation, (summary, row), (key, architecture, compile_text, backend))
     return replace(model, states=states, sealed=sealed)
 
 
@@ -120,17 +118,14 @@ def _read_one(catalog: Catalog, reader: Session, relation: Relation) -> TrainedM
     """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
     summary = catalog.companion(relation, "_summary")
     if summary is None:
-        raise WrongObjectType(
-            f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
-            hint="Name the output table of madlib_fit().",
-        )
+        raise _missing_tables(catalog, relation, "madlib_fit()")
     row, stored = described.read(reader, summary, "compile_params"), reader.run(sql("score.one", table=relation.quoted))
     if len(stored) != 1:
         raise WrongObjectType(
             f"{catalog.module} error: model table '{relation.given}' has {len(stored)} rows; expected one."
         )
     text, backend = str(row["compile_params"]), str(row.get("backend") or backends.BACKENDS[0])
-    model = replace(_described(reader, relation, summary, (ONE_KEY, stored[0][0], text, backend)), one=True)
+    model = replace(_described(reader, relation, (summary, row), (ONE_KEY, stored[0][0], text, backend)), one=True)
     if stored[0][1]:
         return model
     states = catalog.companion(relation, "_state")
@@ -140,11 +135,10 @@ def _read_one(catalog: Catalog, reader: Session, relation: Relation) -> TrainedM
 
 
 def _described(
-    reader: Session, relation: Relation, summary: Relation, found: tuple[int, str, str, str]
+    reader: Session, relation: Relation, told: tuple[Relation, dict[str, Any]], found: tuple[int, str, str, str]
 ) -> TrainedModel:
-    """A model by its key, architecture, compile parameters and framework, with what its summary says."""
-    key, architecture, compile_text, backend = found
-    row = described.read(reader, summary)
+    """A model by its key, architecture, compile parameters and framework, with what its summary, and its row, tell."""
+    (summary, row), (key, architecture, compile_text, backend) = told, found
     dependent = names(row, "dependent_varname")
     classes = tuple(described.class_values(reader, summary, row, name) for name in dependent)
     floats = described.float_targets(classes, described.numbers(row, dependent[0]))
@@ -175,6 +169,13 @@ def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation]
     if not rows:
         raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
     return str(rows[0][0])
+
+
+def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongObjectType:
+    return WrongObjectType(
+        f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
+        hint=f"Name the output table of {maker}.",
+    )
 
 
 def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:

@@ -9,27 +9,15 @@ INSERT INTO {output} VALUES (%s::integer, %s::integer, %s::integer, %s::integer)
 CREATE TABLE {output} (mst_key integer PRIMARY KEY, model_weights bytea, model_arch json, __dist_key__ integer)
 -- on Greenplum: DISTRIBUTED BY (mst_key)
 
--- name: info
-CREATE TABLE {output} (
-    mst_key integer PRIMARY KEY, model_id integer, compile_params text, fit_params text, model_type text, model_size double precision,
-    metrics_elapsed_time double precision[], metrics_type text[], loss_type text,
-    training_metrics_final double precision, training_loss_final double precision,
-    training_metrics double precision[], training_loss double precision[],
-    validation_metrics_final double precision, validation_loss_final double precision,
-    validation_metrics double precision[], validation_loss double precision[],
-    metrics_iters integer[]{places}, backend text, run_ids bigint[])
--- on Greenplum: DISTRIBUTED BY (mst_key)
+-- name: info_columns
+-- What the table of a search has beside those of output.info.
+, metrics_iters integer[]{places}, run_ids bigint[]
 
 -- name: places
 , s integer, i integer
 
--- name: add_info
-INSERT INTO {output} VALUES (
-    %s::integer, %s::integer, %s::text, %s::text, 'madlib_keras', %s::double precision,
-    %s::double precision[], %s::text[], %s::text,
-    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
-    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
-    %s::integer[]{places}, %s::text, %s::bigint[])
+-- name: add_info_columns
+, %s::integer[]{places}, %s::bigint[]
 
 -- name: add_places
 , %s::integer, %s::integer

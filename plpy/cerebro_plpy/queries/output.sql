@@ -13,8 +13,7 @@ CREATE TABLE {output} (
     training_metrics_final double precision, training_loss_final double precision,
     training_metrics double precision[], training_loss double precision[],
     validation_metrics_final double precision, validation_loss_final double precision,
-    validation_metrics double precision[], validation_loss double precision[],
-    backend text)
+    validation_metrics double precision[], validation_loss double precision[]{more}, backend text)
 -- on Greenplum: DISTRIBUTED BY (mst_key)
 
 -- name: add_info
@@ -22,8 +21,7 @@ INSERT INTO {output} VALUES (
     %s::integer, %s::integer, %s::text, %s::text, 'madlib_keras', %s::double precision,
     %s::double precision[], %s::text[], %s::text,
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
-    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
-    %s::text)
+    %s::double precision, %s::double precision, %s::double precision[], %s::double precision[]{more}, %s::text)
 
 -- name: summary
 CREATE TABLE {output} (
