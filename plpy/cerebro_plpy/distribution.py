@@ -50,11 +50,7 @@ def choose(catalog: Catalog, rules: str | None, wanted: int | None) -> Distribut
             f" Greenplum that distribution_rules {rules or ALL!r} leaves to choose from.",
             hint="Leave n_segments out to use them all: a segment trains one configuration at a time.",
         )
-    chosen = found[:wanted]
-    keys = tuple(row["key"] for row in chosen)
-    if len(chosen) == len(every):
-        return Distribution(keys)
-    return Distribution(keys, tuple(row["dbid"] for row in chosen), tuple(row["content"] for row in chosen))
+    return _over(found[:wanted], len(every))
 
 
 def following(catalog: Catalog, keys: Sequence[int], rules: str | None) -> Distribution:
@@ -66,10 +62,15 @@ def following(catalog: Catalog, keys: Sequence[int], rules: str | None) -> Distr
         catalog.db.notice(
             f"distribution_rules is {rules!r}; the rows go to the segments of the training table instead."
         )
-    chosen = tuple(row["key"] for row in rows)
-    if len(contents) == len(every):
-        return Distribution(chosen)
-    return Distribution(chosen, tuple(row["dbid"] for row in rows), tuple(row["content"] for row in rows))
+    return _over(rows, len(every))
+
+
+def _over(rows: Sequence[Row], segments: int) -> Distribution:
+    """These of so many segments."""
+    keys = tuple(row["key"] for row in rows)
+    if len({row["content"] for row in rows}) == segments:
+        return Distribution(keys)
+    return Distribution(keys, tuple(row["dbid"] for row in rows), tuple(row["content"] for row in rows))
 
 
 def _named(catalog: Catalog, every: Sequence[Row], rules: str | None) -> list[Row]:

@@ -45,14 +45,13 @@ def suggest(header: Mapping[str, Any]) -> list[Point]:
     random = optuna.samplers.RandomSampler(seed=seed)
     wanted = text(header, "algorithm", ALGORITHMS)
     sampler = random if wanted == "rand" else optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    study = optuna.create_study(sampler=sampler)
+    study = optuna.create_study()
     for trial in trials:
         study.add_trial(_finished(trial, space))
     seen = {_identity(record(trial, "point")) for trial in trials}
     points: list[Point] = []
     while len(points) < count:
-        study.sampler = sampler
-        point = _new(study, space, seen) or _new(_with(study, random), space, seen)
+        point = _new(study, sampler, space, seen) or _new(study, random, space, seen)
         if point is None:
             break
         seen.add(_identity(point))
@@ -60,13 +59,12 @@ def suggest(header: Mapping[str, Any]) -> list[Point]:
     return points
 
 
-def _with(study: optuna.Study, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
-    study.sampler = sampler
-    return study
-
-
-def _new(study: optuna.Study, space: Sequence[Distributions], seen: set[tuple[Any, ...]]) -> Point | None:
+def _new(
+    study: optuna.Study, sampler: optuna.samplers.BaseSampler, space: Sequence[Distributions],
+    seen: set[tuple[Any, ...]],
+) -> Point | None:  # fmt: skip
     """A point that was not seen before. It counts as being tried, so that the next one keeps away from it."""
+    study.sampler = sampler
     for _ in range(TRIES):
         trial = study.ask()
         chosen = int(trial.suggest_categorical(ALTERNATIVE, range(len(space))))
