@@ -115,46 +115,37 @@ class CombineOptions(TypedDict, total=False):
     object_table: str
 
 
-class FitOptions(TypedDict, total=False):
+class TrainingOptions(TypedDict, total=False):
+    """What madlib_fit_multiple_model and madlib_fit have in common."""
+
+    use_gpus: bool
+    validation_table: str
+    metrics_compute_frequency: int
+    warm_start: bool
+    name: str
+    description: str
+    seed: int
+    workers: int
+    training_metrics: bool
+    dtype_policy: str
+    backend: str
+    max_attempts: int
+    max_runtime: timedelta
+    keep_states: bool
+
+
+class FitOptions(TrainingOptions, total=False):
     """Of madlib_fit_multiple_model; `schedule` is 'longest', 'rotation', or 'replay' of run `replay_run`."""
 
-    use_gpus: bool
-    validation_table: str
-    metrics_compute_frequency: int
-    warm_start: bool
-    name: str
-    description: str
     use_caching: bool
-    seed: int
     schedule: str
-    workers: int
     replay_run: int
-    training_metrics: bool
-    dtype_policy: str
-    backend: str
-    max_attempts: int
-    max_runtime: timedelta
-    keep_states: bool
 
 
-class FitOneOptions(TypedDict, total=False):
+class FitOneOptions(TrainingOptions, total=False):
     """Of madlib_fit."""
 
-    use_gpus: bool
-    validation_table: str
-    metrics_compute_frequency: int
-    warm_start: bool
-    name: str
-    description: str
     object_table: str
-    seed: int
-    workers: int
-    training_metrics: bool
-    dtype_policy: str
-    backend: str
-    max_attempts: int
-    max_runtime: timedelta
-    keep_states: bool
 
 
 class AutomlOptions(TypedDict, total=False):

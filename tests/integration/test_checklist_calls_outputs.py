@@ -8,7 +8,7 @@ import madlib_job
 import numpy as np
 import psycopg2
 import pytest
-from madlib_job import COMPILE, FREQUENCY, ITERATIONS, KEYS, TOLERANCE, columns, configure, stored
+from madlib_job import COMPILE, FREQUENCY, ITERATIONS, KEYS, TOLERANCE, configure, stored
 from models import CLASSES
 from workbench import Workbench
 
@@ -49,7 +49,7 @@ def test_01_calls_with_5_to_11_arguments_and_by_name(bench: Workbench, given: in
 
 
 def test_02_packed_tables_of_the_preprocessor(bench: Workbench) -> None:
-    assert columns(bench, "packed") == (
+    assert bench.columns("packed") == (
         "__dist_key__ integer, x bytea, label bytea, x_shape integer[], label_shape integer[], buffer_id integer"
     )
     sizes = bench.rows(
@@ -168,9 +168,9 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_07_columns_and_types(bench: Workbench, table: str) -> None:
-    assert (columns(bench, table) + ", ").startswith(TABLES[table] + ", ")
+    assert (bench.columns(table) + ", ").startswith(TABLES[table] + ", ")
     if table in ("models", "packed_summary", "mst", "mst_summary"):
-        assert columns(bench, table) == TABLES[table]
+        assert bench.columns(table) == TABLES[table]
 
 
 def test_08_one_row_per_configuration(bench: Workbench) -> None:

@@ -153,7 +153,7 @@ def test_27_nothing_stays_but_the_logged_tables(bench: Workbench) -> None:
 
 def test_28_evaluation_is_one_row(bench: Workbench) -> None:
     bench.rows("SELECT madlib_keras_evaluate('model', 'packed_val', 'score', FALSE, %s)", KEYS[0])
-    assert madlib_job.columns(bench, "score") == (
+    assert bench.columns("score") == (
         "loss double precision, metric double precision, metrics_type text[], loss_type text"
     )
     loss, metric, metrics_type, loss_type = bench.row("SELECT * FROM score")
@@ -189,7 +189,7 @@ def test_30_names_and_types_of_predictions(bench: Workbench) -> None:
     bench.rows("SELECT training_preprocessor_dl('dated', 'dated_packed', 'label', 'x', n_segments => 2)")
     bench.fit("dated_packed", "dated_model", "steady", 1)
     bench.rows("SELECT madlib_keras_predict('dated_model', 'dated', 'id', 'x', 'dated_guess', 'prob', FALSE, 1)")
-    assert madlib_job.columns(bench, "dated_guess") == (
+    assert bench.columns("dated_guess") == (
         "id date, class_name text, class_value text, prob double precision, rank integer"
     )
     assert set(bench.rows("SELECT class_name, class_value FROM dated_guess")) == {

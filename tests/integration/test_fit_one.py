@@ -31,10 +31,6 @@ training_loss_final double precision, training_metrics double precision[], train
 validation_metrics_final double precision, validation_loss_final double precision, validation_metrics double
 precision[], validation_loss double precision[], metrics_iters integer[], label_class_values text[]
 """
-COLUMNS = """
-SELECT string_agg(attname || ' ' || format_type(atttypid, NULL), ', ' ORDER BY attnum)
-FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,9 +67,9 @@ def weights(bench: Workbench, model: str) -> bytes:
 def test_the_tables_are_madlibs(bench: Workbench) -> None:
     run = fit(bench, "told", ADAM, iterations=3, validation_table="packed", metrics_compute_frequency=2,
               name="a name", description="words", seed=1)  # fmt: skip
-    assert bench.value(COLUMNS, "told") == "model_weights bytea, model_arch json"
+    assert bench.columns("told") == "model_weights bytea, model_arch json"
     wanted = " ".join(SUMMARY.split()) + ", run_id bigint, dtype_policy text, backend text"
-    assert bench.value(COLUMNS, "told_summary") == wanted
+    assert bench.columns("told_summary") == wanted
     row = bench.row("SELECT num_iterations, metrics_iters, name, description, num_classes, label_class_values,"
                     " metrics_type, loss_type, model_type, run_id FROM told_summary")  # fmt: skip
     assert row == (3, [2, 3], "a name", "words", [3], ["high", "low", "middle"], ["accuracy"],

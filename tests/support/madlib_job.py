@@ -56,11 +56,3 @@ def stored(bench: Workbench, table: str, key: int) -> keras.Model:
     text, flat = bench.row(f"SELECT model_arch::text, model_weights FROM {table} WHERE mst_key = %s", key)
     assert isinstance(json.loads(text), dict)
     return network(text, bytes(flat))
-
-
-def columns(bench: Workbench, table: str) -> str:
-    """Names and types of a table's columns, in order."""
-    return str(bench.value(
-        "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
-        " FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", table,
-    ))  # fmt: skip

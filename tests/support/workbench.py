@@ -125,6 +125,13 @@ class Workbench:
         """Whether any of these tables exists."""
         return bool(self.value("SELECT bool_or(to_regclass(n) IS NOT NULL) FROM unnest(%s) n", list(names)))
 
+    def columns(self, table: str) -> str:
+        """Names and types of a table's columns, in order."""
+        return str(self.value(
+            "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
+            " FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", table,
+        ))  # fmt: skip
+
     def workers(self) -> set[int]:
         """Backends of all worker sessions in this database; on Greenplum with those that serve them on segments."""
         where = "application_name LIKE 'cerebro\\_db%' AND datname = current_database()"
