@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from cerebro_plpy import backends, crews, report
+from cerebro_plpy import backends, crews, jobs, report
 from cerebro_plpy.catalog import Catalog
 from cerebro_plpy.checks import check_callbacks
 from cerebro_plpy.compatibility import check_configs, with_metrics
@@ -24,8 +24,16 @@ from cerebro_plpy.functions import Functions
 from cerebro_plpy.grid import ConfigRow
 from cerebro_plpy.orchestrator import Orchestrator
 from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, WarmState
+from cerebro_plpy.records import (
+    Config,
+    Evaluation,
+    FitRequest,
+    PackedTable,
+    Relation,
+    StatePlace,
+    StoredModel,
+    WarmState,
+)
 from cerebro_plpy.request import Again, Models, functions_of, metrics_iterations, requested, specification, tell
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.stages import Losses, Search, Stage
@@ -52,12 +60,12 @@ class Basis:
 
 @dataclass
 class Tried:
-    """A configuration: the runs that trained it, with the iterations of each, and the table of its newest state."""
+    """A configuration: the runs that trained it, with the iterations of each, and where its newest state lies."""
 
     config: Config
     runs: list[tuple[int, int]] = field(default_factory=list)
     place: tuple[int, int] | None = None
-    state: str | None = None
+    state: StatePlace | None = None
 
 
 class Best(NamedTuple):
@@ -150,11 +158,11 @@ class Runs:
         again = Again(seed, {}, {}, None, None, backends.asked(None, stage.rows))
         models = Models(configs, basis.architectures, basis.table)
         request = requested(self._place, given, spec, basis.data, models, again)
-        warm = {key: WarmState("chunks", sql("visit.state_source", state=table), ()) for key, table in self._states()}
+        warm = {key: WarmState("chunks", jobs.read_state(state), ()) for key, state in self._states()}
         name = f"{given.name or given.model_output_table}: {stage.title}"
         return replace(request, name=name, warm_states=warm)
 
-    def _states(self) -> list[tuple[int, str]]:
+    def _states(self) -> list[tuple[int, StatePlace]]:
         return [(key, tried.state) for key, tried in self.tried.items() if tried.state]
 
     def _frequency(self, given: int | None, iterations: int) -> int:
@@ -203,7 +211,7 @@ class Runs:
         for key, tried in self.tried.items():
             tried.state = tried.state if key in going_on else None
         kept = [tried for tried in (*self.tried.values(), *([self.best.tried] if self.best else [])) if tried.state]
-        keep = [tried.state for tried in kept if tried.state]
+        keep = [tried.state.table for tried in kept if tried.state]
         for run_id in () if self._place.local else self._holding:  # the caller's transaction holds them still
             RunLog(self._place.control, run_id).drop_states(keep)
         self._holding = {tried.runs[-1][0] for tried in kept}

@@ -100,7 +100,7 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     if orchestrator.stopped:
         db.info(report.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     if not place.local:  # else the caller's transaction holds them still
-        log.drop_states(keep=list(orchestrator.states.values()))
+        log.drop_states(keep=[place.table for place in orchestrator.states.values()])
     return log.run_id
 
 

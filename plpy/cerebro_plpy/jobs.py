@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from cerebro_plpy.names import quote_identifier
 from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, FitRequest
+from cerebro_plpy.records import Config, FitRequest, StatePlace
 from cerebro_plpy.schedule import AVERAGING, Visit
 
 STATE_SCHEMA = "cerebro_state"
@@ -25,12 +25,14 @@ HOPPING = 2  # tables of a configuration: the one that a visit reads, and the on
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
-    about forms: the rows that its program has still to train, and the timings known."""
+    about forms: the rows that its program has still to train, and the timings known. `free` are tables that have
+    nothing of its segment."""
 
     visit_no: int
     number: int
     remaining_rows: int
     known: Mapping[str, Any]
+    free: Collection[str] = ()
 
 
 def tables_of(request: FitRequest) -> int:
@@ -110,9 +112,14 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     return StateSource("new", key, seed)
 
 
-def later_state(run_id: int, mst_key: int, visit_no: int, table: str) -> StateSource:
+def later_state(run_id: int, mst_key: int, visit_no: int, place: StatePlace) -> StateSource:
     """The state that a visit left."""
-    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, sql("visit.state_source", state=table))
+    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, read_state(place))
+
+
+def read_state(place: StatePlace) -> str:
+    """What reads the chunks of a state in order."""
+    return sql("visit.state_source", state=place.table, key=str(place.segment_id))
 
 
 def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
@@ -130,6 +137,7 @@ def train_visit(
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
     key, tables = config.mst_key, tables_of(request)
+    table = state_table(run_id, key, attempt.visit_no, tables)
     job = {
         "job": visit.kind,
         **named_program(request, config, run_id),
@@ -146,7 +154,7 @@ def train_visit(
     return TrainVisit(
         run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
         dataset=Dataset(request.source, visit.segment_id), state=state, job=job, kind=visit.kind,
-        state_table=state_table(run_id, key, attempt.visit_no, tables),
+        state_table=table, emptied=table not in attempt.free,
         replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from cerebro_plpy.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.platform import Platform, Worker
 from cerebro_plpy.policies import Longest, replay, rotation
-from cerebro_plpy.records import Evaluation, FitRequest, VisitResult
+from cerebro_plpy.records import Evaluation, FitRequest, StatePlace, VisitResult
 from cerebro_plpy.remaining import remaining_visits
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import ConfigProgress, Visit
@@ -56,9 +56,9 @@ class Orchestrator:
         self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
 
     @property
-    def states(self) -> dict[int, str]:
-        """The table that holds the newest state of each configuration that has one and did not fail."""
-        return {key: s.table for key, s in self._standing.items() if s.table and key not in self.failed}
+    def states(self) -> dict[int, StatePlace]:
+        """Where the newest state of each configuration lies that has one and did not fail."""
+        return {key: s.place for key, s in self._standing.items() if s.place and key not in self.failed}
 
     def run(self) -> None:
         """Train until every configuration is done or has failed."""
@@ -112,7 +112,8 @@ class Orchestrator:
             evaluate = jobs.evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
             return self._platform.evaluate(worker, evaluate)
         known = self._timings.of(standing.situation(worker))
-        place = jobs.Attempt(standing.number(visit), attempt, self._rows_ahead(standing), known)
+        number, free = standing.number(visit), standing.free(visit)
+        place = jobs.Attempt(number, attempt, self._rows_ahead(standing), known, free)
         return self._platform.train(
             worker, jobs.train_visit(request, standing.config, run_id, visit, place, standing.source(visit))
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cerebro_plpy.db import Database, Row
 from cerebro_plpy.outputs import (
+    add_state,
     class_columns,
     create_states,
     empty,
@@ -15,6 +16,7 @@ from cerebro_plpy.outputs import (
     names,
     num_classes,
     read_configs,
+    state_of,
 )
 from cerebro_plpy.queries import sql
 from cerebro_plpy.records import Relation
@@ -30,13 +32,13 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
     else:
         _create(db, made, class_columns(run["spec"]["source"])[0])
     (config,) = read_configs(db, run["run_id"])
-    size = None
-    if config["state_table"] is None:  # stopped before its first epoch ended
+    size, state = None, state_of(config)
+    if state is None:  # stopped before its first epoch ended
         db.rows(sql("one.add_model", output=made[""]), None, run["run_id"])
     else:
-        found = flat_weights(db, config["state_table"], config["mst_key"])
+        found = flat_weights(db, state, config["mst_key"])
         db.rows(sql("one.add_model", output=made[""]), found.flat, run["run_id"])
-        db.rows(sql("output.add_state", output=made["_state"], state=config["state_table"]), config["mst_key"])
+        add_state(db, made["_state"], config["mst_key"], state)
         size = found.size / 1024
     _write_summary(db, made["_summary"], output, run, config, size)
 

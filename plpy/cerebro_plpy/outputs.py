@@ -18,7 +18,7 @@ from cerebro_plpy.functions import UNSEEN
 from cerebro_plpy.names import quote_identifier, quote_qualified
 from cerebro_plpy.params import CompileParams, parse_compile_params
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Relation
+from cerebro_plpy.records import Relation, StatePlace
 from cerebro_plpy.weights import Weights, read_weights
 
 SUFFIXES = ("_info", "_summary", "_state")
@@ -35,7 +35,7 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
         _create(db, made, run["spec"]["source"])
     for config in read_configs(db, run["run_id"]):
         key = run["spec"]["segments"][0]
-        size = write_model(db, made, (run["run_id"], config["mst_key"], key), config["state_table"])
+        size = write_model(db, made, (run["run_id"], config["mst_key"], key), state_of(config))
         _write_info(db, made["_info"], run, config, size)
     _write_summary(db, made["_summary"], output, run)
 
@@ -97,7 +97,12 @@ def create_states(db: Database, table: str) -> None:
     db.rows(sql("output.states_chunk", output=table))
 
 
-def write_model(db: Database, made: dict[str, str], of: tuple[int, int, int], state: str | None) -> float | None:
+def state_of(config: Row) -> StatePlace | None:
+    """Where the newest state of a configuration of a run lies, if it has one."""
+    return StatePlace(config["state_table"], config["segment_id"]) if config["state_table"] else None
+
+
+def write_model(db: Database, made: dict[str, str], of: tuple[int, int, int], state: StatePlace | None) -> float | None:
     """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
 
     `of` are its run, its mst_key and the segment that the row names; without a state there are no weights.
@@ -108,13 +113,19 @@ def write_model(db: Database, made: dict[str, str], of: tuple[int, int, int], st
         return None
     found = flat_weights(db, state, mst_key)
     db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
-    db.rows(sql("output.add_state", output=made["_state"], state=state), mst_key)
+    add_state(db, made["_state"], mst_key, state)
     return found.size / 1024
 
 
-def flat_weights(db: Database, state: str, mst_key: int) -> Weights:
-    """The weights in a state table, as MADlib has them in a field, unless that would be too large."""
-    found = read_weights(_in_order(db.stream(sql("output.read_state", state=state))), LARGEST_FIELD)
+def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
+    """Copy a state."""
+    db.rows(sql("output.add_state", output=table, state=state.table, key=str(state.segment_id)), mst_key)
+
+
+def flat_weights(db: Database, state: StatePlace, mst_key: int) -> Weights:
+    """The weights of a state, as MADlib has them in a field, unless that would be too large."""
+    text = sql("output.read_state", state=state.table, key=str(state.segment_id))
+    found = read_weights(_in_order(db.stream(text)), LARGEST_FIELD)
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"

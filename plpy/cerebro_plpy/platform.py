@@ -89,7 +89,9 @@ class RawRows:
 class TrainVisit:
     """One training visit, with all that its statements need; or one of kind `average`, which needs no data.
 
-    `state_table` takes the new state; it is still to be made where it replaces `replaced_table`.
+    `state_table` takes the new state; it is still to be made where it replaces `replaced_table`. It is to be `emptied`
+    before, unless it is known to have nothing of the segment; on PostgreSQL it always is, because nothing there tells
+    states apart.
     """
 
     run_id: int
@@ -102,6 +104,7 @@ class TrainVisit:
     job: dict[str, Any]
     state_table: str
     replaced_table: str | None = None
+    emptied: bool = True
     kind: str = "train"
 
     @property

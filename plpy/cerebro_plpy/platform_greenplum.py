@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from cerebro_plpy.dispatch import Rows, Statement
-from cerebro_plpy.platform import RawRows, StateSource, Worker
+from cerebro_plpy.platform import RawRows, StateSource, TrainVisit, Worker
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
 from cerebro_plpy.statements import at, joined
@@ -53,5 +53,11 @@ class GreenplumPlatform(PostgresPlatform):
         """End a prediction job whose blocks have been fetched."""
         return joined([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
 
-    def _visit_end(self, worker: Worker, table: str) -> str:
-        return sql("greenplum.visit_end", state=table, key=str(worker.segment_id))
+    def _visit_end(self, visit: TrainVisit, table: str) -> str:
+        """See the method of PostgreSQL; states of several segments may lie in one table.
+
+        To empty a table ends the processes that read for the session on other segments: the next hop starts them anew,
+        which takes longer than all else in a short visit.
+        """
+        end = sql("greenplum.visit_end", state=table, key=str(visit.dataset.segment_id))
+        return "; ".join((sql("greenplum.empty_state", state=table), end)) if visit.emptied else end

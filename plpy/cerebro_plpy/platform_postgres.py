@@ -84,7 +84,7 @@ class PostgresPlatform:
         """
 
         def store(table: str) -> Statement:
-            return Statement(self._visit_end(worker, table), (*logged, table, *run))
+            return Statement(self._visit_end(visit, table), (*logged, table, *run))
 
         try:
             if visit.replaced_table:
@@ -101,7 +101,7 @@ class PostgresPlatform:
             yield from self._drop_table(visit, visit.replaced_table)
         return visit.state_table
 
-    def _visit_end(self, worker: Worker, table: str) -> str:
+    def _visit_end(self, visit: TrainVisit, table: str) -> str:
         """What stores the new state in this table, and says so in the log."""
         return sql("visit.visit_end", state=table)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.fit_params import FitParams
 from cerebro_plpy.params import CompileParams
@@ -140,6 +140,13 @@ class Evaluation:
     loss: float
     metrics: tuple[float, ...]
     elapsed: float
+
+
+class StatePlace(NamedTuple):
+    """Where a state lies: a table, and on Greenplum the segment's rows of it, beside which others' may be."""
+
+    table: str
+    segment_id: int
 
 
 @dataclass(frozen=True)

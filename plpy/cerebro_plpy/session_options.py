@@ -43,6 +43,8 @@ GREENPLUM = {
     "gp_enable_multiphase_agg": "on",
     # Trainers live as long as the processes that started them.
     "gp_vmem_idle_resource_timeout": "0",
+    # Nor do processes that read on other segments end because a session waits for a lock.
+    "resource_cleanup_gangs_on_wait": "off",
     "gp_autostats_mode": "none",
     "gp_autostats_mode_in_functions": "none",
     "default_table_access_method": "heap",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Union
 
 from cerebro_plpy import jobs
 from cerebro_plpy.platform import StateSource, Worker
-from cerebro_plpy.records import Config, Evaluation, FitRequest, VisitResult
+from cerebro_plpy.records import Config, Evaluation, FitRequest, StatePlace, VisitResult
 from cerebro_plpy.schedule import AVERAGING, Visit
 from cerebro_plpy.timings import Situation, digest
 
@@ -43,10 +43,11 @@ class Standing:
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
     visits: int = 0
-    table: str = ""
+    place: StatePlace | None = None
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
     segments: tuple[int, ...] = ()  # of a configuration that averages
+    holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
     replicas: dict[int, tuple[StateSource, int]] = field(default_factory=dict)  # of this epoch, by segment
     parts: dict[int, list[Part]] = field(default_factory=dict)
 
@@ -58,6 +59,9 @@ class Standing:
         standing = cls(config, program, state, past.attempts, dict(past.attempts), segments=segments)
         for visit, result in past.visits:
             standing.trained(run_id, visit, result)
+        # A run that ended early may have left more in its tables than its log tells.
+        tables = [] if past.attempts else jobs.state_tables(run_id, config.mst_key, jobs.tables_of(request))
+        standing.holding = {table: set() for table in tables}
         return standing
 
     def shares_forms(self, other: Standing) -> bool:
@@ -104,7 +108,10 @@ class Standing:
 
     def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
-        left = jobs.later_state(run_id, visit.mst_key, self.number(visit), result.state_table)
+        place = StatePlace(result.state_table, visit.segment_id)
+        others = self.holding.get(place.table, set()) if place.table in self.free(visit) else set()
+        self.holding[place.table] = {*others, visit.segment_id}
+        left = jobs.later_state(run_id, visit.mst_key, self.number(visit), place)
         self.visits += 1
         if visit.kind == "train":
             self.seconds += result.seconds
@@ -112,7 +119,13 @@ class Standing:
         if self.segments and visit.kind == "train":
             self.replicas[visit.segment_id] = (left, result.rows)
         else:
-            self.state, self.table = left, result.state_table
+            self.state, self.place = left, place
+
+    def free(self, visit: Visit) -> set[str]:
+        """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
+        if self.attempts.get(self._step(visit), 0) > 1:
+            return set()
+        return {table for table, segments in self.holding.items() if visit.segment_id not in segments}
 
     def mean_loss(self, epoch: int) -> float:
         """Mean training loss per row of the visits of an epoch, which is asked for once."""

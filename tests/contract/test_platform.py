@@ -6,7 +6,7 @@ The steps of a visit are worked through one by one, so that a test can look, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from processes import eventually, trainers
 from states import same
 from workbench import Row, Workbench, compile_text
 
-from cerebro_plpy import jobs, statements
+from cerebro_plpy import backend, jobs, queries, statements
 from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.fit_params import parse_fit_params
@@ -25,7 +25,7 @@ from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVis
 from cerebro_plpy.platform_greenplum import GreenplumPlatform
 from cerebro_plpy.platform_postgres import PostgresPlatform
 from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StoredModel
+from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StatePlace, StoredModel
 from cerebro_plpy.run_log import RunLog
 from cerebro_plpy.schedule import Visit
 from cerebro_plpy.sessions import Identity, WorkerSession
@@ -66,7 +66,17 @@ Team = tuple[Worker, Worker]
 
 
 @pytest.fixture(scope="module")
-def place(bench: Workbench, platform: str) -> Place:
+def statements_of(platform: str) -> Iterator[None]:
+    """Statements as a backend of the platform reads them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "greenplum", lambda: platform == "greenplum")
+        queries.load.cache_clear()
+        yield
+    queries.load.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def place(bench: Workbench, platform: str, statements_of: None) -> Place:
     bench.pack("packed", 2)
     kind = GreenplumPlatform if platform == "greenplum" else PostgresPlatform
     server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
@@ -114,17 +124,23 @@ class Run:
     request: FitRequest
     run_id: int
 
-    def train(self, segment: int, number: int = 1, attempt: int = 1) -> TrainVisit:
+    def train(self, segment: int, number: int = 1, attempt: int = 1, free: Collection[str] = ()) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
         first = jobs.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
-        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, jobs.Attempt(number, attempt, 0, {}), state)
+        place = jobs.Attempt(number, attempt, 0, {}, free)
+        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
-        table = jobs.state_table(self.run_id, CONFIG.mst_key, number)
-        return jobs.later_state(self.run_id, CONFIG.mst_key, number, table)
+        return jobs.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
+
+    def left(self, number: int) -> StatePlace:
+        """Where that state lies."""
+        logged = "SELECT segment_id FROM cerebro.visit WHERE (run_id, visit_no, status) = (%s, %s, 'completed')"
+        segment = self.place.bench.value(logged, self.run_id, number)
+        return StatePlace(jobs.state_table(self.run_id, CONFIG.mst_key, number), segment)
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
@@ -249,6 +265,22 @@ def test_a_visit_starts_from_the_state_that_the_one_before_committed(
         drive(hopper.session, place.platform.train(hopper, run.train(number % 2, number)))
         assert same(run.stored(number), stayed.stored(number))
     assert not same(run.stored(2), run.stored(3))
+
+
+def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker: Worker, team: Team, run: Run) -> None:
+    emptied = begun(place, worker, run.request.source)
+    tables = jobs.state_tables(run.run_id, CONFIG.mst_key)
+    for number, segment in ((1, 0), (2, 1), (3, 1), (4, 0)):
+        states = []
+        for which, free in ((run, tables), (emptied, [])):
+            serves = place.at(team, segment)
+            drive(serves.session, place.platform.train(serves, which.train(segment, number, free=free)))
+            read = place.bench.rows(jobs.read_state(which.left(number)))
+            assert [part for part, _ in read] == list(range(1, len(read) + 1))
+            states.append(b"".join(bytes(chunk) for _, chunk in read))
+        assert same(*states)
+        others = 1 if place.greenplum and number > 2 else 0
+        assert len(run.stored(number)) == (1 + others) * len(emptied.stored(number))
 
 
 def test_the_state_that_is_read_is_the_one_that_was_stored(

@@ -82,6 +82,7 @@ class Unreliable:
     attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     visits: Counter[int] = field(default_factory=Counter)
     ahead: float = math.inf
+    remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -91,6 +92,9 @@ class Unreliable:
         self._check_forms(visit.job["forms"])
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
+        segment, before = visit.dataset.segment_id, self.remains.get(visit.state_table, set())
+        assert visit.emptied or segment not in before, "no state is mixed up with another one"
+        self.remains[visit.state_table] = {segment, *(() if visit.emptied else before)}
         with self._alone("configs", key), self._alone("workers", worker.number):
             yield from self._work(("train", key, visit.visit_no), visit.attempt)
         self.visits[key] += 1

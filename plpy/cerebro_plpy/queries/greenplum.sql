@@ -43,20 +43,22 @@ DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
+-- name: empty_state
+SET LOCAL lock_timeout = '2s';
+TRUNCATE {state};
+SET LOCAL lock_timeout = '0'
+
 -- name: visit_end
 -- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. The log
 -- comes last, because a change of any of its rows locks them all.
-SET LOCAL lock_timeout = '2s';
-TRUNCATE {state};
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
 FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key};
-SET LOCAL lock_timeout = '0';
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
     loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text,
-    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t)
+    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t WHERE t.__dist_key__ = {key})
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: rest

@@ -50,11 +50,13 @@ ALTER TABLE {output} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STO
 
 -- name: add_state
 INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
+-- on Greenplum: WHERE t.__dist_key__ = {key}
 
 -- name: read_state
 -- See visit.state_source.
 SELECT t.part, t.chunk FROM {state} t
 -- on PostgreSQL: WHERE t.ctid >= '(0,0)'
+-- on Greenplum: WHERE t.__dist_key__ = {key}
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
@@ -69,11 +71,11 @@ ORDER BY l.n
 
 -- name: configs
 -- The newest state of each configuration that has one; a failed one counts as having none.
-SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table,
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table, v.segment_id,
        cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
-    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table FROM cerebro.visit v
+    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table, v.segment_id FROM cerebro.visit v
     WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC) v
     ON v.mst_key = c.mst_key AND c.status <> 'failed'
 WHERE c.run_id = %s::bigint ORDER BY c.mst_key

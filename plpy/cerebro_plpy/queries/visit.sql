@@ -35,6 +35,7 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 -- each but the last fills its page. cerebro.state_add checks it.
 SELECT t.part, t.chunk FROM {state} t
 -- on PostgreSQL: WHERE t.ctid >= '(0,0)'
+-- on Greenplum: WHERE t.__dist_key__ = {key}
 
 -- name: weights_source
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
