@@ -15,6 +15,17 @@ BEGIN
     EXECUTE 'ALTER TABLE cerebro.run_log SET DISTRIBUTED REPLICATED';
     -- A segment cannot ask which number its session took last.
     DROP POLICY IF EXISTS own_numbers ON cerebro.run_log;
+    -- As a join, a policy makes further segments take part in each change of the log. Each has all rows of run_log itself.
+    EXECUTE $function$
+        CREATE OR REPLACE FUNCTION cerebro.owns_run(run_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS
+        'SELECT EXISTS (SELECT FROM cerebro.run_log r
+                        WHERE r.run_id OPERATOR(pg_catalog.=) owns_run.run_id AND r.owner OPERATOR(pg_catalog.=) current_user)'
+        $function$;
+    COMMENT ON FUNCTION cerebro.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
+    GRANT EXECUTE ON FUNCTION cerebro.owns_run(bigint) TO PUBLIC;
+    FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric'] LOOP
+        EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro.owns_run(run_id))', logged);
+    END LOOP;
     -- Keys of segments, several for each: a statement that names one is sent to its segment alone.
     EXECUTE 'CREATE TABLE IF NOT EXISTS cerebro.segment_key (key integer PRIMARY KEY) DISTRIBUTED BY (key)';
     INSERT INTO cerebro.segment_key SELECT k FROM pg_catalog.generate_series(0, 9999) k

@@ -56,15 +56,17 @@ def read(worker: Worker, state: StateSource) -> list[Statement]:
     if worker.segment_id is None:
         return [Statement(sql("visit.state_read", source=state.sql), state.values)]
     table, key = "cerebro_weights" if state.source == "weights" else "cerebro_chunks", str(worker.segment_id)
+    emptied = [Statement(sql("greenplum.empty", table=table))] if state.source == "weights" else []
     return [
         Statement(sql("greenplum.hop", table=table, key=key, source=state.sql), state.values),
         Statement(sql("visit.state_read", source=sql("greenplum.hopped", table=table, key=key))),
+        *emptied,
     ]
 
 
 def _read_one_of_several(worker: Worker, state: StateSource) -> list[Statement]:
     """Pass a state to the trainer, where others came before it in the same transaction."""
-    emptied = [] if worker.segment_id is None else [Statement(sql("greenplum.empty_chunks"))]
+    emptied = [] if worker.segment_id is None else [Statement(sql("greenplum.empty", table="cerebro_chunks"))]
     return [*emptied, *read(worker, state)]
 
 
