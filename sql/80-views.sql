@@ -21,13 +21,16 @@ FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id A
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
+-- Here and below nothing is correlated: Greenplum forgets the conditions of a subquery in a comparison that reads a view
+-- with a correlated part.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
-SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, v.visits / nullif(cardinality(r.segments), 0) AS epochs,
+SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
-CROSS JOIN LATERAL (
-    SELECT count(*)::integer AS visits FROM cerebro.visit v
-    WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed' AND v.kind = 'train') v
+LEFT JOIN (
+    SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
+    WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key) v
+    ON v.run_id = c.run_id AND v.mst_key = c.mst_key
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed';
 
@@ -58,35 +61,38 @@ LEFT JOIN trained t ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last';
 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
+WITH config AS (
+    SELECT c.run_id, c.mst_key, c.status, cardinality(r.segments) AS segments,
+           count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done,
+           max(v.epoch) AS epoch, max(v.ended_at) AS last_end
+    FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) LEFT JOIN cerebro.visit v USING (run_id, mst_key)
+    GROUP BY c.run_id, c.mst_key, c.status, cardinality(r.segments)
+), configs AS (
+    SELECT k.run_id, count(*) FILTER (WHERE k.status <> 'failed') AS alive,
+           count(*) FILTER (WHERE k.status = 'running') AS running,
+           count(*) FILTER (WHERE k.status = 'failed') AS failed,
+           sum(k.done)::bigint AS done,
+           sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
+           coalesce(min(k.done / nullif(k.segments, 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
+           max(k.last_end) AS last_end
+    FROM config k GROUP BY k.run_id
+), best AS (
+    SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
+    WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL ORDER BY l.run_id, l.mst_key
+)
 SELECT r.run_id, r.name, r.owner, r.status,
-       least(r.epochs, coalesce(v.epoch, 1)) AS epoch,
+       least(r.epochs, coalesce(c.epoch, 1)) AS epoch,
        r.epochs,
-       coalesce(v.done, 0) AS visits_done,
-       c.alive * r.epochs * cardinality(r.segments) + coalesce(v.lost, 0) AS visits_total,
-       c.running AS configs_running,
-       c.failed AS configs_failed,
+       coalesce(c.done, 0) AS visits_done,
+       coalesce(c.alive, 0) * r.epochs * cardinality(r.segments) + coalesce(c.lost, 0) AS visits_total,
+       coalesce(c.running, 0) AS configs_running,
+       coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
-       coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE v.last_end END, r.started_at) - r.started_at AS elapsed,
-       CASE WHEN r.status = 'running' AND v.done > 0
-            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(v.lost, 0) - v.done, 0) / v.done END AS eta
-FROM cerebro.run r
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE c.status <> 'failed') AS alive,
-           count(*) FILTER (WHERE c.status = 'running') AS running,
-           count(*) FILTER (WHERE c.status = 'failed') AS failed
-    FROM cerebro.config_log c WHERE c.run_id = r.run_id) c
-CROSS JOIN LATERAL (
-    SELECT sum(k.done)::bigint AS done,
-           sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
-           coalesce(min(k.done / nullif(cardinality(r.segments), 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
-           max(k.last_end) AS last_end
-    FROM (SELECT c.status, count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done, max(v.epoch) AS epoch, max(v.ended_at) AS last_end
-          FROM cerebro.config_log c LEFT JOIN cerebro.visit v USING (run_id, mst_key)
-          WHERE c.run_id = r.run_id GROUP BY c.mst_key, c.status) k) v
-LEFT JOIN LATERAL (
-    SELECT l.mst_key, l.value FROM cerebro.leaderboard l
-    WHERE l.run_id = r.run_id AND l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL ORDER BY l.mst_key LIMIT 1) b ON true;
+       coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
+       CASE WHEN r.status = 'running' AND c.done > 0
+            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(c.lost, 0) - c.done, 0) / c.done END AS eta
+FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (run_id);
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS

@@ -6,9 +6,14 @@ BEGIN
     IF pg_catalog.to_regclass('pg_catalog.gp_segment_configuration') IS NULL THEN
         RETURN;
     END IF;
-    -- All rows of a run lie together. What functions on segments read, and what policies look up, is on every segment.
-    FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric'] LOOP
+    -- Visits and evaluations are logged on the segment that makes them: so a visit's state and its row are one commit on one
+    -- segment. What functions on segments read, and what policies look up, is on every segment.
+    FOREACH logged IN ARRAY ARRAY['config_log', 'metric'] LOOP
         EXECUTE pg_catalog.format('ALTER TABLE cerebro.%I SET DISTRIBUTED BY (run_id)', logged);
+    END LOOP;
+    ALTER TABLE cerebro.visit DROP CONSTRAINT visit_pkey, ADD PRIMARY KEY (run_id, mst_key, visit_no, attempt, segment_id);
+    FOREACH logged IN ARRAY ARRAY['visit', 'evaluation'] LOOP
+        EXECUTE pg_catalog.format('ALTER TABLE cerebro.%I SET DISTRIBUTED BY (segment_id)', logged);
     END LOOP;
     EXECUTE 'ALTER TABLE cerebro.form_timing SET DISTRIBUTED BY (owner)';
     EXECUTE 'ALTER TABLE cerebro.setting SET DISTRIBUTED REPLICATED';
@@ -17,9 +22,9 @@ BEGIN
     DROP POLICY IF EXISTS own_numbers ON cerebro.run_log;
     -- As a join, a policy makes further segments take part in each change of the log. Each has all rows of run_log itself.
     EXECUTE $function$
-        CREATE OR REPLACE FUNCTION cerebro.owns_run(run_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS
-        'SELECT EXISTS (SELECT FROM cerebro.run_log r
-                        WHERE r.run_id OPERATOR(pg_catalog.=) owns_run.run_id AND r.owner OPERATOR(pg_catalog.=) current_user)'
+        CREATE OR REPLACE FUNCTION cerebro.owns_run(run_id bigint) RETURNS boolean
+        LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
+        'SELECT EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = owns_run.run_id AND r.owner = current_user)'
         $function$;
     COMMENT ON FUNCTION cerebro.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
     GRANT EXECUTE ON FUNCTION cerebro.owns_run(bigint) TO PUBLIC;

@@ -26,8 +26,8 @@ def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArgument
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
         state = shown.state if shown is best.tried else None
-        run_id = shown.runs[-1][0]
-        size = outputs.write_model(db, made, (run_id, key, basis.data[0].segments[0]), state)
+        architecture = basis.architectures[tried.config.model_id].json
+        size = outputs.write_model(db, made, (key, basis.data[0].segments[0]), architecture, state)
         _write_info(db, made["_info"], runs, shown, size, places)
     _write_summary(db, made["_summary"], output, given, basis, runs.run_ids, source)
     _write_best(db, selection, best.tried, max(runs.tried))

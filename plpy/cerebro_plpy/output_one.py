@@ -16,6 +16,7 @@ from cerebro_plpy.outputs import (
     names,
     num_classes,
     read_configs,
+    read_logged_architecture,
     state_of,
 )
 from cerebro_plpy.queries import sql
@@ -32,15 +33,15 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
     else:
         _create(db, made, class_columns(run["spec"]["source"])[0])
     (config,) = read_configs(db, run["run_id"])
-    size, state = None, state_of(config)
-    if state is None:  # stopped before its first epoch ended
-        db.rows(sql("one.add_model", output=made[""]), None, run["run_id"])
-    else:
-        found = flat_weights(db, state, config["mst_key"])
-        db.rows(sql("one.add_model", output=made[""]), found.flat, run["run_id"])
+    architecture = read_logged_architecture(db, run, config)
+    state = state_of(config)  # none where it was stopped before its first epoch ended
+    found = flat_weights(db, state, config["mst_key"]) if state else None
+    db.rows(sql("one.add_model", output=made[""]), found.flat if found else None, architecture)
+    if state:
         add_state(db, made["_state"], config["mst_key"], state)
-        size = found.size / 1024
-    _write_summary(db, made["_summary"], output, run, config, size)
+    size = found.size / 1024 if found else None
+    metrics = found_metrics(db, run, config, architecture)
+    _write_summary(db, made["_summary"], output, run, config, (size, metrics))
 
 
 def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
@@ -49,9 +50,11 @@ def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
     create_states(db, made["_state"])
 
 
-def _write_summary(db: Database, table: str, output: Relation, run: Row, config: Row, size: float | None) -> None:
+def _write_summary(
+    db: Database, table: str, output: Relation, run: Row, config: Row, found: tuple[float | None, tuple[object, ...]]
+) -> None:
     spec, source = run["spec"], run["spec"]["source"]
-    elapsed, metrics_type, loss_type, *values = found_metrics(db, run, config)
+    size, (elapsed, metrics_type, loss_type, *values) = found
     db.rows(
         sql("one.add_summary", output=table, class_values=class_columns(source)[1]),
         source["table"], output.given, source["dependent"], source["independent"], spec["model_arch_table"],

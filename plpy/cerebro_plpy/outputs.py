@@ -34,9 +34,10 @@ def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
     else:
         _create(db, made, run["spec"]["source"])
     for config in read_configs(db, run["run_id"]):
-        key = run["spec"]["segments"][0]
-        size = write_model(db, made, (run["run_id"], config["mst_key"], key), state_of(config))
-        _write_info(db, made["_info"], run, config, size)
+        architecture = read_logged_architecture(db, run, config)
+        key = (config["mst_key"], run["spec"]["segments"][0])
+        size = write_model(db, made, key, architecture, state_of(config))
+        _write_info(db, made["_info"], run, config, architecture, size)
     _write_summary(db, made["_summary"], output, run)
 
 
@@ -102,19 +103,23 @@ def state_of(config: Row) -> StatePlace | None:
     return StatePlace(config["state_table"], config["segment_id"]) if config["state_table"] else None
 
 
-def write_model(db: Database, made: dict[str, str], of: tuple[int, int, int], state: StatePlace | None) -> float | None:
+def read_logged_architecture(db: Database, run: Row, config: Row) -> str:
+    """The architecture of a configuration, as it was when its run began."""
+    return str(db.value(sql("output.architecture"), run["run_id"], config["mst_key"]))
+
+
+def write_model(
+    db: Database, made: dict[str, str], key: tuple[int, int], architecture: str, state: StatePlace | None
+) -> float | None:
     """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
 
-    `of` are its run, its mst_key and the segment that the row names; without a state there are no weights.
+    `key` is its mst_key and the segment that the row names; without a state there are no weights.
     """
-    run_id, mst_key, key = of
-    if state is None:
-        db.rows(sql("output.add_model", output=made[""]), None, key, run_id, mst_key)
-        return None
-    found = flat_weights(db, state, mst_key)
-    db.rows(sql("output.add_model", output=made[""]), found.flat, key, run_id, mst_key)
-    add_state(db, made["_state"], mst_key, state)
-    return found.size / 1024
+    found = flat_weights(db, state, key[0]) if state else None
+    db.rows(sql("output.add_model", output=made[""]), key[0], found.flat if found else None, architecture, key[1])
+    if state:
+        add_state(db, made["_state"], key[0], state)
+    return found.size / 1024 if found else None
 
 
 def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
@@ -145,15 +150,15 @@ def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
         yield row["chunk"]
 
 
-def _write_info(db: Database, table: str, run: Row, config: Row, size: float | None) -> None:
+def _write_info(db: Database, table: str, run: Row, config: Row, architecture: str, size: float | None) -> None:
     values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
-    db.rows(sql("output.add_info", output=table, more=""), *values, *found_metrics(db, run, config), config["backend"])
+    metrics = found_metrics(db, run, config, architecture)
+    db.rows(sql("output.add_info", output=table, more=""), *values, *metrics, config["backend"])
 
 
-def found_metrics(db: Database, run: Row, config: Row) -> tuple[object, ...]:
+def found_metrics(db: Database, run: Row, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    architecture = db.value(sql("output.architecture"), run["run_id"], config["mst_key"])
     rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"]) if config["state_table"] else []
     return metric_columns(rows, parsed, architecture, run["spec"]["source"]["dependent"])
 

@@ -19,6 +19,8 @@ from cerebro_plpy.schedule import Visit
 from cerebro_plpy.statements import state_table
 from cerebro_plpy.timings import Situation, Timings
 
+TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
+
 
 class RunLog:
     """The log of one run."""
@@ -45,10 +47,10 @@ class RunLog:
         self._make_state_tables(untrained, jobs.tables_of(request))
 
     def _make_state_tables(self, mst_keys: Iterable[int], count: int) -> None:
-        for mst_key in mst_keys:
-            # A transaction for each, because a large grid has more tables than one transaction may lock.
-            tables = jobs.state_tables(self.run_id, mst_key, count)
-            self._control.run("; ".join(state_table(self._control, name) for name in tables))
+        tables = [name for mst_key in mst_keys for name in jobs.state_tables(self.run_id, mst_key, count)]
+        for start in range(0, len(tables), TABLES_AT_ONCE):
+            made = tables[start : start + TABLES_AT_ONCE]
+            self._control.run("; ".join(state_table(self._control, name) for name in made))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = jobs.state_tables(self.run_id, config.mst_key, jobs.tables_of(request))

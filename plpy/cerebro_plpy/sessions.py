@@ -37,6 +37,7 @@ class Identity:
     conninfo: str
     server: str
     greenplum: bool = False
+    proxied: bool = False
 
 
 def identity(db: Database, conninfo: str | None) -> Identity:
@@ -55,7 +56,7 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     return Identity(
         session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
-        greenplum=backend.greenplum(),
+        greenplum=backend.greenplum(), proxied=row["interconnect"] == "proxy",
     )  # fmt: skip
 
 
@@ -77,7 +78,7 @@ class WorkerSession:
         self.check = check
         self._busy = False
         self._cursor: Any = None
-        given = " ".join(f"-c {name}={value}" for name, value in options(who.greenplum).items())
+        given = " ".join(f"-c {name}={value}" for name, value in options(who.greenplum, who.proxied).items())
         try:
             self._connection = psycopg2.connect(
                 who.conninfo, async_=1, options=given, application_name=label, connect_timeout=10

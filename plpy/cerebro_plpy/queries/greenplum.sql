@@ -48,17 +48,20 @@ TRUNCATE {state};
 SET LOCAL lock_timeout = '0'
 
 -- name: visit_end
--- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. The log
--- comes last, because a change of any of its rows locks them all.
+-- See visit.visit_end. The state stays on its segment: a row for another one would be computed in another process. So does
+-- the row of the log, and the grouping tells the planner that the size is known there. The log comes last, because a change
+-- of any of its rows locks them all.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
 FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key};
 UPDATE cerebro.visit v
 SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text,
-    state_bytes = (SELECT sum(pg_catalog.octet_length(t.chunk)) FROM {state} t WHERE t.__dist_key__ = {key})
-WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes
+FROM (SELECT t.__dist_key__ AS key, sum(pg_catalog.octet_length(t.chunk)) AS bytes
+      FROM {state} t WHERE t.__dist_key__ = {key} GROUP BY t.__dist_key__) s
+WHERE v.segment_id = s.key AND v.segment_id = {key}
+  AND v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: rest
 SELECT pg_catalog.set_config('application_name', 'cerebro_db idle', false),

@@ -3,8 +3,7 @@ CREATE TABLE {output} (model_weights bytea, model_arch json)
 -- on Greenplum: DISTRIBUTED RANDOMLY
 
 -- name: add_model
-INSERT INTO {output} (model_weights, model_arch)
-SELECT %s::bytea, c.architecture FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+INSERT INTO {output} (model_weights, model_arch) VALUES (%s::bytea, %s::json)
 
 -- name: summary
 CREATE TABLE {output} (

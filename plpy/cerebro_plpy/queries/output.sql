@@ -3,8 +3,7 @@ CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __
 -- on Greenplum: DISTRIBUTED BY (mst_key)
 
 -- name: add_model
-INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__)
-SELECT c.mst_key, %s::bytea, c.architecture, %s::integer FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__) VALUES (%s::integer, %s::bytea, %s::json, %s::integer)
 
 -- name: info
 CREATE TABLE {output} (
