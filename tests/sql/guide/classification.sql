@@ -121,3 +121,14 @@ DO $$ BEGIN
     ASSERT (SELECT array_length(training_loss, 1) FROM iris_single_summary) = 10, 'metrics after each iteration';
     ASSERT (SELECT training_loss_final < training_loss[1] FROM iris_single_summary), 'it learns';
 END $$;
+
+SELECT madlib.madlib_keras_evaluate('iris_single', 'iris_test_packed', 'iris_single_evaluation');
+SELECT * FROM iris_single_evaluation;
+SELECT madlib.madlib_keras_predict('iris_single', 'iris_test', 'id', 'attributes', 'iris_single_response', 'response');
+
+DO $$ BEGIN
+    ASSERT (SELECT abs(e.loss - s.validation_loss_final) < 1e-5 FROM iris_single_evaluation e, iris_single_summary s),
+        'it is the loss of the summary';
+    ASSERT (SELECT avg((class_value = species)::int)::numeric(6, 5) FROM iris_single_response JOIN iris_test USING (id))
+        = (SELECT metric::numeric(6, 5) FROM iris_single_evaluation), 'predictions and evaluation agree';
+END $$;

@@ -81,7 +81,7 @@ DO $$ BEGIN
     ASSERT (SELECT bool_and(total BETWEEN 0.9999 AND 1.0001)
             FROM (SELECT sum(prob) AS total FROM flower_prob GROUP BY id, class_name) t),
         'probabilities of each output sum to one';
-    ASSERT (SELECT array_agg(DISTINCT class_name) FROM flower_response) = '{size,species}'
+    ASSERT (SELECT array_agg(DISTINCT class_name ORDER BY class_name) FROM flower_response) = '{size,species}'
         AND (SELECT count(*) FROM flower_response) = 30 * 2, 'one response for each output';
 END $$;
 
