@@ -134,6 +134,17 @@ def test_the_run_and_its_configs_say_that_they_completed(run: Run) -> None:
     assert configs == [("completed", shape.epochs, None)] * shape.configs
 
 
+@pytest.mark.parametrize("view", ["run", "config", "leaderboard", "progress", "timeline", "learning_curve"])
+@pytest.mark.parametrize("extreme", ["min", "max"])
+def test_a_condition_on_a_view_holds_inside_a_comparison(run: Run, view: str, extreme: str) -> None:
+    found = run.bench.rows(
+        "SELECT DISTINCT v.run_id FROM cerebro.visit v"
+        f" WHERE v.run_id = (SELECT {extreme}(w.run_id) FROM cerebro.{view} w WHERE w.run_id = %s)",
+        run.run_id,
+    )
+    assert found == [(run.run_id,)]
+
+
 def overlaps(run: Run, condition: str) -> int:
     """How many pairs of different intervals of the timeline that fulfil the condition overlap."""
     query = (
