@@ -27,7 +27,6 @@ BEGIN
         'SELECT EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = owns_run.run_id AND r.owner = current_user)'
         $function$;
     COMMENT ON FUNCTION cerebro.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
-    GRANT EXECUTE ON FUNCTION cerebro.owns_run(bigint) TO PUBLIC;
     FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric'] LOOP
         EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro.owns_run(run_id))', logged);
     END LOOP;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from cerebro_plpy import backend, distribution, resources
@@ -144,24 +145,16 @@ def _shapes(
             for name in wanted
         ),
     )
-    found = reader.run(text)
-    if len(found) != 1 or None in json.loads(found[0][1]):
+    found = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(text)]
+    if len(found) != 1 or None in found[0][1] or any(None in shape for shape in found[0][0]):
         raise DatatypeMismatch(
             f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected"
             " one.",
-            detail="; ".join(str(row[0]) for row in found[:5]),
+            detail="; ".join(json.dumps(shapes) for shapes, _ in found[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
         )
-    shapes = tuple(tuple(shape) for shape in json.loads(found[0][0]))
-    sizes = tuple(size // max(1, _product(shape)) for size, shape in zip(json.loads(found[0][1]), shapes))
-    return shapes, sizes
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    result = 1
-    for length in shape:
-        result *= length
-    return result
+    shapes = tuple(tuple(shape) for shape in found[0][0])
+    return shapes, tuple(size // max(1, prod(shape)) for size, shape in zip(found[0][1], shapes))
 
 
 def _segments(

@@ -50,6 +50,7 @@ def tables(bench: Workbench) -> None:
 @example([("__dist_key__", None)], False)
 @example([("buffer_id", -1)], False)
 @example([("x_shape", [0, 4]), ("x", b"")], True)
+@example([("x_shape", [1, None])], True)
 def test_a_changed_buffer_is_named_or_used(bench: Workbench, changes: list[tuple[str, Any]], everywhere: bool) -> None:
     bench.rows("DROP TABLE IF EXISTS damaged; CREATE TABLE damaged AS TABLE packed")
     for column, value in changes:

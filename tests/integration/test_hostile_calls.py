@@ -261,7 +261,16 @@ def test_functions_that_only_cerebro_calls(
         check_call(segment, documented, function, arguments)
 
 
-NEED_NO_TRAINER = ("trainer_start", "trainer_stop", "gpu_count", "gpu_report", "state_add", "sealed_add", "is_state")
+NEED_NO_TRAINER = (
+    "trainer_start",
+    "trainer_stop",
+    "gpu_count",
+    "gpu_report",
+    "state_add",
+    "sealed_add",
+    "is_state",
+    "owns_run",
+)
 
 
 def test_they_say_so_where_no_trainer_was_started(bench: Workbench, functions: list[Function]) -> None:
