@@ -31,7 +31,7 @@ WORKDIR /usr/local/src/cerebro_db
 COPY Makefile cerebro_db.control pyproject.toml ./
 COPY .ci .ci
 COPY sql sql
-COPY docs docs
+COPY docs/sql-reference.md docs/
 COPY migrations migrations
 COPY plpy plpy
 COPY cerebro_db cerebro_db

@@ -19,6 +19,7 @@ WORKDIR /usr/local/src/cerebro_db
 COPY Makefile cerebro_db.control pyproject.toml ./
 COPY .ci .ci
 COPY sql sql
+COPY docs/sql-reference.md docs/
 COPY migrations migrations
 COPY plpy plpy
 COPY cerebro_db cerebro_db

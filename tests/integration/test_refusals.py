@@ -34,7 +34,11 @@ def scene(bench: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
 
 def everything(bench: Workbench) -> list[tuple[str, ...]]:
     """All relations of the database, and the runs in the log."""
-    relations = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace::regnamespace::text !~ '^pg_' ORDER BY 1"
+    # By one snapshot of the catalogs: a session that ends meanwhile takes its temporary schema along.
+    relations = (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname !~ '^pg_' ORDER BY 1"
+    )
     return bench.rows(f"SELECT * FROM ({relations}) r UNION ALL SELECT 'run ' || run_id FROM cerebro.run_log")
 
 
