@@ -21,16 +21,19 @@ esac
 """
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """What the image for Greenplum gets of the clone. A copy, since make builds there and tests run side by side."""
-    lines = (ROOT / "docker" / "greenplum.Dockerfile").read_text().splitlines()
-    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+@pytest.fixture(params=["postgres", "greenplum"])
+def clone(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """What an image gets of the clone. A copy, since make builds there and tests run side by side."""
+    lines = (ROOT / "docker" / f"{request.param}.Dockerfile").read_text().splitlines()
     made = tmp_path / "clone"
-    made.mkdir()
-    for source in (ROOT / name for names in copies for name in names):
-        copied = shutil.copytree if source.is_dir() else shutil.copy
-        copied(source, made / source.name)
+    for *names, target in (line.split()[1:] for line in lines if line.startswith("COPY ")):
+        for source in () if target.startswith("/") else (ROOT / name for name in names):
+            copy = made / target / source.name if target.endswith("/") else made / target
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, copy)
+            else:
+                shutil.copy(source, copy)
     return made
 
 
