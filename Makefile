@@ -114,9 +114,10 @@ coverage: bootstrap ## record in docs/madlib-coverage.md which of MADlib's funct
 	@$(READY) .venv/dev
 	.venv/bin/pytest -q tests/unit/test_madlib_coverage.py -k up_to_date --write-objects
 
-lint: bootstrap ## ruff, and mypy in strict mode
+lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 clean: ## remove what make built; the embedded server and its data stay

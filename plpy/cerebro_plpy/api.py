@@ -104,8 +104,11 @@ def load_keras_model(
     description: str | None,
 ) -> None:
     """Add an architecture to a table."""
-    call(plpy, session, lambda db: model_table.load(
-        Catalog(db, "load_keras_model"), table, architecture, weights, name, description))  # fmt: skip
+    call(
+        plpy,
+        session,
+        lambda db: model_table.load(Catalog(db, "load_keras_model"), table, architecture, weights, name, description),
+    )
 
 
 def delete_keras_model(plpy: Any, session: Globals, table: str | None, model_id: int | None) -> None:
@@ -124,9 +127,18 @@ def load_model_selection_table(
     object_table: str | None,
 ) -> None:
     """Make a model selection table of all combinations."""
-    call(plpy, session, lambda db: selection.load(
-        Catalog(db, "load_model_selection_table"), model_arch_table, table, model_ids,
-        (compile_params, fit_params), object_table))  # fmt: skip
+    call(
+        plpy,
+        session,
+        lambda db: selection.load(
+            Catalog(db, "load_model_selection_table"),
+            model_arch_table,
+            table,
+            model_ids,
+            (compile_params, fit_params),
+            object_table,
+        ),
+    )
 
 
 def generate_model_configs(
@@ -147,8 +159,13 @@ def generate_model_configs(
     def rows(ids: list[int], functions: Functions | None) -> tuple[grid.ConfigRow, ...]:
         return grid.generate(compile_grid, fit_grid, ids, search_type, num_configs, random_state, functions)
 
-    call(plpy, session, lambda db: selection.generate(
-        Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table))  # fmt: skip
+    call(
+        plpy,
+        session,
+        lambda db: selection.generate(
+            Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table
+        ),
+    )
 
 
 def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
@@ -228,9 +245,13 @@ def python_version(plpy: Any, session: Globals) -> str:
 
     def versions(db: Database) -> str:
         driver = str(import_module("psycopg2").__version__)
-        return json.dumps({
-            "extension": db.value(sql("read.version")), "package": package_version(),
-            "python": platform.python_version(), "psycopg2": driver,
-        })  # fmt: skip
+        return json.dumps(
+            {
+                "extension": db.value(sql("read.version")),
+                "package": package_version(),
+                "python": platform.python_version(),
+                "psycopg2": driver,
+            }
+        )
 
     return raise_to_sql(plpy, lambda: versions(Database(plpy)))

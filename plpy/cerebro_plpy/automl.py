@@ -106,10 +106,14 @@ def _basis(catalog: Catalog, place: Workplace, given: AutomlArguments, told: dic
         "random_state": given.random_state,
     }  # fmt: skip
     return Basis(
-        given=fit, data=read_data(catalog, place, fit), table=table, seed=seed, spec=spec,
+        given=fit,
+        data=read_data(catalog, place, fit),
+        table=table,
+        seed=seed,
+        spec=spec,
         architectures=read_architectures(place, table, _ids(given)),
         schedule="longest" if given.random_state is None else REPEATABLE,
-    )  # fmt: skip
+    )
 
 
 @contextmanager

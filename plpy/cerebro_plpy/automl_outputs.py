@@ -40,11 +40,17 @@ def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float 
     more = sql("automl.add_info_columns", places=sql("automl.add_places") if places else "")
     db.rows(
         sql("output.add_info", output=table, more=more),
-        config.mst_key, config.model_id, config.compile_text, config.fit_text, size,
+        config.mst_key,
+        config.model_id,
+        config.compile_text,
+        config.fit_text,
+        size,
         *outputs.metric_columns(rows, config.compile, architecture, dependent),
         _iterations(tried, outputs.deciding_losses(rows)) or None,
-        *((tried.place or (None, None)) if places else ()), run_ids, backends.BACKENDS[0],
-    )  # fmt: skip
+        *((tried.place or (None, None)) if places else ()),
+        run_ids,
+        backends.BACKENDS[0],
+    )
 
 
 def _iterations(tried: Tried, rows: list[Row]) -> list[int]:
@@ -56,22 +62,43 @@ def _iterations(tried: Tried, rows: list[Row]) -> list[int]:
 
 
 def _write_summary(
-    db: Database, table: str, output: Relation, given: AutomlArguments, basis: Basis, run_ids: list[int],
+    db: Database,
+    table: str,
+    output: Relation,
+    given: AutomlArguments,
+    basis: Basis,
+    run_ids: list[int],
     source: dict[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     columns, constants = outputs.class_columns(source)
     times = db.row(sql("automl.times"), run_ids)
     db.rows(sql("automl.summary", output=table, class_columns=columns))
     db.rows(
         sql("automl.add_summary", output=table, class_values=constants),
-        source["table"], given.validation_table, output.given, f"{output.given}_info", list(source["dependent"]),
-        list(source["independent"]), given.model_arch_table, given.model_selection_table,
-        basis.spec["automl_method"], basis.spec["automl_params"],
-        None if given.random_state is None else str(given.random_state), given.object_table, bool(given.use_gpus),
-        given.metrics_compute_frequency, given.name, given.description, times["began"], times["ended"],
-        basis.spec["version"], outputs.num_classes(source), list(source["dependent_types"]),
-        source["normalizing_const"], run_ids,
-    )  # fmt: skip
+        source["table"],
+        given.validation_table,
+        output.given,
+        f"{output.given}_info",
+        list(source["dependent"]),
+        list(source["independent"]),
+        given.model_arch_table,
+        given.model_selection_table,
+        basis.spec["automl_method"],
+        basis.spec["automl_params"],
+        None if given.random_state is None else str(given.random_state),
+        given.object_table,
+        bool(given.use_gpus),
+        given.metrics_compute_frequency,
+        given.name,
+        given.description,
+        times["began"],
+        times["ended"],
+        basis.spec["version"],
+        outputs.num_classes(source),
+        list(source["dependent_types"]),
+        source["normalizing_const"],
+        run_ids,
+    )
 
 
 def _write_best(db: Database, selection: Relation, best: Tried, keys: int) -> None:

@@ -181,9 +181,10 @@ class Runs:
             tried.runs.append((run_id, stage.iterations))
             tried.place, tried.state = stage.places.get(key), orchestrator.states.get(key)
         final = [
-            found for found in orchestrator.evaluations
+            found
+            for found in orchestrator.evaluations
             if found.epoch == stage.iterations and found.mst_key in orchestrator.states
-        ]  # fmt: skip
+        ]
         for found in final:
             self._lead(found)
         self._tell_best()

@@ -64,10 +64,14 @@ def predict_byom(
         architecture = _architecture(place, relations[0], given.model_id)
         summary = check_architecture(architecture)
         predictor = Predictor(
-            title=f"model_id {given.model_id}", architecture=summary, program=_program(architecture, summary),
-            state=_state(relations[0], given.model_id), outputs=outputs(given, summary), normalizing_const=constant,
+            title=f"model_id {given.model_id}",
+            architecture=summary,
+            program=_program(architecture, summary),
+            state=_state(relations[0], given.model_id),
+            outputs=outputs(given, summary),
+            normalizing_const=constant,
             backend=backend,
-        )  # fmt: skip
+        )
         write(place, output, predictor, asked, bool(given.use_gpus))
 
 

@@ -28,7 +28,14 @@ def predict_byom(
 ) -> None:
     """Predictions for raw rows with a model that was loaded with its weights."""
     given = ByomArguments(
-        model_arch_table, model_id, test_table, output_table, use_gpus, class_values, normalizing_const,
-        dependent_count, backend,
-    )  # fmt: skip
+        model_arch_table,
+        model_id,
+        test_table,
+        output_table,
+        use_gpus,
+        class_values,
+        normalizing_const,
+        dependent_count,
+        backend,
+    )
     call(plpy, session, lambda db: byom.predict_byom(db, session, given, (id_col, independent_varname), pred_type))

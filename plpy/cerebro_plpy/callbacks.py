@@ -68,5 +68,6 @@ def parse_callbacks(text: object) -> TensorBoard:
 def _invalid(text: object, why: str) -> InvalidParameter:
     return InvalidParameter(
         "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are accepted.",
-        detail=f"Received {text!r:.200}. {why}", hint="callbacks=[TensorBoard(log_dir='/absolute/path/')]",
-    )  # fmt: skip
+        detail=f"Received {text!r:.200}. {why}",
+        hint="callbacks=[TensorBoard(log_dir='/absolute/path/')]",
+    )

@@ -138,6 +138,9 @@ class Catalog:
 
     def _made(self, given: str, found: Row) -> Relation:
         return Relation(
-            given=given, schema=found["schema"], name=found["name"], oid=found["oid"],
+            given=given,
+            schema=found["schema"],
+            name=found["name"],
+            oid=found["oid"],
             quoted=quote_qualified((found["schema"], found["name"])),
-        )  # fmt: skip
+        )

@@ -106,9 +106,13 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
 
 @contextmanager
 def recorded(
-    db: Database, place: Workplace, request: FitRequest, run_id: int, interrupted: Interrupted | None = None,
+    db: Database,
+    place: Workplace,
+    request: FitRequest,
+    run_id: int,
+    interrupted: Interrupted | None = None,
     logged: Logged = nobody,
-) -> Iterator[RunLog]:  # fmt: skip
+) -> Iterator[RunLog]:
     """A run that is in the log, and of which the log says how it ended where that is by an error."""
     log, pid = RunLog(place.control, run_id), os.getpid()
     try:
@@ -117,8 +121,10 @@ def recorded(
             log.resume(pid, request, [key for key, found in interrupted.past.items() if not found.visits])
         else:
             log.begin(request, pid)
-        db.info(f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-                f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};")  # fmt: skip
+        db.info(
+            f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
+            f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
+        )
         logged(run_id)
         yield log
     except BaseException as error:

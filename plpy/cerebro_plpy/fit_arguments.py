@@ -61,25 +61,58 @@ class FitArguments:
 
 
 def of_one(
-    source_table: str | None, model: str | None, model_arch_table: str | None, model_id: int | None,
-    compile_params: str | None, fit_params: str | None, num_iterations: int | None, use_gpus: bool | None,
-    validation_table: str | None, metrics_compute_frequency: int | None, warm_start: bool | None, name: str | None,
-    description: str | None, object_table: str | None, seed: int | None, workers: int | None,
-    training_metrics: bool | None, dtype_policy: str | None, backend: str | None, max_attempts: int | None,
-    max_runtime: str | None, keep_states: bool | None,
-) -> FitArguments:  # fmt: skip
+    source_table: str | None,
+    model: str | None,
+    model_arch_table: str | None,
+    model_id: int | None,
+    compile_params: str | None,
+    fit_params: str | None,
+    num_iterations: int | None,
+    use_gpus: bool | None,
+    validation_table: str | None,
+    metrics_compute_frequency: int | None,
+    warm_start: bool | None,
+    name: str | None,
+    description: str | None,
+    object_table: str | None,
+    seed: int | None,
+    workers: int | None,
+    training_metrics: bool | None,
+    dtype_policy: str | None,
+    backend: str | None,
+    max_attempts: int | None,
+    max_runtime: str | None,
+    keep_states: bool | None,
+) -> FitArguments:
     """The arguments of a call that trains a single model."""
     one: OneModel = {
         "model_arch_table": model_arch_table, "model_id": model_id, "compile_params": compile_params,
         "fit_params": fit_params, "object_table": object_table,
     }  # fmt: skip
     return FitArguments(
-        source_table=source_table, model_output_table=model, model_selection_table=None, num_iterations=num_iterations,
-        use_gpus=use_gpus, validation_table=validation_table, metrics_compute_frequency=metrics_compute_frequency,
-        warm_start=warm_start, name=name, description=description, use_caching=None, seed=seed, schedule=None,
-        workers=workers, replay_run=None, training_metrics=training_metrics, dtype_policy=dtype_policy, backend=backend,
-        max_attempts=max_attempts, max_runtime=max_runtime, keep_states=keep_states, one=one,
-    )  # fmt: skip
+        source_table=source_table,
+        model_output_table=model,
+        model_selection_table=None,
+        num_iterations=num_iterations,
+        use_gpus=use_gpus,
+        validation_table=validation_table,
+        metrics_compute_frequency=metrics_compute_frequency,
+        warm_start=warm_start,
+        name=name,
+        description=description,
+        use_caching=None,
+        seed=seed,
+        schedule=None,
+        workers=workers,
+        replay_run=None,
+        training_metrics=training_metrics,
+        dtype_policy=dtype_policy,
+        backend=backend,
+        max_attempts=max_attempts,
+        max_runtime=max_runtime,
+        keep_states=keep_states,
+        one=one,
+    )
 
 
 def check_arguments(given: FitArguments) -> tuple[int, int, str]:
@@ -129,8 +162,9 @@ def _check_frequency(given: FitArguments, iterations: int) -> int:
     if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(
             f"{given.module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
-            detail=f"Received {frequency}.", hint="Leave it out to compute metrics after the last iteration only.",
-        )  # fmt: skip
+            detail=f"Received {frequency}.",
+            hint="Leave it out to compute metrics after the last iteration only.",
+        )
     if frequency is not None and given.training_metrics is False and given.validation_table is None:
         raise InvalidParameter(
             f"{given.module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"

@@ -93,10 +93,11 @@ def _class_weight(value: object) -> tuple[tuple[int, float], ...] | None:
     for key in value:
         if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < MAX_CLASSES:
             raise invalid_value(
-                "class_weight", repr(value),
+                "class_weight",
+                repr(value),
                 f"the numbers of classes as keys, from 0 to at most {MAX_CLASSES - 1}; the first of"
                 " <dependent>_class_values has number 0",
-            )  # fmt: skip
+            )
     return tuple(sorted((key, _weight(item, value)) for key, item in value.items()))
 
 

@@ -18,8 +18,13 @@ def load_custom_function(
 
 def load_top_k_accuracy_function(plpy: Any, session: Globals, table: str | None, k: int | None) -> None:
     """Register a metric of the k most probable classes."""
-    call(plpy, session, lambda db: object_table.load(
-        Catalog(db, "load_top_k_accuracy_function"), table, *function_source.top_k_accuracy(k), None))  # fmt: skip
+    call(
+        plpy,
+        session,
+        lambda db: object_table.load(
+            Catalog(db, "load_top_k_accuracy_function"), table, *function_source.top_k_accuracy(k), None
+        ),
+    )
 
 
 def delete_custom_function(plpy: Any, session: Globals, table: str | None, key: int | str | None) -> None:

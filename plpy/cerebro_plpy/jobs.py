@@ -152,11 +152,19 @@ def train_visit(
         **_callbacks(config, run_id, visit, {}),
     }
     return TrainVisit(
-        run_id=run_id, epoch=visit.epoch, mst_key=key, visit_no=attempt.visit_no, attempt=attempt.number,
-        dataset=Dataset(request.source, visit.segment_id), state=state, job=job, kind=visit.kind,
-        state_table=table, emptied=table not in attempt.free,
+        run_id=run_id,
+        epoch=visit.epoch,
+        mst_key=key,
+        visit_no=attempt.visit_no,
+        attempt=attempt.number,
+        dataset=Dataset(request.source, visit.segment_id),
+        state=state,
+        job=job,
+        kind=visit.kind,
+        state_table=table,
+        emptied=table not in attempt.free,
         replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
-    )  # fmt: skip
+    )
 
 
 def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any]:

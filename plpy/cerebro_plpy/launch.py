@@ -36,9 +36,15 @@ class TrainerSpec:
     def environment(self, home: str) -> dict[str, str]:
         """The environment of a trainer that works in this folder."""
         return {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, "KERAS_HOME": home,
-            "KERAS_BACKEND": self.framework, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": self.gpu,
-        }  # fmt: skip
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": home,
+            "TMPDIR": home,
+            "KERAS_HOME": home,
+            "KERAS_BACKEND": self.framework,
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "CUDA_VISIBLE_DEVICES": self.gpu,
+        }
 
 
 def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:

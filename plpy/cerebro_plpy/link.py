@@ -88,9 +88,15 @@ class Link:
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         fd = theirs.fileno()
         return subprocess.Popen(
-            self.spec.command(fd), env=self.spec.environment(self._home), cwd=self._home, pass_fds=(fd,),
-            start_new_session=True, stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
-        )  # fmt: skip
+            self.spec.command(fd),
+            env=self.spec.environment(self._home),
+            cwd=self._home,
+            pass_fds=(fd,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+        )
 
     @property
     def pid(self) -> int:

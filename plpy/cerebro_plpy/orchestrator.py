@@ -28,17 +28,25 @@ class Orchestrator:
     """Trains the configurations of one request, from where an interrupted run left them, if there was one."""
 
     def __init__(
-        self, platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, around: Surroundings,
+        self,
+        platform: Platform,
+        request: FitRequest,
+        workers: Sequence[Worker],
+        log: RunLog,
+        around: Surroundings,
         past: Mapping[int, Past],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._platform, self._request, self._log, self._around = platform, request, log, around
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
         self._plan = schedule.Plan(
-            request.epochs, segments, schedule.shared(segments, self._numbers), frozenset(request.evaluate_epochs),
+            request.epochs,
+            segments,
+            schedule.shared(segments, self._numbers),
+            frozenset(request.evaluate_epochs),
             averaging=request.schedule == schedule.AVERAGING,
-        )  # fmt: skip
+        )
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._standing = {c.mst_key: Standing.after(known[c.mst_key], request, c, log.run_id) for c in request.configs}
         self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))

@@ -174,9 +174,12 @@ def metric_columns(
     elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
     types = per_output.in_order(compiled.metrics_given, names) or None
     return (
-        elapsed, types, compiled.loss_given,
-        *_values(series["training"], metric), *_values(series["validation"], metric),
-    )  # fmt: skip
+        elapsed,
+        types,
+        compiled.loss_given,
+        *_values(series["training"], metric),
+        *_values(series["validation"], metric),
+    )
 
 
 def deciding_losses(rows: Sequence[Row]) -> list[Row]:
@@ -196,13 +199,30 @@ def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None
     spec, source = run["spec"], run["spec"]["source"]
     db.rows(
         sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
-        source["table"], spec["validation_table"], output.given, f"{output.given}_info",
-        source["dependent"], source["independent"], spec["model_arch_table"], spec["model_selection_table"],
-        spec["object_table"], run["epochs"], spec["metrics_compute_frequency"], spec["warm_start"], run["name"],
-        spec["description"], run["started_at"], run["ended_at"], spec["version"], num_classes(source),
-        source["dependent_types"], source["normalizing_const"], spec["evaluate_epochs"] or None, run["run_id"],
+        source["table"],
+        spec["validation_table"],
+        output.given,
+        f"{output.given}_info",
+        source["dependent"],
+        source["independent"],
+        spec["model_arch_table"],
+        spec["model_selection_table"],
+        spec["object_table"],
+        run["epochs"],
+        spec["metrics_compute_frequency"],
+        spec["warm_start"],
+        run["name"],
+        spec["description"],
+        run["started_at"],
+        run["ended_at"],
+        spec["version"],
+        num_classes(source),
+        source["dependent_types"],
+        source["normalizing_const"],
+        spec["evaluate_epochs"] or None,
+        run["run_id"],
         spec["dtype_policy"],
-    )  # fmt: skip
+    )
 
 
 def num_classes(source: dict[str, Any]) -> list[int | None] | None:

@@ -70,9 +70,13 @@ class PostgresPlatform:
             yield Statement(sql("visit.visit_failed"), (error.message, *run))
             raise
         return VisitResult(
-            rows=done["rows"], loss=done["loss"], seconds=done["seconds"], state_table=table,
-            timings=done["timings"], fallback=done["fallback"],
-        )  # fmt: skip
+            rows=done["rows"],
+            loss=done["loss"],
+            seconds=done["seconds"],
+            state_table=table,
+            timings=done["timings"],
+            fallback=done["fallback"],
+        )
 
     def _store(
         self, worker: Worker, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]

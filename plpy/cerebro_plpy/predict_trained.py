@@ -34,9 +34,14 @@ def predictor(model: TrainedModel) -> Predictor:
     summary = check_architecture(model.architecture)
     targets = [_target(model, number, units) for number, units in enumerate(summary.output_units)]
     return Predictor(
-        title=model.title, architecture=summary, program=model.program(targets), state=model.state(),
-        outputs=_outputs(model, summary), normalizing_const=model.normalizing_const, backend=model.backend,
-    )  # fmt: skip
+        title=model.title,
+        architecture=summary,
+        program=model.program(targets),
+        state=model.state(),
+        outputs=_outputs(model, summary),
+        normalizing_const=model.normalizing_const,
+        backend=model.backend,
+    )
 
 
 def _target(model: TrainedModel, number: int, units: int | None) -> dict[str, Any]:

@@ -49,8 +49,17 @@ class PackedTable:
 
     def described(self) -> dict[str, Any]:
         """What output tables tell of it, as JSON can hold it."""
-        names = ("rows", "dependent", "independent", "dependent_types", "class_values", "class_types",
-                 "normalizing_const", "float_targets", "target_shapes")  # fmt: skip
+        names = (
+            "rows",
+            "dependent",
+            "independent",
+            "dependent_types",
+            "class_values",
+            "class_types",
+            "normalizing_const",
+            "float_targets",
+            "target_shapes",
+        )
         return {"table": self.relation.given, **{n: getattr(self, n) for n in names}}
 
     def targets(self) -> list[dict[str, Any]]:

@@ -113,23 +113,40 @@ def asked_for(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[
 
 
 def requested(
-    place: Workplace, given: FitArguments, spec: dict[str, Any], data: tuple[PackedTable, PackedTable | None],
-    models: Models, again: Again,
-) -> FitRequest:  # fmt: skip
+    place: Workplace,
+    given: FitArguments,
+    spec: dict[str, Any],
+    data: tuple[PackedTable, PackedTable | None],
+    models: Models,
+    again: Again,
+) -> FitRequest:
     """The request that `spec` logs, over these data and models."""
     source, validation = data
     most = len(source.segments) if place.control.greenplum else resources.parallel_trainers()
     return FitRequest(
-        source=source, validation=validation, configs=models.configs, architectures=models.architectures,
-        architecture_table=models.table, epochs=spec["num_iterations"], evaluate_epochs=tuple(spec["evaluate_epochs"]),
-        seed=spec["seed"], schedule=spec["schedule"],
+        source=source,
+        validation=validation,
+        configs=models.configs,
+        architectures=models.architectures,
+        architecture_table=models.table,
+        epochs=spec["num_iterations"],
+        evaluate_epochs=tuple(spec["evaluate_epochs"]),
+        seed=spec["seed"],
+        schedule=spec["schedule"],
         workers=min(given.workers or most, len(source.segments)),
-        gpus=settings.devices(place.settings, given.use_gpus), dtype_policy=spec["dtype_policy"], warm_states={},
-        orders=again.orders, forms=again.forms, threads=again.threads, backends=again.backends, name=given.name,
-        spec=spec, max_attempts=given.max_attempts or MAX_ATTEMPTS,
+        gpus=settings.devices(place.settings, given.use_gpus),
+        dtype_policy=spec["dtype_policy"],
+        warm_states={},
+        orders=again.orders,
+        forms=again.forms,
+        threads=again.threads,
+        backends=again.backends,
+        name=given.name,
+        spec=spec,
+        max_attempts=given.max_attempts or MAX_ATTEMPTS,
         max_runtime=seconds(place.db, given.module, "max_runtime", given.max_runtime),
         training_metrics=given.training_metrics is not False,
-    )  # fmt: skip
+    )
 
 
 def check_writer(given: FitArguments, configs: Iterable[Config]) -> None:
@@ -164,9 +181,13 @@ def specification(given: FitArguments, data: tuple[PackedTable, PackedTable | No
     """The arguments of the call as they were understood, for the log."""
     source, validation = data
     return {
-        **vars(given), "schedule": schedule, "warm_start": bool(given.warm_start), "segments": source.segments,
-        "source": source.described(), "validation": validation and validation.described(),
-    }  # fmt: skip
+        **vars(given),
+        "schedule": schedule,
+        "warm_start": bool(given.warm_start),
+        "segments": source.segments,
+        "source": source.described(),
+        "validation": validation and validation.described(),
+    }
 
 
 def read_data(catalog: Catalog, place: Workplace, given: FitArguments) -> tuple[PackedTable, PackedTable | None]:

@@ -80,9 +80,11 @@ def arguments(spec: Mapping[str, Any]) -> FitArguments:
     given = FitArguments(**{field.name: spec.get(field.name) for field in fields(FitArguments)})
     tables = spec["tables"]
     return replace(
-        given, source_table=tables["source"], validation_table=tables.get("validation"),
+        given,
+        source_table=tables["source"],
+        validation_table=tables.get("validation"),
         model_output_table=tables["model_output"],
-    )  # fmt: skip
+    )
 
 
 def rebuilt(

@@ -21,7 +21,11 @@ def request(asked: dict[str, Any], architecture: dict[str, Any]) -> dict[str, An
     if asked.get("job") not in KINDS or not isinstance(asked.get("program"), dict):
         raise InvalidParameter(f"received job {str(asked.get('job'))[:80]!r}; expected one of {', '.join(KINDS)}")
     return {
-        "job": asked["job"], "datasets": asked.get("datasets"), "result_key": asked.get("result_key"),
+        "job": asked["job"],
+        "datasets": asked.get("datasets"),
+        "result_key": asked.get("result_key"),
         "program": {**asked["program"], "architecture": architecture},
-        "state": {"source": "weights_of_chunks", "key": "", "seed": 0}, "do": "begin", "sealed": True,
-    }  # fmt: skip
+        "state": {"source": "weights_of_chunks", "key": "", "seed": 0},
+        "do": "begin",
+        "sealed": True,
+    }

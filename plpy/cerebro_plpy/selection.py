@@ -165,8 +165,9 @@ def _config(
     except CerebroError as error:
         raise type(error)(
             f"{catalog.module} error: mst_key {mst_key} of table '{selection.given}': {error.message}",
-            hint=error.hint, detail=error.detail,
-        ) from error  # fmt: skip
+            hint=error.hint,
+            detail=error.detail,
+        ) from error
     return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
 
 

@@ -54,10 +54,13 @@ def identity(db: Database, conninfo: str | None) -> Identity:
         )
     here = conninfo or own_address(Path("postmaster.pid"))
     return Identity(
-        session_user=row["session_user"], current_user=row["current_user"], server=row["server"],
+        session_user=row["session_user"],
+        current_user=row["current_user"],
+        server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
-        greenplum=backend.greenplum(), proxied=row["interconnect"] == "proxy",
-    )  # fmt: skip
+        greenplum=backend.greenplum(),
+        proxied=row["interconnect"] == "proxy",
+    )
 
 
 def own_address(pid_file: Path) -> str:

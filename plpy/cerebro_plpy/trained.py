@@ -63,9 +63,11 @@ class TrainedModel:
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
         return {
-            "architecture": self.architecture, "compile": self.compile.to_json(), "targets": targets,
+            "architecture": self.architecture,
+            "compile": self.compile.to_json(),
+            "targets": targets,
             "dtype_policy": self.dtype_policy,
-        }  # fmt: skip
+        }
 
     def state(self) -> StateSource:
         """Where the weights are read from: the model table itself, or else the table of states."""
@@ -143,12 +145,20 @@ def _described(
     classes = tuple(described.class_values(reader, summary, row, name) for name in dependent)
     floats = described.float_targets(classes, described.numbers(row, dependent[0]))
     return TrainedModel(
-        relation=relation, mst_key=key, architecture=read_architecture(architecture),
-        compile=parse_compile_params(compile_text, UNSEEN), independent=names(row, "independent_varname"),
-        dependent=dependent, class_values=classes, float_targets=floats,
-        normalizing_const=float(row["normalizing_const"] or 1.0), dtype_policy=row.get("dtype_policy"),
-        backend=backend, compile_text=compile_text, objects=row.get("object_table"),
-    )  # fmt: skip
+        relation=relation,
+        mst_key=key,
+        architecture=read_architecture(architecture),
+        compile=parse_compile_params(compile_text, UNSEEN),
+        independent=names(row, "independent_varname"),
+        dependent=dependent,
+        class_values=classes,
+        float_targets=floats,
+        normalizing_const=float(row["normalizing_const"] or 1.0),
+        dtype_policy=row.get("dtype_policy"),
+        backend=backend,
+        compile_text=compile_text,
+        objects=row.get("object_table"),
+    )
 
 
 def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int) -> tuple[str, Relation | None]:

@@ -18,8 +18,19 @@ from cerebro_plpy.errors import DataCorrupted
 
 LENGTH = struct.Struct("<Q")
 # Formats of the array module by safetensors' names of element types.
-CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I", "U16": "H",
-         "U8": "B", "BOOL": "B"}  # fmt: skip
+CODES = {
+    "F32": "f",
+    "F64": "d",
+    "I64": "q",
+    "I32": "i",
+    "I16": "h",
+    "I8": "b",
+    "U64": "Q",
+    "U32": "I",
+    "U16": "H",
+    "U8": "B",
+    "BOOL": "B",
+}
 SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 2, "BF16": 2}
 
 

@@ -190,9 +190,15 @@ class AverageJob(Job):
 
     def result(self) -> dict[str, object]:
         return {
-            "rows": self._rows, "batches": 0, "loss": None, "form": None, "timings": {}, "fallback": None,
-            "threads": self._threads, "seconds": 0.0,
-        }  # fmt: skip
+            "rows": self._rows,
+            "batches": 0,
+            "loss": None,
+            "form": None,
+            "timings": {},
+            "fallback": None,
+            "threads": self._threads,
+            "seconds": 0.0,
+        }
 
 
 class EvaluateJob(Job):

@@ -118,9 +118,11 @@ class TensorflowProgram(KerasProgram):
         if (form, batch_size) not in self._full_batches:
             step = self._compiled_step if form == "xla_step" else self._step
             self._full_batches[form, batch_size] = tf.function(
-                partial(self._full_loop, step, batch_size), autograph=False, jit_compile=form == "xla_loop",
+                partial(self._full_loop, step, batch_size),
+                autograph=False,
+                jit_compile=form == "xla_loop",
                 reduce_retracing=form == "xla_step",
-            )  # fmt: skip
+            )
         if form == "xla_loop":
             (inputs, targets), order = filled((inputs, targets), order)
         return float(self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches)))

@@ -60,9 +60,11 @@ def suggest(header: Mapping[str, Any]) -> list[Point]:
 
 
 def _new(
-    study: optuna.Study, sampler: optuna.samplers.BaseSampler, space: Sequence[Distributions],
+    study: optuna.Study,
+    sampler: optuna.samplers.BaseSampler,
+    space: Sequence[Distributions],
     seen: set[tuple[Any, ...]],
-) -> Point | None:  # fmt: skip
+) -> Point | None:
     """A point that was not seen before. It counts as being tried, so that the next one keeps away from it."""
     study.sampler = sampler
     for _ in range(TRIES):

@@ -27,8 +27,13 @@ BEGIN = {
     "order": place(), "forms": {"remaining_rows": 10, "known": {}},
 }  # fmt: skip
 ROW = np.array([(1, 0, 700, 4, 1, 0, 0, 0, 0)], "i4").tobytes()
-ROWS = {"do": "rows", "rows": 1, "arrays": [{"kind": "float32", "divide": 1.0}], "classes": [3],
-        "want": {"kind": "top", "n": 2}}  # fmt: skip
+ROWS = {
+    "do": "rows",
+    "rows": 1,
+    "arrays": [{"kind": "float32", "divide": 1.0}],
+    "classes": [3],
+    "want": {"kind": "top", "n": 2},
+}
 RESULTS = {"do": "results", "program": program(), "sums": {"d": [[1.0, 2.0], [1.0, 2.0]]}, "rows": {"d": 2}}
 LONGEST = 50
 

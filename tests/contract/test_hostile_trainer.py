@@ -44,9 +44,11 @@ def speaking(tmp_path: Path) -> Speak:
 
 ERROR = {"error": {"kind": "config", "sqlstate": "22023", "message": "m", "hint": "h", "detail": None}}
 FRAMES = (
-    st.binary(max_size=40) | hostile.damaged(frame({"ok": {"a": 1}}, b"payload")) | hostile.JSON.map(frame)
+    st.binary(max_size=40)
+    | hostile.damaged(frame({"ok": {"a": 1}}, b"payload"))
+    | hostile.JSON.map(frame)
     | hostile.changed(ERROR).map(frame)
-)  # fmt: skip
+)
 SPECIAL = (
     PREFIX.pack(b"CDB1", 2, 2**63) + b"{}", PREFIX.pack(b"CDB1", 2**32 - 1, 0), PREFIX.pack(b"CDB1", 2, 2**64 - 1),
     PREFIX.pack(b"CDB1", 100_000, 0) + b"[" * 100_000, PREFIX.pack(b"CDB1", 2, 0) + b"\xff\xfe", frame([]), frame(None),

@@ -32,9 +32,13 @@ from cerebro_plpy.sessions import Identity, WorkerSession
 from cerebro_plpy.settings import TrainerRequest
 
 CONFIG = Config(
-    mst_key=1, model_id=1, compile_text="", fit_text="",
-    compile=parse_compile_params(compile_text("Adam(learning_rate=0.01)")), fit=parse_fit_params("batch_size=5"),
-)  # fmt: skip
+    mst_key=1,
+    model_id=1,
+    compile_text="",
+    fit_text="",
+    compile=parse_compile_params(compile_text("Adam(learning_rate=0.01)")),
+    fit=parse_fit_params("batch_size=5"),
+)
 BEGINNING, END = "cerebro.job_begin", "cerebro.state_chunks"
 
 
@@ -168,11 +172,28 @@ def run(place: Place, worker: Worker) -> Run:
 def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     """A new run over a packed table."""
     request = FitRequest(
-        source=source, validation=None, configs=(CONFIG,), architectures={1: StoredModel(1, NOISY, False)},
-        architecture_table=source.relation, epochs=2, evaluate_epochs=(2,), seed=4, schedule="rotation", workers=1,
-        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,
-        backends={CONFIG.mst_key: "tensorflow"}, name=None, spec={}, max_attempts=3, max_runtime=None,
-    )  # fmt: skip
+        source=source,
+        validation=None,
+        configs=(CONFIG,),
+        architectures={1: StoredModel(1, NOISY, False)},
+        architecture_table=source.relation,
+        epochs=2,
+        evaluate_epochs=(2,),
+        seed=4,
+        schedule="rotation",
+        workers=1,
+        gpus=(),
+        dtype_policy=None,
+        warm_states={},
+        orders={},
+        forms={},
+        threads=None,
+        backends={CONFIG.mst_key: "tensorflow"},
+        name=None,
+        spec={},
+        max_attempts=3,
+        max_runtime=None,
+    )
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())
     return Run(place, request, run_id)
@@ -182,12 +203,22 @@ def packed(place: Place, name: str) -> PackedTable:
     """A table that was packed by label with one input."""
     oid = place.bench.value("SELECT %s::regclass::oid::bigint", name)
     return PackedTable(
-        relation=Relation(name, "public", name, oid, f'public."{name}"'), independent=("x",), dependent=("label",),
-        dependent_types=("text",), class_values=(("high", "low", "middle"),), class_types=("text[]",),
-        num_classes=(3,), normalizing_const=1.0, buffer_size=8, input_shapes=((4,),), target_shapes=((3,),),
-        float_targets=(False,), segments=place.segments, key="t.__dist_key__",
+        relation=Relation(name, "public", name, oid, f'public."{name}"'),
+        independent=("x",),
+        dependent=("label",),
+        dependent_types=("text",),
+        class_values=(("high", "low", "middle"),),
+        class_types=("text[]",),
+        num_classes=(3,),
+        normalizing_const=1.0,
+        buffer_size=8,
+        input_shapes=((4,),),
+        target_shapes=((3,),),
+        float_targets=(False,),
+        segments=place.segments,
+        key="t.__dist_key__",
         rows=place.bench.value("SELECT count(*) FROM points"),
-    )  # fmt: skip
+    )
 
 
 def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:

@@ -57,9 +57,14 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: 
     model = rebuilt(keras, chosen, trainer.initial(chosen, 3))
     result, state = trainer.train(chosen, NEW, shuffle=False, epochs=2, class_weight=WEIGHTS, forms=use(form))
     history = model.fit(
-        x, as_keras, batch_size=8, epochs=2, shuffle=False, verbose=0,
+        x,
+        as_keras,
+        batch_size=8,
+        epochs=2,
+        shuffle=False,
+        verbose=0,
         class_weight=dict(enumerate(WEIGHTS)),
-    )  # fmt: skip
+    )
     assert result["loss"] == pytest.approx(np.mean(history.history["loss"]), rel=1e-4)
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])

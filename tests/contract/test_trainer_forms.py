@@ -114,9 +114,12 @@ def regularised(l1: float, l2: float) -> Json:
         return {"module": "keras.regularizers", "class_name": name.upper(), "config": {name: value}}
 
     hidden = dense(
-        8, "hidden", kernel_regularizer=regularizer("l2", l2), bias_regularizer=regularizer("l1", l1),
+        8,
+        "hidden",
+        kernel_regularizer=regularizer("l2", l2),
+        bias_regularizer=regularizer("l1", l1),
         activity_regularizer=regularizer("l2", 0.01),
-    )  # fmt: skip
+    )
     return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
 
 

@@ -134,8 +134,11 @@ def test_planted_state_tables_are_passed_by(tables: Workbench, shared_superuser:
         name = f"public.{fresh('unharmed')}"
         session.rows("SET search_path = public, madlib")
         run = session.fit("packed", name, "one", 1)
-        owners = session.rows("SELECT DISTINCT pg_get_userbyid(c.relowner) FROM cerebro.config, unnest(state_tables) t,"
-                              " pg_class c WHERE run_id = %s AND c.oid = to_regclass(t)", run)  # fmt: skip
+        owners = session.rows(
+            "SELECT DISTINCT pg_get_userbyid(c.relowner) FROM cerebro.config, unnest(state_tables) t,"
+            " pg_class c WHERE run_id = %s AND c.oid = to_regclass(t)",
+            run,
+        )
         assert owners == [(session.value("SELECT current_user"),)]
     assert not tables.exists("public.loot")
 
@@ -146,8 +149,11 @@ def test_a_state_table_planted_during_a_run_is_not_filled(
     """A run that went on with a table of that name would run its triggers."""
     shared_superuser.rows("SET search_path = public, madlib")
     run = shared_superuser.fit("packed", f"public.{fresh('ended')}", "one", 1)
-    shared_superuser.rows("UPDATE cerebro.run_log SET status = 'failed', epochs = 2,"
-                          " spec = jsonb_set(spec, '{num_iterations}', '2') WHERE run_id = %s", run)  # fmt: skip
+    shared_superuser.rows(
+        "UPDATE cerebro.run_log SET status = 'failed', epochs = 2,"
+        " spec = jsonb_set(spec, '{num_iterations}', '2') WHERE run_id = %s",
+        run,
+    )
     names = shared_superuser.rows(
         "SELECT name FROM cerebro.config_log, unnest(state_tables) name WHERE run_id = %s", run
     )
@@ -226,8 +232,9 @@ def test_what_lies_in_the_caller_s_path_is_not_used(
     assert refused(session, "SELECT 1 WHERE 1::int8 = 1::int8").diag.message_primary == "ran"
     session.rows("SELECT training_preprocessor_dl('points', 'own', 'label', 'x', 8, n_segments => 2, seed => 1)")
     session.rows("SELECT load_keras_model('nets', %s)", CLASSES)
-    session.rows("SELECT load_model_selection_table('nets', 'rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
-                 compile_text())  # fmt: skip
+    session.rows(
+        "SELECT load_model_selection_table('nets', 'rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])", compile_text()
+    )
     session.rows("SELECT madlib_fit_multiple_model('own', 'trained', 'rows', 1, FALSE, 'own')")
     session.rows("SELECT madlib_evaluate('trained', 'own', 'evaluated', mst_key => 1)")
     session.rows(PREDICT, "trained", "points", "id", "predicted")
@@ -241,11 +248,20 @@ def test_nor_in_a_path_that_a_role_begins_with(tables: Workbench, mallory: Workb
     """A worker session has settings of its own, whatever the role's are."""
     mallory.rows(EVIL)
     for setting in (
-        "search_path = mallory, pg_catalog, public, madlib", "row_security = off", "statement_timeout = '1ms'",
-        "lock_timeout = '1ms'", "standard_conforming_strings = off", "default_transaction_isolation = serializable",
-        "default_transaction_read_only = on", "idle_in_transaction_session_timeout = '1ms'", "bytea_output = escape",
-        "client_encoding = 'LATIN1'", "datestyle = 'SQL, DMY'", "array_nulls = off", "role = mallory",
-    ):  # fmt: skip
+        "search_path = mallory, pg_catalog, public, madlib",
+        "row_security = off",
+        "statement_timeout = '1ms'",
+        "lock_timeout = '1ms'",
+        "standard_conforming_strings = off",
+        "default_transaction_isolation = serializable",
+        "default_transaction_read_only = on",
+        "idle_in_transaction_session_timeout = '1ms'",
+        "bytea_output = escape",
+        "client_encoding = 'LATIN1'",
+        "datestyle = 'SQL, DMY'",
+        "array_nulls = off",
+        "role = mallory",
+    ):
         mallory.rows(f"ALTER ROLE mallory SET {setting}")
     mallory.fit("packed", "trained", "one", 1)
     mallory.rows(PREDICT, "trained", "points", "id", "predicted")
@@ -274,12 +290,18 @@ def test_hostile_names(tables: Workbench, name: str) -> None:
     tables.rows(f"CREATE TABLE {quoted} AS SELECT id AS {escaped}, x, label || %s AS y FROM points", name)
     tables.rows("SELECT training_preprocessor_dl(%s, %s, 'y', 'x', 8, n_segments => 2)", source, packed)
     tables.rows("SELECT load_keras_model(%s, %s, NULL, %s, %s)", models, CLASSES, name, name)
-    tables.rows("SELECT load_model_selection_table(%s, %s, ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
-                models, configs, compile_text())  # fmt: skip
+    tables.rows(
+        "SELECT load_model_selection_table(%s, %s, ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
+        models,
+        configs,
+        compile_text(),
+    )
     run = tables.fit(packed, trained, configs, 1, name=name, description=name)
     tables.rows(PREDICT, trained, source, column, predicted)
-    found = tables.row(f"SELECT count(*), bool_and(class_value LIKE '%%' || %s) FROM {predicted.replace('%', '%%')}",
-                       name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"))  # fmt: skip
+    found = tables.row(
+        f"SELECT count(*), bool_and(class_value LIKE '%%' || %s) FROM {predicted.replace('%', '%%')}",
+        name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"),
+    )
     assert found == (96, True)
     assert tables.value("SELECT name FROM cerebro.run WHERE run_id = %s", run) == name
     if not tables.greenplum:  # nobody can be granted that there
@@ -349,8 +371,10 @@ def test_hostile_architectures(tables: Workbench, kind: str) -> None:
     text, net = ARCHITECTURES[kind], fresh("nets")
     tables.rows("SET search_path = public, madlib")
     tables.rows("SELECT load_keras_model(%s, %s)", net, CLASSES)
-    tables.rows(f"SELECT load_model_selection_table('{net}', '{net}_rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
-                compile_text())  # fmt: skip
+    tables.rows(
+        f"SELECT load_model_selection_table('{net}', '{net}_rows', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
+        compile_text(),
+    )
     tables.rows(f"UPDATE {net} SET model_arch = %s", text)
     fit = f"SELECT madlib_fit_multiple_model('packed', '{net}_trained', '{net}_rows', 1)"
     load = "SELECT load_keras_model(%s, %s)"
@@ -426,9 +450,10 @@ def test_code_on_the_output_tables_of_another(
     for session in (tables, shared_superuser):
         session.rows("SET search_path = public, madlib")
         error = refused(
-            session, "SELECT madlib_fit_multiple_model('packed', 'mallory.bait', 'one', 1, warm_start => TRUE)",
+            session,
+            "SELECT madlib_fit_multiple_model('packed', 'mallory.bait', 'one', 1, warm_start => TRUE)",
             code="42501",
-        )  # fmt: skip
+        )
         assert "bait_state" in str(error) and error.diag.message_hint
     assert not tables.exists("public.loot")
 
@@ -533,9 +558,15 @@ def test_a_packed_table_of_lies(tables: Workbench, mallory: Workbench) -> None:
     """The bytes of a packed table are whatever its owner writes into them."""
     mallory.rows("CREATE TABLE lies AS TABLE packed; CREATE TABLE lies_summary AS TABLE packed_summary")
     for change in (
-        "x = 'abc'::bytea", "x_shape = ARRAY[2147483647, 4]", "x_shape = ARRAY[-1, 4]", "x = repeat('a', 1000)::bytea",
-        "label = ''::bytea", "x_shape = NULL", "__dist_key__ = -5", "buffer_id = NULL",
-    ):  # fmt: skip
+        "x = 'abc'::bytea",
+        "x_shape = ARRAY[2147483647, 4]",
+        "x_shape = ARRAY[-1, 4]",
+        "x = repeat('a', 1000)::bytea",
+        "label = ''::bytea",
+        "x_shape = NULL",
+        "__dist_key__ = -5",
+        "buffer_id = NULL",
+    ):
         mallory.rows("ALTER TABLE lies ALTER x_shape DROP NOT NULL, ALTER buffer_id DROP NOT NULL")
         mallory.rows("DELETE FROM lies; INSERT INTO lies SELECT * FROM packed")
         mallory.rows(f"UPDATE lies SET {change} WHERE buffer_id = 0")

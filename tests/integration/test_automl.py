@@ -39,8 +39,16 @@ def tables(bench: Workbench) -> None:
 def banded(bench: Workbench) -> str:
     """A search by Hyperband with a validation table, metrics now and then, name and description."""
     bench.messages()
-    return search(bench, "banded", automl_params="R=6, eta=3", random_state=4, validation_table="held_out_packed",
-                  metrics_compute_frequency=2, name="a name", description="a description")  # fmt: skip
+    return search(
+        bench,
+        "banded",
+        automl_params="R=6, eta=3",
+        random_state=4,
+        validation_table="held_out_packed",
+        metrics_compute_frequency=2,
+        name="a name",
+        description="a description",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +86,10 @@ def test_all_configurations_have_a_row_and_the_best_has_weights(
     flat = bench.value(f"SELECT model_weights FROM {output} WHERE mst_key = %s", best)
     assert bytes(flat) == weights(stored(bench, output, best))
     assert bench.row(f"SELECT model_id, compile_params, fit_params FROM {output}_info WHERE mst_key = %s", best) == (
-        model_id, compiled, fitted,
-    )  # fmt: skip
+        model_id,
+        compiled,
+        fitted,
+    )
     assert bench.rows(f"SELECT model_arch_table, object_table FROM {output}_mst_summary") == [("models", None)]
 
 
@@ -91,8 +101,9 @@ def test_the_best_has_the_lowest_loss_after_any_run(
         "SELECT m.value, m.mst_key FROM cerebro.metric m JOIN cerebro.run r USING (run_id)"
         " WHERE m.run_id = ANY (%s) AND m.dataset = %s AND m.name = 'loss' AND m.epoch ="
         " (SELECT max(e.epoch) FROM cerebro.metric e WHERE e.run_id = m.run_id) ORDER BY m.value LIMIT 1",
-        runs(bench, output), dataset,
-    )  # fmt: skip
+        runs(bench, output),
+        dataset,
+    )
     assert bench.value(f"SELECT mst_key FROM {output}_mst") == key
     assert bench.value(f"SELECT {dataset}_loss_final FROM {output}_info WHERE mst_key = %s", key) == lowest
     assert bench.value(f"SELECT min({dataset}_loss_final) FROM {output}_info") == lowest
@@ -140,9 +151,10 @@ def test_numbers_of_all_runs_follow_each_other(bench: Workbench, banded: str, op
                     "SELECT l.epoch, l.value, a.value FROM cerebro.metric l JOIN cerebro.metric a"
                     " USING (run_id, mst_key, epoch, dataset) WHERE l.name = 'loss' AND a.name = 'accuracy'"
                     " AND dataset = 'training' AND run_id = %s AND mst_key = %s ORDER BY epoch",
-                    run_id, key,
+                    run_id,
+                    key,
                 )
-            ]  # fmt: skip
+            ]
             before += bench.value("SELECT max(epoch) FROM cerebro.visit WHERE run_id = %s", run_id)
         assert list(zip(iterations, losses, accuracies, strict=True)) == logged
         assert iterations[-1] == before
@@ -201,13 +213,43 @@ def test_the_summary_repeats_the_call(bench: Workbench, banded: str, opted: str)
     )
     data = ([3], ["high", "low", "middle"], ["text"])
     assert bench.row(f"SELECT {columns} FROM banded_summary") == (
-        "packed", "held_out_packed", "banded", "banded_info", ["label"], ["x"], "models", "banded_mst", "hyperband",
-        "R=6, eta=3", "4", None, False, 2, "a name", "a description", *data,
-    )  # fmt: skip
+        "packed",
+        "held_out_packed",
+        "banded",
+        "banded_info",
+        ["label"],
+        ["x"],
+        "models",
+        "banded_mst",
+        "hyperband",
+        "R=6, eta=3",
+        "4",
+        None,
+        False,
+        2,
+        "a name",
+        "a description",
+        *data,
+    )
     assert bench.row(f"SELECT {columns} FROM opted_summary") == (
-        "packed", None, "opted", "opted_info", ["label"], ["x"], "models", "opted_mst", "hyperopt",
-        "num_configs=5, num_iterations=2", None, None, False, None, None, None, *data,
-    )  # fmt: skip
+        "packed",
+        None,
+        "opted",
+        "opted_info",
+        ["label"],
+        ["x"],
+        "models",
+        "opted_mst",
+        "hyperopt",
+        "num_configs=5, num_iterations=2",
+        None,
+        None,
+        False,
+        None,
+        None,
+        None,
+        *data,
+    )
 
 
 def test_each_round_is_a_run_whose_name_tells_which(bench: Workbench, banded: str, opted: str) -> None:
@@ -250,8 +292,9 @@ def test_the_caller_is_told_in_madlib_s_words(bench: Workbench) -> None:
 
 
 def test_later_configurations_have_other_keys(bench: Workbench, opted: str) -> None:
-    bench.rows("SELECT generate_model_configs('models', 'opted_mst', ARRAY[1], %s, %s)",
-               compiles(family("SGD", "[0.3]")), FITS)  # fmt: skip
+    bench.rows(
+        "SELECT generate_model_configs('models', 'opted_mst', ARRAY[1], %s, %s)", compiles(family("SGD", "[0.3]")), FITS
+    )
     assert bench.value("SELECT max(mst_key) FROM opted_mst") == 6
 
 
@@ -272,9 +315,17 @@ def test_schedules(bench: Workbench) -> None:
     bench.rows("SELECT hyperband_schedule('rounds', 81, 3, 1)")
     found = bench.rows("SELECT s, i, n_i, r_i FROM rounds ORDER BY s DESC, i")
     assert found == [
-        (4, 0, 81, 1), (4, 1, 27, 3), (4, 2, 9, 9), (4, 3, 3, 27), (3, 0, 27, 3), (3, 1, 9, 9), (3, 2, 3, 27),
-        (2, 0, 9, 9), (2, 1, 3, 27), (1, 0, 6, 27),
-    ]  # fmt: skip
+        (4, 0, 81, 1),
+        (4, 1, 27, 3),
+        (4, 2, 9, 9),
+        (4, 3, 3, 27),
+        (3, 0, 27, 3),
+        (3, 1, 9, 9),
+        (3, 2, 3, 27),
+        (2, 0, 9, 9),
+        (2, 1, 3, 27),
+        (1, 0, 6, 27),
+    ]
     bench.rows("SELECT hyperband_schedule('defaults', 9)")
     assert bench.value("SELECT count(*) FROM defaults") == 6
     with pytest.raises(psycopg2.errors.UniqueViolation):
@@ -285,8 +336,10 @@ def test_outputs_are_named_and_typed_by_no_path_of_the_caller(bench: Workbench) 
     bench.rows('CREATE SCHEMA "My data"')
     bench.rows(
         """SELECT madlib_automl('packed', '"My data"."Out put"', 'models', '"My data"."Con figs"', ARRAY[1], %s, %s,
-           'hyperband', 'R=3, eta=3, skip_last=1')""", BOTH, FITS,
-    )  # fmt: skip
+           'hyperband', 'R=3, eta=3, skip_last=1')""",
+        BOTH,
+        FITS,
+    )
     for suffix in OUTPUTS:
         assert bench.value(f'SELECT count(*) > 0 FROM "My data"."Out put{suffix}"')
     assert bench.value('SELECT count(*) FROM "My data"."Con figs"') == 1

@@ -48,8 +48,9 @@ def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
     search(bench, "mixed", compiles(DIVERGING, STEADY), automl_params="R=9, eta=3", random_state=2)
     failed = bench.rows(
         "SELECT DISTINCT c.mst_key, c.params ->> 'compile_params' LIKE '%%e+3%%' FROM cerebro.config c"
-        " WHERE c.run_id = ANY (%s) AND c.status = 'failed'", runs(bench, "mixed"),
-    )  # fmt: skip
+        " WHERE c.run_id = ANY (%s) AND c.status = 'failed'",
+        runs(bench, "mixed"),
+    )
     assert failed and all(large for _, large in failed)
     best, loss = bench.row("SELECT mst_key, training_loss_final FROM mixed_info JOIN mixed_mst USING (mst_key)")
     assert (best,) not in failed and loss < 1.1
@@ -60,10 +61,18 @@ def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
 
 def test_a_batch_in_which_all_failed_ends_no_search(bench: Workbench) -> None:
     """On one segment each batch is one configuration."""
-    search(bench, "alone", compiles(DIVERGING, STEADY), source="narrow", automl_method="hyperopt", random_state=0,
-           automl_params="num_configs=6, num_iterations=1, algorithm=rand")  # fmt: skip
-    statuses = bench.rows("SELECT status, count(*) FROM cerebro.run WHERE run_id = ANY (%s) GROUP BY 1 ORDER BY 1",
-                          runs(bench, "alone"))  # fmt: skip
+    search(
+        bench,
+        "alone",
+        compiles(DIVERGING, STEADY),
+        source="narrow",
+        automl_method="hyperopt",
+        random_state=0,
+        automl_params="num_configs=6, num_iterations=1, algorithm=rand",
+    )
+    statuses = bench.rows(
+        "SELECT status, count(*) FROM cerebro.run WHERE run_id = ANY (%s) GROUP BY 1 ORDER BY 1", runs(bench, "alone")
+    )
     assert [status for status, _ in statuses] == ["completed", "failed"]
     assert bench.value("SELECT compile_params NOT LIKE '%%e+3%%' FROM alone_mst")
     assert bench.value("SELECT count(*) FROM alone WHERE model_weights IS NOT NULL") == 1
@@ -89,11 +98,14 @@ def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Work
         eventually(lambda: watcher.newest_run() == before + 2)
         first = f"r{before + 1}_c"
         assert {name.split("_")[1] for name in states(watcher) if name.startswith(first)} == {
-            f"c{key}" for (key,) in watcher.rows(
+            f"c{key}"
+            for (key,) in watcher.rows(
                 "SELECT mst_key FROM cerebro.config WHERE run_id = %s INTERSECT"
-                " SELECT mst_key FROM cerebro.config WHERE run_id = %s", before + 1, before + 2,
+                " SELECT mst_key FROM cerebro.config WHERE run_id = %s",
+                before + 1,
+                before + 2,
             )
-        }  # fmt: skip
+        }
         watcher.rows(f"SELECT pg_{by}_backend(%s)", session.pid())
         with pytest.raises(psycopg2.Error) as caught:
             searching.result()
@@ -146,8 +158,10 @@ def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> Non
     assert bench.value("SELECT count(*) FROM private WHERE model_weights IS NOT NULL") == 1
     bench.rows("COMMIT")
     assert not states(bench)
-    bench.rows("DROP TABLE own, own_summary, private, private_info, private_summary, private_state, private_mst,"
-               " private_mst_summary")  # fmt: skip
+    bench.rows(
+        "DROP TABLE own, own_summary, private, private_info, private_summary, private_state, private_mst,"
+        " private_mst_summary"
+    )
 
 
 def test_without_optuna_nothing_is_begun(bench: Workbench, folder: Path) -> None:

@@ -202,8 +202,12 @@ def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> No
 
 
 def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
-    refused(bench, "42P07", "being made by another transaction",
-            "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)")  # fmt: skip
+    refused(
+        bench,
+        "42P07",
+        "being made by another transaction",
+        "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)",
+    )
 
 
 @pytest.mark.parametrize("asking", ["NULL", "1", "pg_backend_pid()"])

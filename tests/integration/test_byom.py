@@ -65,10 +65,16 @@ def test_classes_are_numbered_where_they_have_no_values(bench: Workbench) -> Non
     assert agree(told(bench, table), expected(as_array(built(points(bench, "x"))), ["0", "1", "2"]))
     names = bench.rows(
         "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute"
-        " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum", table,
-    )  # fmt: skip
-    assert names == [("id", "integer"), ("class_name", "text"), ("class_value", "text"), ("prob", "double precision"),
-                     ("rank", "integer")]  # fmt: skip
+        " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
+        table,
+    )
+    assert names == [
+        ("id", "integer"),
+        ("class_name", "text"),
+        ("class_value", "text"),
+        ("prob", "double precision"),
+        ("rank", "integer"),
+    ]
 
 
 def test_values_and_a_constant(bench: Workbench) -> None:
@@ -135,8 +141,12 @@ def test_several_inputs_and_outputs(bench: Workbench) -> None:
 def test_an_output_whose_width_only_the_trainer_knows(bench: Workbench) -> None:
     """A Flatten at the end: the architecture does not say how many numbers it gives."""
     flat = json.loads(sequential([4], dense(6, "hidden"), dense(2, "out", "softmax")))
-    reshape = {"module": "keras.layers", "class_name": "Reshape", "registered_name": None,
-               "config": {"name": "shape", "target_shape": [2, 1]}}  # fmt: skip
+    reshape = {
+        "module": "keras.layers",
+        "class_name": "Reshape",
+        "registered_name": None,
+        "config": {"name": "shape", "target_shape": [2, 1]},
+    }
     flatten = {"module": "keras.layers", "class_name": "Flatten", "registered_name": None, "config": {"name": "flat"}}
     flat["config"]["layers"] += [reshape, flatten]
     number, built = loaded(bench, json.dumps(flat))

@@ -122,12 +122,22 @@ def test_05_names_with_schema_and_quotes_everywhere(bench: Workbench) -> None:
     raw, target, inputs = '"A Lab"."Raw"', '"The Label"', '"X"'
     bench.rows("SELECT training_preprocessor_dl(%s, %s, %s, %s)", raw, at["packed"], target, inputs)
     bench.rows("SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s)", raw, at["held"], target, inputs, at["packed"])
-    bench.rows("SELECT load_model_selection_table(%s, %s, ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
-               at["models"], at["mst"], COMPILE.format("SGD", 0.05))  # fmt: skip
+    bench.rows(
+        "SELECT load_model_selection_table(%s, %s, ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
+        at["models"],
+        at["mst"],
+        COMPILE.format("SGD", 0.05),
+    )
     bench.rows(f"{FIT}(%s, %s, %s, 1, FALSE, %s)", at["packed"], at["out"], at["mst"], at["held"])
     bench.rows("SELECT madlib_keras_evaluate(%s, %s, %s, FALSE, 1)", at["out"], at["held"], at["score"])
-    bench.rows("SELECT madlib_keras_predict(%s, %s, %s, %s, %s, 'response', FALSE, 1)",
-               at["out"], raw, '"Id"', inputs, at["guess"])  # fmt: skip
+    bench.rows(
+        "SELECT madlib_keras_predict(%s, %s, %s, %s, %s, 'response', FALSE, 1)",
+        at["out"],
+        raw,
+        '"Id"',
+        inputs,
+        at["guess"],
+    )
     assert bench.value(f"SELECT count(*) FROM {at['score']}") == 1
     assert bench.value(f'SELECT count(DISTINCT "Id") FROM {at["guess"]} WHERE class_name = %s', "The Label") == 96
     made = {
@@ -241,8 +251,11 @@ def test_16_name_description_times_and_version(bench: Workbench) -> None:
     found = summary(bench, "model", "name, description, start_training_time < end_training_time, madlib_version <> ''")
     assert found == ("a name", "a description", True, True)
     assert summary(bench, "model", "source_table, validation_table, model, model_info") == (
-        "packed", "packed_val", "model", "model_info",
-    )  # fmt: skip
+        "packed",
+        "packed_val",
+        "model",
+        "model_info",
+    )
 
 
 def test_17_num_classes_are_classes(bench: Workbench) -> None:

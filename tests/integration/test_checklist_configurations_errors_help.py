@@ -34,8 +34,15 @@ def job(bench: Workbench) -> list[str]:
     return said
 
 
-def generate(bench: Workbench, name: str, search: str = "", *, grid: str = TWO_FAMILIES, models: tuple[int, ...] = (1,),
-             fit: str = SIZES) -> list[tuple[Any, ...]]:  # fmt: skip
+def generate(
+    bench: Workbench,
+    name: str,
+    search: str = "",
+    *,
+    grid: str = TWO_FAMILIES,
+    models: tuple[int, ...] = (1,),
+    fit: str = SIZES,
+) -> list[tuple[Any, ...]]:
     """Generate configurations; all rows of the table."""
     bench.rows(f"{GENERATE}{search})", name, list(models), grid, fit)
     return bench.rows(f"SELECT model_id, compile_params, fit_params FROM {name} ORDER BY mst_key")
@@ -47,8 +54,12 @@ def test_35_grids_are_products_per_optimizer(bench: Workbench) -> None:
     assert len(found) == (2 + 2) * 2 * 2
     assert [model for model, _, _ in found[:4]] == [1, other, 1, other]
     optimizers = {re.search(r"optimizer='(.*?)'", text)[1] for _, text, _ in found}  # type: ignore[index]
-    assert optimizers == {"Adam(lr=0.1)", "Adam(lr=0.01)", "SGD(momentum=0.5,nesterov=False)",
-                          "SGD(momentum=0.9,nesterov=False)"}  # fmt: skip
+    assert optimizers == {
+        "Adam(lr=0.1)",
+        "Adam(lr=0.01)",
+        "SGD(momentum=0.5,nesterov=False)",
+        "SGD(momentum=0.9,nesterov=False)",
+    }
     assert generate(bench, "grid", ", 'g'", models=(1, other)) == found, "what is there already is not added again"
     assert len(generate(bench, "grid", models=(1,), fit="{'batch_size': [32]}")) == len(found) + 4
 
@@ -61,8 +72,10 @@ def test_35_random_searches_repeat_by_random_state(bench: Workbench, seed: int) 
     assert generate(bench, f"repeated_{seed}", f", 'random', 6, {seed}", grid=drawn) == first
     assert len(set(first)) == 6
     for _, text, _ in first:
-        lr, momentum, clipnorm = (float(re.search(rf"{k}=([0-9.e-]+)", text)[1])  # type: ignore[index]
-                                  for k in ("lr", "momentum", "clipnorm"))  # fmt: skip
+        lr, momentum, clipnorm = (
+            float(re.search(rf"{k}=([0-9.e-]+)", text)[1])  # type: ignore[index]
+            for k in ("lr", "momentum", "clipnorm")
+        )
         assert 0.001 <= lr <= 0.1 and 0.9 <= momentum <= 0.99 and 1 <= clipnorm <= 2
 
 
@@ -281,8 +294,10 @@ def test_47_only_a_superuser_registers_python_objects(bench: Workbench, call: st
 
 def test_47_nothing_of_a_user_s_table_is_loaded(bench: Workbench) -> None:
     """A table of the user's own is no object table, whatever is in it."""
-    bench.rows("CREATE TABLE own_objects AS SELECT 1 AS id, 'own'::text AS name, NULL::text AS description,"
-               " 'def own(a, b): pass'::bytea AS object")  # fmt: skip
+    bench.rows(
+        "CREATE TABLE own_objects AS SELECT 1 AS id, 'own'::text AS name, NULL::text AS description,"
+        " 'def own(a, b): pass'::bytea AS object"
+    )
     configured = (
         "load_model_selection_table('models', 'o', ARRAY[1], ARRAY[$$optimizer='SGD()',loss='own'$$], ARRAY[''],"
     )

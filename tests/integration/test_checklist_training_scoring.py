@@ -63,8 +63,10 @@ def test_21_training_is_sequential_sgd_with_and_without_caching(bench: Workbench
     bench.rows("SELECT load_keras_model('models', %s::json, %s)", CLASSES, psycopg2.Binary(flat))
     loaded = int(bench.value("SELECT max(model_id) FROM models"))
     configure(bench, "from_start", COMPILE.format("SGD", RATE), fit=ORDERED, model=loaded)
-    runs = [bench.fit("packed", f"cached_{said}", "from_start", 2, use_caching=said, schedule="rotation", seed=1)
-            for said in (True, False)]  # fmt: skip
+    runs = [
+        bench.fit("packed", f"cached_{said}", "from_start", 2, use_caching=said, schedule="rotation", seed=1)
+        for said in (True, False)
+    ]
     for _, _, _, segment in order(bench, runs[0]):
         for buffer in buffers(bench, "packed", x="<f4", label="<i2"):
             if buffer.segment == segment:
@@ -175,8 +177,10 @@ def test_29_how_many_classes_are_predicted(bench: Workbench) -> None:
         assert probabilities == sorted(probabilities, reverse=True)
         assert sum(probabilities) == pytest.approx(1, abs=TOLERANCE)
         assert {label for _, _, label, _, _ in every[at : at + 3]} == set(LABELS)
-    found = {name: bench.rows(f"SELECT * FROM {predict(bench, name, text)} ORDER BY id, prob DESC")
-             for name, text in (("best", "'response'"), ("two", "2"), ("likely", "0.3"))}  # fmt: skip
+    found = {
+        name: bench.rows(f"SELECT * FROM {predict(bench, name, text)} ORDER BY id, prob DESC")
+        for name, text in (("best", "'response'"), ("two", "2"), ("likely", "0.3"))
+    }
     assert found["best"] == [row[:4] for row in every if row[4] == 1]
     assert found["two"] == [row for row in every if row[4] <= 2]
     assert found["likely"] == [row for row in every if row[3] > 0.3]
@@ -193,8 +197,10 @@ def test_30_names_and_types_of_predictions(bench: Workbench) -> None:
         "id date, class_name text, class_value text, prob double precision, rank integer"
     )
     assert set(bench.rows("SELECT class_name, class_value FROM dated_guess")) == {
-        ("label", None), ("label", "high"), ("label", "middle"),
-    }  # fmt: skip
+        ("label", None),
+        ("label", "high"),
+        ("label", "middle"),
+    }
 
 
 @pytest.mark.parametrize("call", ["evaluate('model', 'packed', 'o')", "predict('model', 'points', 'id', 'x', 'o')"])
@@ -223,8 +229,10 @@ def test_31_a_table_of_one_model_has_no_mst_key(bench: Workbench, call: str) -> 
 def test_32_predicting_needs_the_model_tables_only(bench: Workbench) -> None:
     bench.rows("SELECT load_keras_model('own_models', %s::json)", CLASSES)
     bench.pack("own_packed", 2)
-    bench.rows("SELECT load_model_selection_table('own_models', 'own_mst', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
-               COMPILE.format("SGD", RATE))  # fmt: skip
+    bench.rows(
+        "SELECT load_model_selection_table('own_models', 'own_mst', ARRAY[1], ARRAY[%s], ARRAY['batch_size=8'])",
+        COMPILE.format("SGD", RATE),
+    )
     bench.fit("own_packed", "own", "own_mst", 1)
     bench.rows("DROP TABLE own_models, own_packed, own_packed_summary, own_mst, own_mst_summary")
     bench.rows("SELECT madlib_keras_predict('own', 'points', 'id', 'x', 'own_guess', 'response', FALSE, 1)")
@@ -250,8 +258,9 @@ def test_34_a_model_of_one_s_own_predicts(bench: Workbench, pred_type: str, wher
     output = f"brought_{pred_type[:3].strip(chr(39)).replace('.', '')}"
     bench.rows(
         f"SELECT madlib_keras_predict_byom('brought', 1, 'points', 'id', 'x', '{output}', {pred_type}, FALSE,"
-        f" %s, {madlib_job.CONSTANT})", LABELS,
-    )  # fmt: skip
+        f" %s, {madlib_job.CONSTANT})",
+        LABELS,
+    )
     if not bench.exists("known"):
         predict(bench, "known")
     found = bench.rows(f"SELECT id, class_value, prob FROM {output} ORDER BY 1, 3 DESC")

@@ -116,8 +116,10 @@ def test_a_table_of_his_own_is_not_used(malvin: Workbench, superuser: Workbench,
     malvin.rows(made)
     if "TABLE" in made:
         malvin.rows("INSERT INTO madlib.bait (name, object) VALUES ('own', convert_to(%s, 'UTF8'))", code)
-    malvin.rows("CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, ''",
-                 compile_text(loss="own"))  # fmt: skip
+    malvin.rows(
+        "CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, ''",
+        compile_text(loss="own"),
+    )
     malvin.rows("CREATE TABLE mine_summary AS SELECT 'models' AS model_arch_table, 'bait' AS object_table")
     calls = (
         "madlib.load_model_selection_table('models', 'm', ARRAY[1], ARRAY[$$loss='mse',optimizer='SGD'$$], ARRAY[''],"
@@ -167,9 +169,12 @@ def test_no_request_brings_a_source(malvin: Workbench, superuser: Workbench, tmp
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     smuggled = {"sources": {"own": code}}
     for request in (
-        job(program=smuggled), job(program=smuggled, sources={"own": code}), job(sources={"own": code}),
-        job(objects={"table": "functions", "digests": {}}, program=smuggled), job(objects=code),
-    ):  # fmt: skip
+        job(program=smuggled),
+        job(program=smuggled, sources={"own": code}),
+        job(sources={"own": code}),
+        job(objects={"table": "functions", "digests": {}}, program=smuggled),
+        job(objects=code),
+    ):
         for call in ("job_begin(%s)", "metric_results(%s)", "sealed_begin(%s, %s)"):
             values = [request, CLASSES][: call.count("%s")]
             with pytest.raises(psycopg2.Error):
@@ -226,9 +231,11 @@ class Evil:
 def test_pickles_are_refused(superuser: Workbench, protocol: int) -> None:
     for value in (Evil(), len, {"a": [1.5]}):
         error = refused(
-            superuser, "SELECT madlib.load_custom_function('functions', %s::bytea, 'f')",
-            pickle.dumps(value, protocol), code="0A000",
-        )  # fmt: skip
+            superuser,
+            "SELECT madlib.load_custom_function('functions', %s::bytea, 'f')",
+            pickle.dumps(value, protocol),
+            code="0A000",
+        )
         assert "it is a pickle" in str(error) and "inspect.getsource" in str(error.diag.message_hint)
     assert not Path("/tmp/cerebro_pickled").exists()
 

@@ -48,15 +48,27 @@ def other(bench: Workbench) -> Iterator[Workbench]:
 
 
 def fit(
-    bench: Workbench, model: str, compiled: str, fitted: str = "batch_size=8", iterations: int = 2,
-    source: str = "packed", model_id: int = 1, **named: object,
-) -> int:  # fmt: skip
+    bench: Workbench,
+    model: str,
+    compiled: str,
+    fitted: str = "batch_size=8",
+    iterations: int = 2,
+    source: str = "packed",
+    model_id: int = 1,
+    **named: object,
+) -> int:
     """Train; the id of the run."""
     text = "".join(f", {name} => %s" for name in named)
     bench.rows(
         f"SELECT madlib_keras_fit(%s, %s, 'models', %s, %s, %s, %s{text})",
-        source, model, model_id, compiled, fitted, iterations, *named.values(),
-    )  # fmt: skip
+        source,
+        model,
+        model_id,
+        compiled,
+        fitted,
+        iterations,
+        *named.values(),
+    )
     return bench.newest_run()
 
 
@@ -65,15 +77,36 @@ def weights(bench: Workbench, model: str) -> bytes:
 
 
 def test_the_tables_are_madlibs(bench: Workbench) -> None:
-    run = fit(bench, "told", ADAM, iterations=3, validation_table="packed", metrics_compute_frequency=2,
-              name="a name", description="words", seed=1)  # fmt: skip
+    run = fit(
+        bench,
+        "told",
+        ADAM,
+        iterations=3,
+        validation_table="packed",
+        metrics_compute_frequency=2,
+        name="a name",
+        description="words",
+        seed=1,
+    )
     assert bench.columns("told") == "model_weights bytea, model_arch json"
     wanted = " ".join(SUMMARY.split()) + ", run_id bigint, dtype_policy text, backend text"
     assert bench.columns("told_summary") == wanted
-    row = bench.row("SELECT num_iterations, metrics_iters, name, description, num_classes, label_class_values,"
-                    " metrics_type, loss_type, model_type, run_id FROM told_summary")  # fmt: skip
-    assert row == (3, [2, 3], "a name", "words", [3], ["high", "low", "middle"], ["accuracy"],
-                   "categorical_crossentropy", "madlib_keras", run)  # fmt: skip
+    row = bench.row(
+        "SELECT num_iterations, metrics_iters, name, description, num_classes, label_class_values,"
+        " metrics_type, loss_type, model_type, run_id FROM told_summary"
+    )
+    assert row == (
+        3,
+        [2, 3],
+        "a name",
+        "words",
+        [3],
+        ["high", "low", "middle"],
+        ["accuracy"],
+        "categorical_crossentropy",
+        "madlib_keras",
+        run,
+    )
     size, losses, finals, times = bench.row(
         "SELECT model_size * 1024, training_loss, ARRAY[training_loss_final, validation_loss_final],"
         " metrics_elapsed_time FROM told_summary"
@@ -111,12 +144,21 @@ def test_the_log_tells_of_replicas_and_means(bench: Workbench) -> None:
         run,
     )
     assert [row[:3] for row in logged] == [
-        (1, 1, "train"), (2, 1, "train"), (3, 1, "train"), (4, 1, "average"),
-        (5, 2, "train"), (6, 2, "train"), (7, 2, "train"), (8, 2, "average"),
-    ]  # fmt: skip
+        (1, 1, "train"),
+        (2, 1, "train"),
+        (3, 1, "train"),
+        (4, 1, "average"),
+        (5, 2, "train"),
+        (6, 2, "train"),
+        (7, 2, "train"),
+        (8, 2, "average"),
+    ]
     assert [rows for *_, kind, rows in logged if kind == "average"] == [ROWS, ROWS]
-    begun = bench.rows("SELECT kind, min(started_at), max(ended_at) FROM cerebro.timeline WHERE run_id = %s AND"
-                       " epoch = 1 AND kind <> 'evaluate' GROUP BY kind ORDER BY kind", run)  # fmt: skip
+    begun = bench.rows(
+        "SELECT kind, min(started_at), max(ended_at) FROM cerebro.timeline WHERE run_id = %s AND"
+        " epoch = 1 AND kind <> 'evaluate' GROUP BY kind ORDER BY kind",
+        run,
+    )
     assert begun[0][1] >= begun[1][2], "the mean is made of what all have left"
     assert bench.row("SELECT visits_done, visits_total, epoch FROM cerebro.progress WHERE run_id = %s", run) == (
         6,
@@ -235,8 +277,9 @@ def test_several_inputs_and_outputs(bench: Workbench) -> None:
     assert (*bench.row("SELECT loss, metric FROM two_loss"), [3, None]) == bench.row(wanted)
     bench.rows("SELECT madlib_keras_predict('two', 'points', 'id', 'x, pair', 'two_told', 'response')")
     assert bench.rows("SELECT class_name, count(*) FROM two_told GROUP BY 1 ORDER BY 1") == [
-        ("amount", ROWS), ("label", ROWS)
-    ]  # fmt: skip
+        ("amount", ROWS),
+        ("label", ROWS),
+    ]
 
 
 def test_custom_functions(bench: Workbench, shared_superuser: Workbench) -> None:

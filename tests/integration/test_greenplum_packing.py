@@ -405,10 +405,17 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     inputs, targets = Column("x", "real[]", "float32", False), Column("f", "real[]", "float32", False)
     keys = tuple(key for key, _ in where)
     plan = Packing(
-        source=source, output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"), dependent=(targets,),
-        independent=(inputs,), rows=ROWS, buffer_size=9, normalizing_const=1.0, keys=keys, seed=seed,
+        source=source,
+        output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"),
+        dependent=(targets,),
+        independent=(inputs,),
+        rows=ROWS,
+        buffer_size=9,
+        normalizing_const=1.0,
+        keys=keys,
+        seed=seed,
         spread=Spread(numbered, Distribution(keys)),
-    )  # fmt: skip
+    )
     recorder: Any = Recorder()
     parts = packing.insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
     spread.fill(recorder, numbered, seed, parts, "[]")

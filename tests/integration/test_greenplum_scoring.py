@@ -116,12 +116,20 @@ def keys(there: Workbench) -> list[int]:
     return [key for (key,) in there.rows(query)]
 
 
-def predict(session: Workbench, table: str = "points", pred_type: str = "'prob'", *, identifier: str = "id",
-            inputs: str = "x", model: str = "model") -> str:  # fmt: skip
+def predict(
+    session: Workbench,
+    table: str = "points",
+    pred_type: str = "'prob'",
+    *,
+    identifier: str = "id",
+    inputs: str = "x",
+    model: str = "model",
+) -> str:
     """Predict into a new table; its name."""
     output = f"predicted_{next(numbers)}"
-    session.rows(f"SELECT madlib_predict(%s, %s, %s, %s, %s, {pred_type}, FALSE, 1)",
-                 model, table, identifier, inputs, output)  # fmt: skip
+    session.rows(
+        f"SELECT madlib_predict(%s, %s, %s, %s, %s, {pred_type}, FALSE, 1)", model, table, identifier, inputs, output
+    )
     return output
 
 
@@ -360,8 +368,10 @@ def test_nothing_stays_of_a_call_that_is_ended(
 
 def test_the_memory_of_the_caller_does_not_grow_with_the_table(there: Workbench, session: Workbench) -> None:
     for rows in (30_000, 300_000):
-        session.rows(f"CREATE TABLE rows_{rows} AS SELECT n AS id, ARRAY[n, 1, 2, 3]::real[] AS x"
-                     f" FROM generate_series(1, {rows}) n DISTRIBUTED BY (id)")  # fmt: skip
+        session.rows(
+            f"CREATE TABLE rows_{rows} AS SELECT n AS id, ARRAY[n, 1, 2, 3]::real[] AS x"
+            f" FROM generate_series(1, {rows}) n DISTRIBUTED BY (id)"
+        )
     peaks = []
     for table in ("rows_30000", "rows_300000"):
         with ThreadPoolExecutor(1) as pool:

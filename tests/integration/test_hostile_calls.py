@@ -59,17 +59,39 @@ INTEGERS = st.sampled_from((0, 1, -1, 2, 3, 100, 2**31 - 1, -(2**31)))
 LARGE = INTEGERS | st.sampled_from((2**31, 2**63 - 1, -(2**63)))
 FLOATS = st.sampled_from((0.0, 0.5, -1.0, float("nan"), float("inf"), -float("inf"), 1e-300, 1e300))
 REALS = FLOATS.filter(lambda number: number not in (1e-300, 1e300))
-TEXTS = NAMES | hostile.TEXTS.filter(lambda text: "\0" not in text and text.isprintable()) | st.sampled_from(
-    ("x" * 100_000, "a.b.c", '"', "x,", "'; DROP TABLE points; --", "[" * 5_000, "{'loss': [" + "[" * 5_000,
-     "9" * 5_000,
-     "tensorflow", "{'loss': ['mse'], 'lr': [1e999, 1], 'optimizer': ['SGD']}", "batch_size=" + "9" * 400)
-)  # fmt: skip
-JSON = (
-    hostile.changed(json.loads(CLASSES)) | OBJECTS | OBJECTS.flatmap(hostile.changed)
-).map(lambda value: json.dumps(value).replace("NaN", "1e999").replace("Infinity", "1e999")) | st.sampled_from(
-    ("[" * 3_000 + "]" * 3_000, '{"a":' * 3_000 + "1" + "}" * 3_000, "9" * 5_000, '"\\ud800"', '{"do": "\\u0000"}',
-     '{"framework": "\\u0000\\ud800"}', '{"class_name": "\\ud800", "config": {}}', "1e999")
-)  # fmt: skip
+TEXTS = (
+    NAMES
+    | hostile.TEXTS.filter(lambda text: "\0" not in text and text.isprintable())
+    | st.sampled_from(
+        (
+            "x" * 100_000,
+            "a.b.c",
+            '"',
+            "x,",
+            "'; DROP TABLE points; --",
+            "[" * 5_000,
+            "{'loss': [" + "[" * 5_000,
+            "9" * 5_000,
+            "tensorflow",
+            "{'loss': ['mse'], 'lr': [1e999, 1], 'optimizer': ['SGD']}",
+            "batch_size=" + "9" * 400,
+        )
+    )
+)
+JSON = (hostile.changed(json.loads(CLASSES)) | OBJECTS | OBJECTS.flatmap(hostile.changed)).map(
+    lambda value: json.dumps(value).replace("NaN", "1e999").replace("Infinity", "1e999")
+) | st.sampled_from(
+    (
+        "[" * 3_000 + "]" * 3_000,
+        '{"a":' * 3_000 + "1" + "}" * 3_000,
+        "9" * 5_000,
+        '"\\ud800"',
+        '{"do": "\\u0000"}',
+        '{"framework": "\\u0000\\ud800"}',
+        '{"class_name": "\\ud800", "config": {}}',
+        "1e999",
+    )
+)
 BYTES = st.binary(max_size=40) | st.sampled_from((b"", bytes(10_000), bytes(8)))
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,

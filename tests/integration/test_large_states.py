@@ -11,9 +11,11 @@ from workbench import Workbench, compile_text
 
 WORDS, WIDTH = 2_200_000, 128
 WIDE = sequential(
-    [4], layer("Embedding", "words", input_dim=WORDS, output_dim=WIDTH), layer("Flatten", "flat"),
+    [4],
+    layer("Embedding", "words", input_dim=WORDS, output_dim=WIDTH),
+    layer("Flatten", "flat"),
     dense(3, "output", "softmax"),
-)  # fmt: skip
+)
 TOKENS = f"CREATE TABLE tokens AS SELECT label, ARRAY[id, {WORDS} - id, id * 1000, 7]::real[] AS x FROM points"
 
 

@@ -85,8 +85,22 @@ def test_generate_model_configs(bench: Workbench, count: int) -> None:
 def test_madlib_keras_fit(bench: Workbench, count: int) -> None:
     """With fewer arguments the defaults count; a warm start goes on from the table that is there."""
     table = f"fitted_{count}"
-    values = ["packed", table, "models", 1, SGD, "batch_size=8", 2, False, "packed_val", 1, count > 10, "a name",
-              "a description", None]  # fmt: skip
+    values = [
+        "packed",
+        table,
+        "models",
+        1,
+        SGD,
+        "batch_size=8",
+        2,
+        False,
+        "packed_val",
+        1,
+        count > 10,
+        "a name",
+        "a description",
+        None,
+    ]
     if count > 10:
         call(bench, "madlib_keras_fit({})", values, 7)
     call(bench, "madlib_keras_fit({})", values, count)

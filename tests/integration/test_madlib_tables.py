@@ -69,8 +69,10 @@ def test_packing_for_validation_against_a_table_of_madlib_s(bench: Workbench, ke
 
 def test_packed_tables_before_1_18_are_refused_as_madlib_does(bench: Workbench) -> None:
     madlib_made.packed_of_1_17(bench, "ancient")
-    for call in ("madlib_keras_fit_multiple_model('ancient', 'o', 'mst', 1)",
-                 "validation_preprocessor_dl('points', 'o', 'label', 'x', 'ancient')"):  # fmt: skip
+    for call in (
+        "madlib_keras_fit_multiple_model('ancient', 'o', 'mst', 1)",
+        "validation_preprocessor_dl('points', 'o', 'label', 'x', 'ancient')",
+    ):
         with pytest.raises(psycopg2.Error) as error:
             bench.rows(f"SELECT {call}")
         assert error.value.pgcode == "42809"

@@ -63,9 +63,13 @@ def test_in_the_caller_s_own_session(ann: Workbench) -> None:
 def test_the_weights_are_not_read(ann: Workbench) -> None:
     ann.rows("SELECT mst_key, model_arch FROM model; SELECT * FROM model_info; SELECT * FROM model_summary")
     for statement in (
-        "SELECT model_weights FROM model", "SELECT * FROM model", "SELECT model FROM model", "COPY model TO STDOUT",
-        "SELECT FROM model_state", "CREATE TABLE guest.copied AS TABLE model",
-    ):  # fmt: skip
+        "SELECT model_weights FROM model",
+        "SELECT * FROM model",
+        "SELECT model FROM model",
+        "COPY model TO STDOUT",
+        "SELECT FROM model_state",
+        "CREATE TABLE guest.copied AS TABLE model",
+    ):
         refused(ann, statement)
 
 
@@ -115,9 +119,19 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     program = {"architecture": json.loads(tell), "compile": COMPILE, "targets": [{"kind": "float"}]}
     session.rows("SELECT model_predict(%s, 1)", job(program=program, sealed=False, do="state_get", chunk_bytes=8120))
-    session.rows("SELECT cerebro.predict_begin(%s)", json.dumps(
-        {"block": 1, "request": {"arrays": [{"kind": "float32", "column": "x", "divide": 1.0}],
-                                 "want": {"kind": "prob"}, "classes": [0]}}))  # fmt: skip
+    session.rows(
+        "SELECT cerebro.predict_begin(%s)",
+        json.dumps(
+            {
+                "block": 1,
+                "request": {
+                    "arrays": [{"kind": "float32", "column": "x", "divide": 1.0}],
+                    "want": {"kind": "prob"},
+                    "classes": [0],
+                },
+            }
+        ),
+    )
     query = "SELECT cerebro.predict_row('1', ARRAY[cerebro.array_bytes(%s::real[])]), cerebro.predict_rest()"
     assert session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None  # the owner's model takes four numbers
     with pytest.raises(psycopg2.Error):
@@ -168,8 +182,10 @@ def test_a_function_of_somebody_else_is_not_called(model: Workbench, ann: Workbe
         ann.rows(f"CREATE TABLE guest.trap{suffix} AS SELECT {taken} FROM model{suffix}")
     ann.rows("GRANT USAGE ON SCHEMA guest TO cerebro; GRANT SELECT ON trap_info, trap_summary TO cerebro")
     ann.rows("GRANT SELECT (mst_key, model_arch) ON trap TO cerebro")
-    ann.rows("CREATE FUNCTION guest.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE plpgsql AS"
-             " $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$")  # fmt: skip
+    ann.rows(
+        "CREATE FUNCTION guest.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE plpgsql AS"
+        " $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$"
+    )
     error = refused(model, "SELECT madlib_predict('guest.trap', 'points', 'id', 'x', 'caught', mst_key => 1)")
     assert "permission denied for the weights" in str(error) and "grant_predict" in str(error.diag.message_hint)
 

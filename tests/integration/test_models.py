@@ -56,9 +56,13 @@ def test_the_first_load_makes_the_table(desk: Workbench) -> None:
         " WHERE attrelid = 'arch'::regclass AND attnum > 0 ORDER BY attnum"
     )
     assert columns == [
-        ("model_id", "integer"), ("model_arch", "json"), ("model_weights", "bytea"), ("name", "text"),
-        ("description", "text"), ("__internal_madlib_id__", "text"),
-    ]  # fmt: skip
+        ("model_id", "integer"),
+        ("model_arch", "json"),
+        ("model_weights", "bytea"),
+        ("name", "text"),
+        ("description", "text"),
+        ("__internal_madlib_id__", "text"),
+    ]
     row = desk.row("SELECT model_id, model_arch, model_weights, name, description FROM arch")
     assert row == (1, json.loads(CLASSES), None, "small", "of three classes")
 
@@ -199,12 +203,15 @@ def test_a_loaded_selection_is_the_cross_product(desk: Workbench) -> None:
     first, second = compile_text("Adam(lr=0.1)"), compile_text("SGD()", loss="mse", metrics=())
     desk.rows(
         "SELECT load_model_selection_table('models', 'chosen', ARRAY[1, 2], %s, %s)",
-        [first, second], ["batch_size=8,epochs=1", ""],
-    )  # fmt: skip
+        [first, second],
+        ["batch_size=8,epochs=1", ""],
+    )
     assert configs(desk, "chosen") == [
         (model, compiled, fit)
-        for model in (1, 2) for compiled in (first, second) for fit in ("batch_size=8,epochs=1", "")
-    ]  # fmt: skip
+        for model in (1, 2)
+        for compiled in (first, second)
+        for fit in ("batch_size=8,epochs=1", "")
+    ]
 
 
 def test_the_selection_tables_have_the_columns_of_the_contract(desk: Workbench) -> None:
@@ -214,19 +221,20 @@ def test_the_selection_tables_have_the_columns_of_the_contract(desk: Workbench) 
         " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum"
     )
     assert desk.rows(query, "chosen") == [
-        ("mst_key", "integer"), ("model_id", "integer"), ("compile_params", "character varying"),
+        ("mst_key", "integer"),
+        ("model_id", "integer"),
+        ("compile_params", "character varying"),
         ("fit_params", "character varying"),
-    ]  # fmt: skip
+    ]
     assert desk.rows(query, "chosen_summary") == [
-        ("model_arch_table", "character varying"), ("object_table", "character varying"),
-    ]  # fmt: skip
+        ("model_arch_table", "character varying"),
+        ("object_table", "character varying"),
+    ]
     assert desk.rows("SELECT * FROM chosen_summary") == [("models", None)]
     constraints = (
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'chosen'::regclass ORDER BY contype"
     )
-    assert desk.rows(constraints) == [
-        ("PRIMARY KEY (mst_key)",), ("UNIQUE (model_id, compile_params, fit_params)",)
-    ]  # fmt: skip
+    assert desk.rows(constraints) == [("PRIMARY KEY (mst_key)",), ("UNIQUE (model_id, compile_params, fit_params)",)]
 
 
 def test_the_key_of_a_row_added_by_hand_goes_on(desk: Workbench) -> None:
@@ -242,8 +250,9 @@ def test_entries_that_differ_only_in_spaces_and_order_collapse(desk: Workbench) 
     ]
     desk.rows(
         "SELECT load_model_selection_table('models', 'chosen', ARRAY[1, 1], %s, %s)",
-        texts, ["batch_size=8,epochs=2", " epochs=2 , batch_size=8"],
-    )  # fmt: skip
+        texts,
+        ["batch_size=8,epochs=2", " epochs=2 , batch_size=8"],
+    )
     assert configs(desk, "chosen") == [(1, texts[0], "batch_size=8,epochs=2")]
 
 
@@ -258,22 +267,32 @@ def test_a_missing_fit_text_means_the_defaults(desk: Workbench) -> None:
 
 def test_a_grid_is_in_madlib_s_order(desk: Workbench) -> None:
     desk.rows(
-        GRID, "models", "grid", [1, 2],
+        GRID,
+        "models",
+        "grid",
+        [1, 2],
         "{'loss': ['mse', 'mae'], 'optimizer': ['sgd'], 'lr': [0.1, 0.01], 'metrics': [['mae']]}",
         "{'batch_size': [8, 16], 'epochs': [1]}",
-    )  # fmt: skip
+    )
     assert configs(desk, "grid") == [
         (model, f"optimizer='SGD(lr={rate})',loss='{loss}',metrics=['mae']", f"batch_size={size},epochs=1")
-        for loss in ("mse", "mae") for rate in (0.1, 0.01) for size in (8, 16) for model in (1, 2)
-    ]  # fmt: skip
+        for loss in ("mse", "mae")
+        for rate in (0.1, 0.01)
+        for size in (8, 16)
+        for model in (1, 2)
+    ]
 
 
 def test_optimizers_may_have_lists_of_their_own(desk: Workbench) -> None:
     desk.rows(
-        GRID, "models", "grid", [1],
+        GRID,
+        "models",
+        "grid",
+        [1],
         "{'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1], 'nesterov': [True, False]},"
-        " {'optimizer': ['adam', 'rmsprop']}], 'loss': ['mse']}", "{}",
-    )  # fmt: skip
+        " {'optimizer': ['adam', 'rmsprop']}], 'loss': ['mse']}",
+        "{}",
+    )
     assert [compiled for _, compiled, _ in configs(desk, "grid")] == [
         f"optimizer='{optimizer}',loss='mse'"
         for optimizer in ("SGD(lr=0.1,nesterov=True)", "SGD(lr=0.1,nesterov=False)", "Adam()", "RMSprop()")
@@ -361,8 +380,12 @@ def test_odd_names(desk: Workbench) -> None:
     names = {"archs": '"Arch %s ""x"""', "grid": f'"{"m" * 55}"', "chosen": '"Grid, 100%"'}
     load(desk, CLASSES, names["archs"])
     desk.rows(GRID, names["archs"], names["grid"], [1], LOSS, "{}")
-    desk.rows("SELECT load_model_selection_table(%s, %s, ARRAY[1], %s, ARRAY[''])",
-              names["archs"], names["chosen"], [compile_text()])  # fmt: skip
+    desk.rows(
+        "SELECT load_model_selection_table(%s, %s, ARRAY[1], %s, ARRAY[''])",
+        names["archs"],
+        names["chosen"],
+        [compile_text()],
+    )
     assert desk.rows('SELECT model_arch_table FROM "Grid, 100%_summary"') == [(names["archs"],)]
     desk.rows(GRID, names["archs"], names["grid"], [1], LOSS.replace("mse", "mae"), "{}")
     assert len(configs(desk, names["grid"])) == 2

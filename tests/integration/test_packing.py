@@ -42,25 +42,49 @@ def test_the_packed_table_has_the_columns_of_the_contract(bench: Workbench, sour
     table = pack(bench, source, "y, n", "x, id")
     assert columns(bench, table) == [
         ("__dist_key__", "integer"),
-        ("x", "bytea"), ("id", "bytea"), ("y", "bytea"), ("n", "bytea"), ("x_shape", "integer[]"),
-        ("id_shape", "integer[]"), ("y_shape", "integer[]"), ("n_shape", "integer[]"),
+        ("x", "bytea"),
+        ("id", "bytea"),
+        ("y", "bytea"),
+        ("n", "bytea"),
+        ("x_shape", "integer[]"),
+        ("id_shape", "integer[]"),
+        ("y_shape", "integer[]"),
+        ("n_shape", "integer[]"),
         ("buffer_id", "integer"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.postgresql("elsewhere the summary names segments where not all are used")
 def test_the_summary_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
     table = pack(bench, source, "y, n", "x, id", buffer_size=5, normalizing_const=2, n_segments=2)
     assert columns(bench, f"{table}_summary") == [
-        ("source_table", "text"), ("output_table", "text"), ("dependent_varname", "text[]"),
-        ("independent_varname", "text[]"), ("dependent_vartype", "text[]"), ("y_class_values", "text[]"),
-        ("n_class_values", "integer[]"), ("buffer_size", "integer"), ("normalizing_const", "real"),
-        ("num_classes", "integer[]"), ("distribution_rules", "text"), ("__internal_gpu_config__", "text"),
-    ]  # fmt: skip
+        ("source_table", "text"),
+        ("output_table", "text"),
+        ("dependent_varname", "text[]"),
+        ("independent_varname", "text[]"),
+        ("dependent_vartype", "text[]"),
+        ("y_class_values", "text[]"),
+        ("n_class_values", "integer[]"),
+        ("buffer_size", "integer"),
+        ("normalizing_const", "real"),
+        ("num_classes", "integer[]"),
+        ("distribution_rules", "text"),
+        ("__internal_gpu_config__", "text"),
+    ]
     assert bench.row(f"SELECT * FROM {table}_summary") == (
-        "plain", table, ["y", "n"], ["x", "id"], ["text", "integer"], ["A", "a", "b"], [0, 1, 2], 5, 2.0,
-        [3, 3], "all_segments", "all_segments",
-    )  # fmt: skip
+        "plain",
+        table,
+        ["y", "n"],
+        ["x", "id"],
+        ["text", "integer"],
+        ["A", "a", "b"],
+        [0, 1, 2],
+        5,
+        2.0,
+        [3, 3],
+        "all_segments",
+        "all_segments",
+    )
 
 
 def test_the_packed_table_is_indexed_and_stored_uncompressed(bench: Workbench, source: str) -> None:
@@ -260,8 +284,10 @@ def test_the_digits_of_classes_do_not_depend_on_the_session(bench: Workbench) ->
 
 def test_a_class_that_is_null_and_one_named_null_stay_apart_where_the_session_mixes_them(bench: Workbench) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY[NULL, 'NULL', 'a'])[i % 3 + 1] AS y"
-               " FROM generate_series(1, 6) i")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY[NULL, 'NULL', 'a'])[i % 3 + 1] AS y"
+        " FROM generate_series(1, 6) i"
+    )
     bench.rows("SET array_nulls = off")
     try:
         packed = pack(bench, table, "y", "id")
@@ -310,8 +336,10 @@ def test_targets(
 @pytest.mark.parametrize("column", ["x", "y"])
 def test_what_is_no_number_is_refused(bench: Workbench, column: str, value: str) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::real[] AS x, ARRAY[i]::real[] AS y"
-               " FROM generate_series(1, 9) i")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::real[] AS x, ARRAY[i]::real[] AS y"
+        " FROM generate_series(1, 9) i"
+    )
     bench.rows(f"UPDATE {table} SET {column}[1] = %s WHERE id = 5", value)
     with pytest.raises(psycopg2.errors.NumericValueOutOfRange, match=r"1 of a block of \d+ rows"):
         pack(bench, table, "y", "x")
@@ -319,8 +347,10 @@ def test_what_is_no_number_is_refused(bench: Workbench, column: str, value: str)
 
 def test_values_that_are_equal_are_one_class_however_they_are_written(bench: Workbench) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY['1.0', '2', '1.00', '2.000'])[i % 4 + 1]::numeric AS y"
-               " FROM generate_series(1, 12) i")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, (ARRAY['1.0', '2', '1.00', '2.000'])[i % 4 + 1]::numeric AS y"
+        " FROM generate_series(1, 12) i"
+    )
     packed = pack(bench, table, "y", "id")
     assert bench.value(f"SELECT y_class_values = '{{1, 2}}' FROM {packed}_summary")
     for number, encoded in examples(buffers(bench, packed, id=FLOATS, y=ONE_HOT)):
@@ -329,8 +359,10 @@ def test_values_that_are_equal_are_one_class_however_they_are_written(bench: Wor
 
 def test_many_classes_are_encoded_as_few_are(bench: Workbench) -> None:
     view = fresh()
-    bench.rows(f"CREATE VIEW {view} AS SELECT i AS id, 'c' || lpad((i % 700)::text, 3, '0') AS y"
-               " FROM generate_series(1, 1400) i")  # fmt: skip
+    bench.rows(
+        f"CREATE VIEW {view} AS SELECT i AS id, 'c' || lpad((i % 700)::text, 3, '0') AS y"
+        " FROM generate_series(1, 1400) i"
+    )
     packed = pack(bench, view, "y", "id")
     for number, encoded in examples(buffers(bench, packed, id=FLOATS, y=ONE_HOT)):
         assert [int(encoded.sum()), int(encoded.argmax())] == [1, int(number[0]) % 700]
@@ -345,8 +377,10 @@ ODD_ARRAYS = {
 @pytest.mark.parametrize("change", ODD_ARRAYS.values(), ids=ODD_ARRAYS)
 def test_how_an_array_lies_in_the_table_does_not_matter(bench: Workbench, change: str) -> None:
     table = fresh()
-    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[1, CASE WHEN i % 2 = 0 THEN i END]"
-               " || array_fill(0, ARRAY[998]) AS x, 'a' AS y FROM generate_series(1, 6) i")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[1, CASE WHEN i % 2 = 0 THEN i END]"
+        " || array_fill(0, ARRAY[998]) AS x, 'a' AS y FROM generate_series(1, 6) i"
+    )
     bench.rows(change.format(table=table))
     found = examples(buffers(bench, pack(bench, table, "y", "id, x"), id=FLOATS, x=FLOATS))
     assert sorted((float(i[0]), x[:3].tolist()) for i, x in found) == [(i, [1, i, 0]) for i in range(1, 7)]

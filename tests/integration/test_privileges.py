@@ -92,8 +92,11 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
     before = [bench.rows(f"SELECT * FROM cerebro.{name} ORDER BY 1, 2, 3") for name in LOGS]
     own = own_run(ann)
     for name in LOGS:
-        ann.rows(f"UPDATE cerebro.{name} SET status = 'failed'" if name != "metric" else
-                 "UPDATE cerebro.metric SET value = 0")  # fmt: skip
+        ann.rows(
+            f"UPDATE cerebro.{name} SET status = 'failed'"
+            if name != "metric"
+            else "UPDATE cerebro.metric SET value = 0"
+        )
     ann.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", run)
     # Where no foreign key removes the rows of a run, its owner must be able to.
     delete: Callable[[str], object] = ann.rows if bench.greenplum else partial(refused, ann)
@@ -101,10 +104,18 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
         delete(f"DELETE FROM cerebro.{name}")
         refused(ann, f"TRUNCATE cerebro.{name}")
     refused(ann, "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'loss', 0)", run)
-    refused(ann, "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)"
-                 " VALUES (%s, 1, 1, 0, 1, 9, 'completed')", run)  # fmt: skip
-    refused(ann, "INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, segment_id, attempt, status)"
-                 " VALUES (%s, 1, 1, 0, 9, 'completed')", run)  # fmt: skip
+    refused(
+        ann,
+        "INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)"
+        " VALUES (%s, 1, 1, 0, 1, 9, 'completed')",
+        run,
+    )
+    refused(
+        ann,
+        "INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, segment_id, attempt, status)"
+        " VALUES (%s, 1, 1, 0, 9, 'completed')",
+        run,
+    )
     refused(
         ann, "INSERT INTO cerebro.config_log VALUES (%s, 9, '{}', 'waiting', NULL, '{}', 1, '', '', '{}', 'x')", run
     )
@@ -118,8 +129,10 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
 
 @pytest.mark.postgresql("there a segment, which would have to check that, cannot ask which number its session took")
 def test_a_user_takes_no_number_of_a_run_to_come(bench: Workbench, ann: Workbench) -> None:
-    insert = ("INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE"
-              " VALUES (%s, 'planted', '{}', 1, 1, '{0}')")  # fmt: skip
+    insert = (
+        "INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE"
+        " VALUES (%s, 'planted', '{}', 1, 1, '{0}')"
+    )
     own_run(ann)
     refused(ann, insert, bench.newest_run() + 100)
     refused(ann, "SELECT setval('cerebro.run_log_run_id_seq', 1)")

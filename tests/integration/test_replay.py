@@ -34,9 +34,16 @@ def order(bench: Workbench, run: int) -> list[tuple[int, int, int]]:
 def test_a_replay_gives_the_same_bits(bench: Workbench, original: int, workers: int) -> None:
     table = f"again_{workers}"
     run = bench.fit(
-        "spread", table, "noisy", 2, schedule="replay", replay_run=original, workers=workers,
-        validation_table="spread", metrics_compute_frequency=1,
-    )  # fmt: skip
+        "spread",
+        table,
+        "noisy",
+        2,
+        schedule="replay",
+        replay_run=original,
+        workers=workers,
+        validation_table="spread",
+        metrics_compute_frequency=1,
+    )
     assert order(bench, run) == order(bench, original)
     assert bench.weights(table) == bench.weights("original")
 

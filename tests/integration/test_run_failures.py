@@ -48,9 +48,12 @@ def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
         "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 ORDER BY 1", diverged
     ) == [(1, "completed", 3), (3, "completed", 3)]
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", diverged) == "completed"
-    assert bench.value(
-        "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key <> 2 AND status = 'completed'", diverged
-    ) == 2 * 2 * 3  # fmt: skip
+    assert (
+        bench.value(
+            "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND mst_key <> 2 AND status = 'completed'", diverged
+        )
+        == 2 * 2 * 3
+    )
 
 
 def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
@@ -152,8 +155,9 @@ def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbe
     statuses = bench.rows(
         "SELECT status, attempt, error IS NOT NULL, worker_pid = %s FROM cerebro.visit WHERE run_id = %s"
         " AND (attempt > 1 OR status <> 'completed') ORDER BY attempt",
-        lost[0], run_id,
-    )  # fmt: skip
+        lost[0],
+        run_id,
+    )
     assert statuses == [("failed", 1, True, True), ("completed", 2, False, False)]
     eventually(lambda: not trainers({lost[0]}))
 
@@ -276,10 +280,15 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench,
     with (
         setting(bench, "cache_mb", "0"),
         bench.fitting(
-            "endless_packed", "blocked", "blocked_configs", 1000, workers=1,
-            validation_table="blocked_packed", metrics_compute_frequency=1,
+            "endless_packed",
+            "blocked",
+            "blocked_configs",
+            1000,
+            workers=1,
+            validation_table="blocked_packed",
+            metrics_compute_frequency=1,
         ) as fitting,
-    ):  # fmt: skip
+    ):
         evaluations = "SELECT count(*) FROM cerebro.evaluation WHERE run_id > %s AND status = %s"
         eventually(lambda: watcher.value(evaluations, before, "completed"))
         holder = bench.another()

@@ -27,8 +27,16 @@ def trained(
     """Train one config on a target of the points; its row of the info table and what the summary says."""
     bench.pack(f"{name}_packed", 2, target=target, kind=kind, **more)
     bench.configure(f"{name}_configs", [compiled], ["batch_size=8,epochs=3"], bench.model(model))
-    bench.fit(f"{name}_packed", name, f"{name}_configs", 4, workers=2, metrics_compute_frequency=1, seed=2,
-              schedule="rotation")  # fmt: skip
+    bench.fit(
+        f"{name}_packed",
+        name,
+        f"{name}_configs",
+        4,
+        workers=2,
+        metrics_compute_frequency=1,
+        seed=2,
+        schedule="rotation",
+    )
     info = bench.value(f"SELECT to_jsonb(i) FROM {name}_info i")
     return {**info, **bench.value(f"SELECT to_jsonb(s) FROM {name}_summary s")}
 
@@ -95,10 +103,12 @@ def test_many_classes(bench: Workbench, name: str, loss: str, metrics: list[str]
     assert learned(found)
     assert found["loss_type"] == loss
     assert found["metrics_type"] == (metrics or None)
-    logged: dict[str, list[float]] = dict(bench.rows(
-        "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
-        found["run_id"],
-    ))  # fmt: skip
+    logged: dict[str, list[float]] = dict(
+        bench.rows(
+            "SELECT name, array_agg(value ORDER BY epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY name",
+            found["run_id"],
+        )
+    )
     assert len(logged) == 1 + len(metrics)
     assert found["training_metrics"] == (logged[metrics[0]] if metrics else None)
 
@@ -150,8 +160,9 @@ def test_a_validation_set_with_fewer_rows_than_segments(bench: Workbench) -> Non
     bench.rows("CREATE TABLE two AS SELECT * FROM points WHERE id <= 2")
     bench.rows("SELECT validation_preprocessor_dl('two', 'two_packed', 'label', 'x', 'wide_packed')")
     bench.configure("wide_configs", [compile_text(ADAM)])
-    bench.fit("wide_packed", "wide", "wide_configs", 2, workers=2, validation_table="two_packed",
-              metrics_compute_frequency=1)  # fmt: skip
+    bench.fit(
+        "wide_packed", "wide", "wide_configs", 2, workers=2, validation_table="two_packed", metrics_compute_frequency=1
+    )
     losses, metrics = bench.row("SELECT validation_loss, validation_metrics FROM wide_info")
     bench.rows("SELECT madlib_evaluate('wide', 'two_packed', 'two_again', mst_key => 1)")
     assert bench.row("SELECT loss, metric FROM two_again") == (pytest.approx(losses[-1]), metrics[-1])

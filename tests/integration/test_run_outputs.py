@@ -126,8 +126,10 @@ def test_metrics_are_those_of_the_log(bench: Workbench, whole: str, kind: str) -
         logged = bench.rows(
             "SELECT array_agg(epoch ORDER BY epoch), array_agg(value ORDER BY epoch) FROM cerebro.learning_curve"
             " WHERE run_id = %s AND dataset = %s AND name = %s GROUP BY mst_key ORDER BY mst_key",
-            summary(bench, "whole", "run_id"), kind, name,
-        )  # fmt: skip
+            summary(bench, "whole", "run_id"),
+            kind,
+            name,
+        )
         assert logged == [(ITERATIONS, values) for values in info(bench, "whole", f"{kind}_{column}")]
 
 
@@ -171,9 +173,21 @@ def test_the_summary_repeats_the_call(bench: Workbench, whole: str) -> None:
         " model_selection_table, object_table, num_iterations, metrics_compute_frequency, warm_start, name, description"
     )
     assert bench.row(f"SELECT {columns} FROM whole_summary") == (
-        "whole_packed", "whole_held_out", "whole", "whole_info", ["label"], ["x"], "models",
-        "whole_configs", None, 7, 2, False, "a name", "a description",
-    )  # fmt: skip
+        "whole_packed",
+        "whole_held_out",
+        "whole",
+        "whole_info",
+        ["label"],
+        ["x"],
+        "models",
+        "whole_configs",
+        None,
+        7,
+        2,
+        False,
+        "a name",
+        "a description",
+    )
 
 
 def test_the_summary_describes_the_data(bench: Workbench, whole: str) -> None:

@@ -38,12 +38,14 @@ def watched(bench: Workbench) -> Watched:
     bench.messages()
     before, watcher = bench.newest_run(), bench.another()
     statuses, progress, boards, curves, unfinished = [], [], [], [], 0
-    with bench.fitting("watched_packed", "watched", "watched_configs", EPOCHS, workers=2, name="the name",
-                       metrics_compute_frequency=1) as fitting:  # fmt: skip
+    with bench.fitting(
+        "watched_packed", "watched", "watched_configs", EPOCHS, workers=2, name="the name", metrics_compute_frequency=1
+    ) as fitting:
         run_id = eventually(lambda: newer(watcher, before))
         while not fitting.done():
-            progress += [row for (row,) in watcher.rows(
-                "SELECT to_jsonb(p) FROM cerebro.progress p WHERE run_id = %s", run_id)]  # fmt: skip
+            progress += [
+                row for (row,) in watcher.rows("SELECT to_jsonb(p) FROM cerebro.progress p WHERE run_id = %s", run_id)
+            ]
             statuses += [s for (s,) in watcher.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run_id)]
             boards.append(board(watcher, run_id))
             unfinished += watcher.value(
@@ -102,9 +104,10 @@ def test_the_best_config_is_known_before_the_end(bench: Workbench, watched: Watc
     best = max(
         bench.rows(
             "SELECT value, -mst_key FROM cerebro.learning_curve WHERE run_id = %s AND epoch = %s AND name = 'accuracy'",
-            watched.run_id, EPOCHS,
+            watched.run_id,
+            EPOCHS,
         )
-    )  # fmt: skip
+    )
     assert (last["best_value"], last["best_mst_key"]) == (best[0], -best[1])
     assert (last["status"], last["visits_done"], last["visits_total"], last["eta"]) == ("completed", 18, 18, None)
     assert (last["configs_running"], last["configs_failed"], last["epoch"]) == (0, 0, EPOCHS)
@@ -137,8 +140,9 @@ def test_each_epoch_is_told_with_its_numbers(bench: Workbench, watched: Watched)
         for mst_key, loss, metric in bench.rows(
             "SELECT mst_key, max(value) FILTER (WHERE name = 'loss'), max(value) FILTER (WHERE name = 'accuracy')"
             " FROM cerebro.learning_curve WHERE run_id = %s AND epoch = %s GROUP BY mst_key",
-            watched.run_id, epoch,
-        ):  # fmt: skip
+            watched.run_id,
+            epoch,
+        ):
             assert f"mst_key={mst_key}: metric={metric}, loss={loss}" in lines
         assert re.search(r"Best so far: mst_key=\d+, training accuracy=[\d.]+", lines[-1])
 
@@ -154,8 +158,9 @@ def test_an_epoch_without_metrics_is_told_with_its_training_losses(bench: Workbe
         for mst_key, loss in bench.rows(
             "SELECT mst_key, sum(rows * loss) / sum(rows) FROM cerebro.visit WHERE run_id = %s AND epoch = %s"
             " GROUP BY mst_key",
-            run_id, epoch,
-        ):  # fmt: skip
+            run_id,
+            epoch,
+        ):
             (said,) = re.findall(rf"^mst_key={mst_key}: loss=(\S+)$", message, re.MULTILINE)
             assert float(said) == pytest.approx(loss), "also of configs that are epochs ahead by then"
 
@@ -177,8 +182,11 @@ def test_with_a_validation_set_that_is_what_ranks(bench: Workbench, watched: Wat
 def somebody(bench: Workbench) -> Iterator[Workbench]:
     """A session of another role, which may do nothing yet."""
     session = superuser(bench)
-    session.rows(f"DROP OWNED BY {ROLE}" if session.rows("SELECT FROM pg_roles WHERE rolname = %s", ROLE)
-                 else f"CREATE ROLE {ROLE}")  # fmt: skip
+    session.rows(
+        f"DROP OWNED BY {ROLE}"
+        if session.rows("SELECT FROM pg_roles WHERE rolname = %s", ROLE)
+        else f"CREATE ROLE {ROLE}"
+    )
     yield session
     session.rows("RESET ROLE")
     session.rows(f"DROP OWNED BY {ROLE}")

@@ -27,8 +27,7 @@ def hopped(bench: Workbench) -> int:
     model = bench.model(NOISY)
     bench.pack("hopped_packed", 3)
     bench.configure("hopped_configs", [compile_text(o) for o in OPTIMIZERS], ["batch_size=5,epochs=2"], model)
-    return bench.fit("hopped_packed", "hopped", "hopped_configs", 2, workers=2, seed=SEED,
-                     metrics_compute_frequency=1)  # fmt: skip
+    return bench.fit("hopped_packed", "hopped", "hopped_configs", 2, workers=2, seed=SEED, metrics_compute_frequency=1)
 
 
 @pytest.mark.parametrize("mst_key", [1, 2])
@@ -48,8 +47,9 @@ def test_a_state_holds_model_optimizer_generators_and_steps(bench: Workbench, ho
 def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int, mst_key: int) -> None:
     visits = bench.rows(
         "SELECT epoch, segment_id, threads FROM cerebro.visit WHERE run_id = %s AND mst_key = %s ORDER BY visit_no",
-        hopped, mst_key,
-    )  # fmt: skip
+        hopped,
+        mst_key,
+    )
     assert len(visits) == 6
     (threads,) = {threads for *_, threads in visits}
     with trainer(Link(TrainerSpec(sys.executable, threads=threads), lambda: None)) as link:
@@ -65,14 +65,17 @@ def test_hopping_equals_staying_in_one_trainer(bench: Workbench, hopped: int, ms
 def visit(mst_key: int, number: int, epoch: int, segment: int) -> dict[str, Any]:
     """The request that begins a visit on the state that the visit before it left."""
     compiled = parse_compile_params(compile_text(OPTIMIZERS[mst_key - 1])).to_json()
-    program = {"architecture": json.loads(NOISY), "compile": compiled,
-               "targets": [{"kind": "onehot", "classes": 3}]}  # fmt: skip
+    program = {"architecture": json.loads(NOISY), "compile": compiled, "targets": [{"kind": "onehot", "classes": 3}]}
     return {
-        "do": "begin", "job": "train", "program": program, "datasets": [str(segment)],
+        "do": "begin",
+        "job": "train",
+        "program": program,
+        "datasets": [str(segment)],
         "state": {"source": "kept" if number else "new", "key": str(number), "seed": config_seed(SEED, mst_key)},
-        "result_key": str(number + 1), "fit": {"batch_size": 5, "epochs": 2, "shuffle": True},
+        "result_key": str(number + 1),
+        "fit": {"batch_size": 5, "epochs": 2, "shuffle": True},
         "order": {"seed": SEED, "mst_key": mst_key, "epoch": epoch, "segment_id": segment},
-    }  # fmt: skip
+    }
 
 
 def test_model_weights_are_those_of_the_state(bench: Workbench, hopped: int) -> None:
@@ -97,8 +100,9 @@ def rotated(bench: Workbench) -> dict[str, dict[int, bytes]]:
     runs = {"once": (1, 2), "again": (1, 2), "seed": (2, 2), "workers": (1, 3)}
     found = {}
     for name, (seed, workers) in runs.items():
-        bench.fit("rotated_packed", f"rotated_{name}", "rotated_configs", 2, seed=seed, workers=workers,
-                  schedule="rotation")  # fmt: skip
+        bench.fit(
+            "rotated_packed", f"rotated_{name}", "rotated_configs", 2, seed=seed, workers=workers, schedule="rotation"
+        )
         rows = bench.rows(f"SELECT mst_key, model_weights FROM rotated_{name}")
         found[name] = {mst_key: bytes(flat) for mst_key, flat in rows}
     return found
@@ -138,7 +142,6 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
 
 def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
     with setting(bench, "cache_mb", "0"):
-        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2,
-                  schedule="rotation")  # fmt: skip
+        bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2, schedule="rotation")
     rows = bench.rows("SELECT mst_key, model_weights FROM rotated_streamed")
     assert {mst_key: bytes(flat) for mst_key, flat in rows} == rotated["once"]

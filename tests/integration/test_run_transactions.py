@@ -62,8 +62,11 @@ def test_a_table_packed_in_the_same_transaction(bench: Workbench, packed: str, c
 def test_temporary_tables(bench: Workbench, packed: str, caller: Workbench) -> None:
     caller.rows("CREATE TEMPORARY TABLE temporary_points AS SELECT * FROM points WHERE id <= 40")
     caller.pack("pg_temp.temporary_packed", 2, source="temporary_points")
-    caller.rows("SELECT load_model_selection_table('models', 'pg_temp.temporary_configs', ARRAY[1], %s, %s)",
-                [compile_text()], ["batch_size=4"])  # fmt: skip
+    caller.rows(
+        "SELECT load_model_selection_table('models', 'pg_temp.temporary_configs', ARRAY[1], %s, %s)",
+        [compile_text()],
+        ["batch_size=4"],
+    )
     caller.connection.commit()
     run_id = caller.fit("temporary_packed", "pg_temp.temporary_model", "temporary_configs", 1)
     assert caller.value("SELECT count(model_weights) FROM pg_temp.temporary_model") == 1

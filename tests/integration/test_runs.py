@@ -52,9 +52,15 @@ def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
     bench.pack(f"{name}_packed", shape.segments)
     bench.configure(f"{name}_configs", several(shape.configs))
     run_id = bench.fit(
-        f"{name}_packed", f"{name}_model", f"{name}_configs", shape.epochs, workers=shape.workers,
-        schedule=shape.schedule, metrics_compute_frequency=shape.frequency, seed=5,
-    )  # fmt: skip
+        f"{name}_packed",
+        f"{name}_model",
+        f"{name}_configs",
+        shape.epochs,
+        workers=shape.workers,
+        schedule=shape.schedule,
+        metrics_compute_frequency=shape.frequency,
+        seed=5,
+    )
     return Run(bench, run_id, shape)
 
 
@@ -176,8 +182,9 @@ def test_a_long_visit_holds_up_nobody_else_s_hop(bench: Workbench, mixed: int) -
         f"SELECT max((SELECT count(*) FROM cerebro.visit o WHERE o.run_id = v.run_id AND o.mst_key <> v.mst_key"
         "             AND o.started_at > v.started_at AND o.ended_at < v.ended_at))"
         f" FROM cerebro.visit v WHERE v.run_id = %s AND v.mst_key = {LONG}",
-        mixed, mixed,
-    )  # fmt: skip
+        mixed,
+        mixed,
+    )
     assert most >= 3, "with a barrier at each hop at most one other visit fits into a visit"
 
 
@@ -186,6 +193,7 @@ def test_a_long_epoch_holds_up_nobody_else_s_next_epoch(bench: Workbench, mixed:
         "SELECT count(*) FROM cerebro.visit o JOIN cerebro.visit v USING (run_id)"
         f" WHERE v.run_id = %s AND v.mst_key = {LONG} AND o.epoch > v.epoch AND o.started_at < v.ended_at"
         " AND o.mst_key <> v.mst_key",
-        mixed, mixed,
-    )  # fmt: skip
+        mixed,
+        mixed,
+    )
     assert ahead > 0

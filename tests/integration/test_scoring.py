@@ -29,8 +29,16 @@ def fresh(stem: str = "t") -> str:
     return f"{stem}_{next(numbers)}"
 
 
-def predict(bench: Workbench, model: str = "model", table: str = "points", pred_type: str = "'prob'", *,
-            id_column: str = "id", inputs: str = "x", key: int = 1) -> str:  # fmt: skip
+def predict(
+    bench: Workbench,
+    model: str = "model",
+    table: str = "points",
+    pred_type: str = "'prob'",
+    *,
+    id_column: str = "id",
+    inputs: str = "x",
+    key: int = 1,
+) -> str:
     """Predict into a new table; its name."""
     output = fresh("predicted")
     bench.rows(PREDICT.format(pred_type=pred_type), model, table, id_column, inputs, output, key)
@@ -112,8 +120,11 @@ def test_the_output_tables_have_the_columns_of_the_contract(bench: Workbench, mo
         " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum"
     )
     assert bench.rows(query, output) == [
-        ("loss", "double precision"), ("metric", "double precision"), ("metrics_type", "text[]"), ("loss_type", "text"),
-    ]  # fmt: skip
+        ("loss", "double precision"),
+        ("metric", "double precision"),
+        ("metrics_type", "text[]"),
+        ("loss_type", "text"),
+    ]
     columns = [("id", "integer"), ("class_name", "text"), ("class_value", "text"), ("prob", "double precision")]
     assert bench.rows(query, predict(bench, pred_type="'prob'")) == [*columns, ("rank", "integer")]
     assert bench.rows(query, predict(bench, pred_type="2")) == [*columns, ("rank", "integer")]
@@ -213,16 +224,29 @@ def test_every_row_keeps_its_own_prediction_over_many_blocks(bench: Workbench, m
     assert [p for _, _, p in rows] == pytest.approx(found.max(axis=1), abs=TOLERANCE)
 
 
-def fit(bench: Workbench, source: str, architecture: str, target: str, *, inputs: str = "x",
-        loss: str = "categorical_crossentropy", metrics: Sequence[str] = (), kind: str | None = None,
-        classes: list[int] | None = None) -> str:  # fmt: skip
+def fit(
+    bench: Workbench,
+    source: str,
+    architecture: str,
+    target: str,
+    *,
+    inputs: str = "x",
+    loss: str = "categorical_crossentropy",
+    metrics: Sequence[str] = (),
+    kind: str | None = None,
+    classes: list[int] | None = None,
+) -> str:
     """Train one epoch of one configuration on a table; the name of the model table."""
     name = fresh("model")
     bench.rows(
         f"SELECT training_preprocessor_dl(%s, '{name}_packed', %s, %s, n_segments => 2, seed => 1,"
         " dependent_type => %s, num_classes => %s)",
-        source, target, inputs, kind, classes,
-    )  # fmt: skip
+        source,
+        target,
+        inputs,
+        kind,
+        classes,
+    )
     number = bench.model(architecture)
     bench.configure(f"{name}_configs", [compile_text("SGD(lr=0.1)", loss, metrics)], model=number)
     bench.fit(f"{name}_packed", name, f"{name}_configs", 1, seed=1)
@@ -401,8 +425,10 @@ def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench,
     """A block holds at most 10,000 rows."""
     for rows in (10_000, 20_001):
         bench.rows("DROP VIEW IF EXISTS many")
-        bench.rows(f"CREATE VIEW many AS SELECT n AS id, p.x FROM generate_series(1, {rows}) n"
-                   " JOIN points p ON p.id = n % 96 + 1")  # fmt: skip
+        bench.rows(
+            f"CREATE VIEW many AS SELECT n AS id, p.x FROM generate_series(1, {rows}) n"
+            " JOIN points p ON p.id = n % 96 + 1"
+        )
         table = predict(bench, table="many", pred_type="'response'")
         assert bench.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {table}") == (rows, rows, 1, rows)
         same = f"SELECT count(DISTINCT (class_value, prob::real)) FROM {table} GROUP BY id % 96"

@@ -124,10 +124,12 @@ def test_the_numbers_of_a_run_are_those_of_its_predictions(bench: Workbench, mod
     truth = bench.rows("SELECT label, amount FROM points ORDER BY id")
     places = [LABELS.index(label) for label, _ in truth]
     errors = sizes[:, 0] - [amount for _, amount in truth]
-    logged: dict[str, float] = dict(bench.rows(
-        "SELECT name, value FROM cerebro.metric WHERE run_id = %s AND dataset = 'training' AND epoch = 2",
-        bench.newest_run(),
-    ))  # fmt: skip
+    logged: dict[str, float] = dict(
+        bench.rows(
+            "SELECT name, value FROM cerebro.metric WHERE run_id = %s AND dataset = 'training' AND epoch = 2",
+            bench.newest_run(),
+        )
+    )
     entropy = -np.log(kinds[np.arange(len(places)), places]).mean()
     assert logged.keys() == {"loss", "label_accuracy", "label_auc", "amount_mean_absolute_error"}
     assert logged["loss"] == pytest.approx(entropy + 0.5 * (errors**2).mean(), abs=TOLERANCE)
@@ -142,8 +144,9 @@ def test_the_output_tables(bench: Workbench, model: str) -> None:
     assert found["metrics_type"] == ["accuracy", "AUC", "mae"], "in the order of the outputs"
     assert json.loads(found["loss_type"].replace("'", '"')) == LOSSES
     assert (found["training_loss_final"], found["training_metrics_final"]) == (
-        logged["loss"], logged["label_accuracy"],
-    )  # fmt: skip
+        logged["loss"],
+        logged["label_accuracy"],
+    )
     assert len(found["training_metrics"]) == len(found["validation_loss"]) == 2
     summary = bench.value(f"SELECT to_json(s) FROM {model}_summary s")
     assert summary["dependent_varname"] == ["label", "amount"]
@@ -218,9 +221,14 @@ def test_five_inputs_and_five_outputs(bench: Workbench) -> None:
     )
     wide = joined(
         {"a": [4], "b": [2], "c": [1], "d": [2], "e": [1]},
-        [dense(3, "u", "softmax"), dense(1, "v", "sigmoid"), dense(1, "w", "linear"), dense(2, "y", "linear"),
-         dense(2, "z", "softmax")],
-    )  # fmt: skip
+        [
+            dense(3, "u", "softmax"),
+            dense(1, "v", "sigmoid"),
+            dense(1, "w", "linear"),
+            dense(2, "y", "linear"),
+            dense(2, "z", "softmax"),
+        ],
+    )
     types = "class, class, float, float, class"
     bench.pack("five_packed", 2, source="five", target="u, v, w, y, z", inputs="a, b, c, d, e", kind=types)
     loss = "['categorical_crossentropy', 'binary_crossentropy', 'mse', 'mse', 'categorical_crossentropy']"
@@ -235,12 +243,18 @@ def test_five_inputs_and_five_outputs(bench: Workbench) -> None:
         "SELECT class_name, array_agg(DISTINCT class_value ORDER BY class_value), count(*)::int"
         " FROM five_told GROUP BY 1 ORDER BY 1"
     ) == [
-        ("u", ["high", "low", "middle"], 288), ("v", ["false", "true"], 192), ("w", [None], 96), ("y", ["0", "1"], 192),
+        ("u", ["high", "low", "middle"], 288),
+        ("v", ["false", "true"], 192),
+        ("w", [None], 96),
+        ("y", ["0", "1"], 192),
         ("z", ["0", "1"], 192),
-    ]  # fmt: skip
+    ]
     assert bench.rows("SELECT DISTINCT class_name FROM five_told WHERE rank > 1 ORDER BY 1") == [
-        ("u",), ("v",), ("y",), ("z",),
-    ]  # fmt: skip
+        ("u",),
+        ("v",),
+        ("y",),
+        ("z",),
+    ]
 
 
 def test_a_run_can_be_written_out_again(bench: Workbench, model: str) -> None:
@@ -289,8 +303,10 @@ def test_a_search_over_several_columns(bench: Workbench, packed: str, initial: A
         "SELECT madlib_keras_automl(%s, 'two_best', 'models', 'two_found', ARRAY[%s::integer], %s,"
         " $${'batch_size': [8]}$$, automl_params => 'R=2, eta=2, skip_last=1', random_state => 1,"
         " validation_table => 'two_held_out')",
-        packed, number, repr(grid),
-    )  # fmt: skip
+        packed,
+        number,
+        repr(grid),
+    )
     best = bench.value("SELECT mst_key FROM two_found")
     bench.rows("SELECT madlib_keras_evaluate('two_best', 'two_held_out', 'two_best_loss', mst_key => %s)", best)
     told = "SELECT validation_loss_final, validation_metrics_final, metrics_type FROM two_best_info WHERE mst_key = %s"
@@ -298,6 +314,8 @@ def test_a_search_over_several_columns(bench: Workbench, packed: str, initial: A
     assert bench.row("SELECT loss, metric FROM two_best_loss") == (pytest.approx(loss), pytest.approx(metric))
     assert kinds == ["accuracy", "AUC", "mae"]
     assert loss == bench.value("SELECT min(validation_loss_final) FROM two_best_info")
-    bench.rows("SELECT madlib_keras_predict('two_best', 'points', 'id', 'x, pair', 'two_best_told', 'response', FALSE,"
-               " %s)", best)  # fmt: skip
+    bench.rows(
+        "SELECT madlib_keras_predict('two_best', 'points', 'id', 'x, pair', 'two_best_told', 'response', FALSE, %s)",
+        best,
+    )
     assert bench.rows("SELECT DISTINCT class_name FROM two_best_told ORDER BY 1") == [("amount",), ("label",)]

@@ -36,8 +36,16 @@ def test_what_is_written(superuser: Workbench, logs: Path) -> None:
     compiles = [compile_text(), "loss='mse',optimizer='SGD(learning_rate=0.01)'"]
     superuser.rows(CONFIGURE, "watched", compiles, [BOARD.format(logs, ",write_images=True")])
     superuser.messages()
-    run = superuser.fit("packed", "watched_model", "watched", 3, seed=1, validation_table="packed",
-                        metrics_compute_frequency=1, schedule="rotation")  # fmt: skip
+    run = superuser.fit(
+        "packed",
+        "watched_model",
+        "watched",
+        3,
+        seed=1,
+        validation_table="packed",
+        metrics_compute_frequency=1,
+        schedule="rotation",
+    )
     assert any("TensorBoard is given write_images, without effect" in said for said in superuser.messages())
     found = events.read(logs.parent)
     segments = superuser.value("SELECT segments FROM cerebro.run WHERE run_id = %s", run)
@@ -78,8 +86,11 @@ def test_the_other_framework_writes_nothing(superuser: Workbench, logs: Path) ->
 
 def test_a_grid_has_it_as_a_text(superuser: Workbench, logs: Path) -> None:
     grid = f"""{{'batch_size': [8], 'callbacks': ["[TensorBoard(log_dir='{logs}')]"]}}"""
-    superuser.rows("SELECT madlib.generate_model_configs('models', 'board_grid', ARRAY[1], %s, %s)",
-                   "{'loss': ['mse'], 'optimizer': ['SGD']}", grid)  # fmt: skip
+    superuser.rows(
+        "SELECT madlib.generate_model_configs('models', 'board_grid', ARRAY[1], %s, %s)",
+        "{'loss': ['mse'], 'optimizer': ['SGD']}",
+        grid,
+    )
     superuser.fit("packed", "board_grid_model", "board_grid", 1)
     assert {entry[2] for entry in events.read(logs.parent)} >= {"visit_loss", "epoch_loss"}
 
@@ -89,8 +100,9 @@ def test_only_a_superuser_s(bench: Workbench, superuser: Workbench, logs: Path) 
     words, fit = "Only a superuser may use callbacks.", BOARD.format(logs, "")
     assert words in str(refused(bench, CONFIGURE, "mine", [compile_text()], [fit]))
     assert not bench.exists("mine", "mine_summary")
-    bench.rows("CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, %s",
-               compile_text(), fit)  # fmt: skip
+    bench.rows(
+        "CREATE TABLE mine (mst_key, model_id, compile_params, fit_params) AS SELECT 1, 1, %s, %s", compile_text(), fit
+    )
     bench.rows("CREATE TABLE mine_summary AS SELECT 'models' AS model_arch_table")
     call = "SELECT madlib.madlib_fit_multiple_model('packed', 'o', 'mine', 1)"
     assert words in str(refused(bench, call))
@@ -101,8 +113,13 @@ def test_only_a_superuser_s(bench: Workbench, superuser: Workbench, logs: Path) 
     session.rows("SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none", "trainers": 1}))
     compiled = {"optimizer": {"class_name": "SGD", "config": {}}, "loss": "categorical_crossentropy", "metrics": []}
     program = {"architecture": json.loads(CLASSES), "compile": compiled, "targets": [{"kind": "onehot", "classes": 3}]}
-    request = {"job": "evaluate", "program": program, "result_key": "mine", "datasets": [],
-               "state": {"source": "new", "key": "", "seed": 1}}  # fmt: skip
+    request = {
+        "job": "evaluate",
+        "program": program,
+        "result_key": "mine",
+        "datasets": [],
+        "state": {"source": "new", "key": "", "seed": 1},
+    }
     board = {"folder": str(logs), "epoch": 1, "histograms": True, "graph": True, "metrics": [], "datasets": {}}
     told: list[object] = [board, {}, [], "x", False]
     for callbacks in told:

@@ -19,12 +19,24 @@ def tables(bench: Workbench) -> None:
 def test_the_training_set_is_left_out(bench: Workbench) -> None:
     runs = {}
     for name, wanted in (("with_training", True), ("without_training", False)):
-        runs[name] = bench.fit("packed", name, "three", 2, validation_table="held_out", training_metrics=wanted,
-                               metrics_compute_frequency=1, seed=1, schedule="rotation")  # fmt: skip
+        runs[name] = bench.fit(
+            "packed",
+            name,
+            "three",
+            2,
+            validation_table="held_out",
+            training_metrics=wanted,
+            metrics_compute_frequency=1,
+            seed=1,
+            schedule="rotation",
+        )
     (with_, without) = (
-        bench.rows(f"SELECT i.mst_key, model_weights, {VALIDATION} FROM {name} JOIN {name}_info i USING (mst_key)"
-                   " ORDER BY mst_key") for name in runs
-    )  # fmt: skip
+        bench.rows(
+            f"SELECT i.mst_key, model_weights, {VALIDATION} FROM {name} JOIN {name}_info i USING (mst_key)"
+            " ORDER BY mst_key"
+        )
+        for name in runs
+    )
     assert [row[1:] for row in map(plain, with_)] == [row[1:] for row in map(plain, without)]
     assert bench.rows(f"SELECT DISTINCT {TRAINING} FROM without_training_info") == [(None,) * 4]
     assert bench.value("SELECT bool_and(training_loss_final > 0) FROM with_training_info")

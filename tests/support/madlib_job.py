@@ -21,8 +21,9 @@ def build(bench: Workbench) -> None:
     """Make packed, packed_val, mst, and by training model, model_info and model_summary."""
     bench.rows(
         "SELECT training_preprocessor_dl('points', 'packed', 'label', 'x', 8, %s::real, n_segments => %s, seed => 7)",
-        CONSTANT, SEGMENTS,
-    )  # fmt: skip
+        CONSTANT,
+        SEGMENTS,
+    )
     bench.rows("CREATE TABLE held_out AS SELECT * FROM points WHERE id % 4 = 0")
     bench.rows("SELECT validation_preprocessor_dl('held_out', 'packed_val', 'label', 'x', 'packed')")
     configure(bench, "mst", COMPILE.format("SGD", 0.05), COMPILE.format("Adam", 0.02))
@@ -30,8 +31,9 @@ def build(bench: Workbench) -> None:
     bench.rows(
         "SELECT madlib_keras_fit_multiple_model('packed', 'model', 'mst', %s, FALSE, 'packed_val', %s, FALSE,"
         " 'a name', 'a description', FALSE)",
-        ITERATIONS, FREQUENCY,
-    )  # fmt: skip
+        ITERATIONS,
+        FREQUENCY,
+    )
 
 
 def configure(bench: Workbench, name: str, *compiles: str, fit: str = "batch_size=8,epochs=1", model: int = 1) -> str:

@@ -43,8 +43,10 @@ def packed(bench: Workbench, name: str, *, keys: bool = True, summary: str = "2.
         values = [Binary(x.tobytes()), Binary(y.tobytes()), list(x.shape), list(y.shape), number]
         values = [number % 2 * 7, *values] if keys else values
         bench.rows(f"INSERT INTO {name} VALUES ({', '.join(['%s'] * len(values))})", *values)
-    bench.rows(f"CREATE TABLE {name}_summary AS SELECT 'points'::text AS source_table, '{name}'::text AS output_table,"
-               f" {packed_summary(summary, encoded)}")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {name}_summary AS SELECT 'points'::text AS source_table, '{name}'::text AS output_table,"
+        f" {packed_summary(summary, encoded)}"
+    )
     return name
 
 
@@ -56,13 +58,17 @@ def packed_summary(shape: str, encoded: bool) -> str:
     placed = "'all_segments'::text AS distribution_rules, 'all_segments'::text AS __internal_gpu_config__"
     if shape == "2.x":
         count = "'{}'::integer[]" if encoded else "ARRAY[3]"
-        return (f"ARRAY['label']::text[] AS dependent_varname, ARRAY['x']::text[] AS independent_varname,"
-                f" ARRAY['{kind}']::text[] AS dependent_vartype, {classes} AS label_class_values, {rest},"
-                f" {count} AS num_classes, {placed}")  # fmt: skip
+        return (
+            f"ARRAY['label']::text[] AS dependent_varname, ARRAY['x']::text[] AS independent_varname,"
+            f" ARRAY['{kind}']::text[] AS dependent_vartype, {classes} AS label_class_values, {rest},"
+            f" {count} AS num_classes, {placed}"
+        )
     count = "NULL::integer" if encoded else "3"
-    return (f"'label'::text AS dependent_varname, 'x'::text AS independent_varname,"
-            f" '{kind}'::text AS dependent_vartype, {classes} AS class_values, {rest}, {count} AS num_classes,"
-            f" {placed}")  # fmt: skip
+    return (
+        f"'label'::text AS dependent_varname, 'x'::text AS independent_varname,"
+        f" '{kind}'::text AS dependent_vartype, {classes} AS class_values, {rest}, {count} AS num_classes,"
+        f" {placed}"
+    )
 
 
 def packed_of_1_17(bench: Workbench, name: str) -> str:
@@ -79,16 +85,20 @@ def packed_of_1_17(bench: Workbench, name: str) -> str:
 def architectures(bench: Workbench, name: str, *, version: str) -> str:
     """An architecture table with one architecture: of 1.x with a serial primary key, of 2.x without any key."""
     kind = "serial PRIMARY KEY" if version == "1.x" else "integer"
-    bench.rows(f"CREATE TABLE {name} (model_id {kind}, model_arch json, model_weights bytea, name text,"
-               " description text, __internal_madlib_id__ text)")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {name} (model_id {kind}, model_arch json, model_weights bytea, name text,"
+        " description text, __internal_madlib_id__ text)"
+    )
     bench.rows(f"INSERT INTO {name} (model_id, model_arch, name) VALUES (1, %s, 'from MADlib')", CLASSES)
     return name
 
 
 def selection(bench: Workbench, name: str, models: str, *, objects: bool = True) -> str:
     """A model selection table with one configuration, its summary with or without object_table."""
-    bench.rows(f"CREATE TABLE {name} (mst_key serial, model_id integer, compile_params varchar, fit_params varchar,"
-               " UNIQUE (model_id, compile_params, fit_params))")  # fmt: skip
+    bench.rows(
+        f"CREATE TABLE {name} (mst_key serial, model_id integer, compile_params varchar, fit_params varchar,"
+        " UNIQUE (model_id, compile_params, fit_params))"
+    )
     bench.rows(
         f"INSERT INTO {name} (model_id, compile_params, fit_params) VALUES (1, %s, 'batch_size=8,epochs=1')", COMPILE
     )
@@ -119,8 +129,12 @@ def trained(bench: Workbench, name: str, models: dict[int, keras.Model], *, vers
     bench.rows(f"CREATE TABLE {name}_info ({INFO.format(' loss_type text,' if version == '2.x' else '')})")
     for key, model in models.items():
         bench.rows(f"INSERT INTO {name} VALUES (%s, %s, %s, 0)", key, Binary(flat(model)), CLASSES)
-        bench.rows(f"INSERT INTO {name}_info (mst_key, model_id, compile_params, fit_params, model_type, metrics_type)"
-                   " VALUES (%s, 1, %s, 'batch_size=8', 'madlib_keras', '{accuracy}')", key, COMPILE)  # fmt: skip
+        bench.rows(
+            f"INSERT INTO {name}_info (mst_key, model_id, compile_params, fit_params, model_type, metrics_type)"
+            " VALUES (%s, 1, %s, 'batch_size=8', 'madlib_keras', '{accuracy}')",
+            key,
+            COMPILE,
+        )
     objects = ", NULL::text AS object_table" if version == "2.x" else ""
     bench.rows(
         f"CREATE TABLE {name}_summary AS SELECT 'packed'::text AS source_table, NULL::text AS validation_table,"

@@ -88,8 +88,12 @@ def joined(inputs: dict[str, list[int]], outputs: Sequence[Json], hidden: int = 
         "name": "joined", "trainable": True, "layers": layers,
         "input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[name, 0, 0] for name in names],
     }  # fmt: skip
-    return {"module": "keras.src.models.functional", "class_name": "Functional", "registered_name": "Functional",
-            "config": config}  # fmt: skip
+    return {
+        "module": "keras.src.models.functional",
+        "class_name": "Functional",
+        "registered_name": "Functional",
+        "config": config,
+    }
 
 
 TWO_BY_TWO = joined({"left": [4], "right": [2]}, [dense(3, "kind", "softmax"), dense(1, "size", "linear")])

@@ -75,8 +75,12 @@ def pack(bench: Workbench, source: str, target: str = "y", inputs: str = "x", **
     text = "".join(f", {name} => %s" for name in named)
     bench.rows(
         f"SELECT training_preprocessor_dl(%s, %s, %s, %s{text})",
-        source, output, target, inputs, *named.values(),
-    )  # fmt: skip
+        source,
+        output,
+        target,
+        inputs,
+        *named.values(),
+    )
     return output
 
 
@@ -88,8 +92,13 @@ def validate(
     text = "".join(f", {name} => %s" for name in named)
     bench.rows(
         f"SELECT validation_preprocessor_dl(%s, %s, %s, %s, %s{text})",
-        source, output, target, inputs, training, *named.values(),
-    )  # fmt: skip
+        source,
+        output,
+        target,
+        inputs,
+        training,
+        *named.values(),
+    )
     return output
 
 

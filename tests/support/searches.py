@@ -26,14 +26,20 @@ BOTH = compiles(family("SGD", "[0.001, 0.1, 'log']"), family("Adam", "[0.001, 0.
 FROZEN = compiles(family("SGD", "[1e-31, 1e-30, 'log']"))  # a step of this size changes no float32
 
 
-def search(bench: Workbench, output: str, grid: str = BOTH, fits: str = FITS, source: str = "packed",
-           **named: object) -> str:  # fmt: skip
+def search(
+    bench: Workbench, output: str, grid: str = BOTH, fits: str = FITS, source: str = "packed", **named: object
+) -> str:
     """Search; the name of the output. The model selection table has the same name and `_mst`."""
     text = "".join(f", {name} => %s" for name in named)
     bench.rows(
         f"SELECT madlib_automl(%s, %s, 'models', %s, ARRAY[1], %s, %s{text})",
-        source, output, f"{output}_mst", grid, fits, *named.values(),
-    )  # fmt: skip
+        source,
+        output,
+        f"{output}_mst",
+        grid,
+        fits,
+        *named.values(),
+    )
     return output
 
 

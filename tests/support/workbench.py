@@ -78,14 +78,28 @@ class Workbench:
         self.rows("SELECT load_keras_model('models', %s::json)", architecture)
         return int(self.value("SELECT max(model_id) FROM models"))
 
-    def pack(self, output: str, segments: int, *, source: str = "points", target: str = "label",
-             inputs: str = "x", buffer: int = 8, kind: str | None = None) -> str:  # fmt: skip
+    def pack(
+        self,
+        output: str,
+        segments: int,
+        *,
+        source: str = "points",
+        target: str = "label",
+        inputs: str = "x",
+        buffer: int = 8,
+        kind: str | None = None,
+    ) -> str:
         """Pack a table for training; its name."""
         self.rows(
-            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7,"
-            " dependent_type => %s)",
-            source, output, target, inputs, buffer, segments, kind,
-        )  # fmt: skip
+            "SELECT training_preprocessor_dl(%s, %s, %s, %s, %s, n_segments => %s, seed => 7, dependent_type => %s)",
+            source,
+            output,
+            target,
+            inputs,
+            buffer,
+            segments,
+            kind,
+        )
         return output
 
     def configure(
@@ -94,15 +108,24 @@ class Workbench:
         """Make a model selection table of all combinations; its name."""
         self.rows(
             "SELECT load_model_selection_table('models', %s, %s, %s, %s)",
-            name, [model], list(compiles), list(fits),
-        )  # fmt: skip
+            name,
+            [model],
+            list(compiles),
+            list(fits),
+        )
         return name
 
     def fit(self, source: str, output: str, configs: str, iterations: int, **named: object) -> int:
         """Train; the id of the run."""
         text = "".join(f", {name} => %s" for name in named)
-        self.rows(f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s{text})",
-                  source, output, configs, iterations, *named.values())  # fmt: skip
+        self.rows(
+            f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s{text})",
+            source,
+            output,
+            configs,
+            iterations,
+            *named.values(),
+        )
         return self.newest_run()
 
     def newest_run(self) -> int:
@@ -127,10 +150,13 @@ class Workbench:
 
     def columns(self, table: str) -> str:
         """Names and types of a table's columns, in order."""
-        return str(self.value(
-            "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
-            " FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped", table,
-        ))  # fmt: skip
+        return str(
+            self.value(
+                "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
+                " FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+                table,
+            )
+        )
 
     def workers(self) -> set[int]:
         """Backends of all worker sessions in this database; on Greenplum with those that serve them on segments."""

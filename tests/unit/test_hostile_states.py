@@ -22,9 +22,14 @@ from cerebro_trainer.state import Layout
 
 VALUES = [np.arange(6, dtype="f4").reshape(2, 3), np.array(7, "i8"), np.ones(3, "f4")]
 LAYOUT = Layout(
-    shapes=tuple(value.shape for value in VALUES), dtypes=tuple(value.dtype.name for value in VALUES),
-    weights=(0, 2), architecture="a", optimizer="o", framework="f", keras="k",
-)  # fmt: skip
+    shapes=tuple(value.shape for value in VALUES),
+    dtypes=tuple(value.dtype.name for value in VALUES),
+    weights=(0, 2),
+    architecture="a",
+    optimizer="o",
+    framework="f",
+    keras="k",
+)
 WHOLE = b"".join(b"".join(chunk) for chunk in state.dump(VALUES, LAYOUT, 3, 1000))
 LENGTH = struct.unpack("<Q", WHOLE[:8])[0]
 HEADER, TENSORS = json.loads(WHOLE[8 : 8 + LENGTH]), WHOLE[8 + LENGTH :]
@@ -62,8 +67,17 @@ EXAMPLES = (
     with_header({"__metadata__": 3}), ("[" * 100_000).encode(),
     struct.pack("<Q", 100_000) + b"[" * 100_000,
 )  # fmt: skip
-NAMES: tuple[object, ...] = ("x", [[]], '["00000", ["00002"]]', '["9", "8"]', "7", '["__metadata__", "00000"]',
-         '["00001", "00002"]', '["00000", "00000"]', None)  # fmt: skip
+NAMES: tuple[object, ...] = (
+    "x",
+    [[]],
+    '["00000", ["00002"]]',
+    '["9", "8"]',
+    "7",
+    '["__metadata__", "00000"]',
+    '["00001", "00002"]',
+    '["00000", "00000"]',
+    None,
+)
 WRONG_WEIGHTS = [metadata(weights=names) for names in NAMES]
 
 

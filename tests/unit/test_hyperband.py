@@ -79,8 +79,12 @@ def test_brackets_share_the_keys_out(found: Hyperband) -> None:
 def test_madlib_s_example() -> None:
     """With R=81 and eta=3 the paper has 81, 34, 15, 8, 5 configurations; MADlib's inner brackets are smaller."""
     assert [(each.s, each.configs) for each in Hyperband(81, 3, 0).schedule() if each.i == 0] == [
-        (4, 81), (3, 27), (2, 9), (1, 6), (0, 5),
-    ]  # fmt: skip
+        (4, 81),
+        (3, 27),
+        (2, 9),
+        (1, 6),
+        (0, 5),
+    ]
 
 
 def test_a_power_of_eta_is_seen_as_one() -> None:

@@ -71,8 +71,13 @@ def test_no_fit_text() -> None:
     assert parse_fit_params(None) == FitParams()
 
 
-REFUSED_FIT = ["validation_split=0.1", "validation_data=(1, 2)", "validation_steps=1", "validation_freq=1",
-               "sample_weight=[1, 2]"]  # fmt: skip
+REFUSED_FIT = [
+    "validation_split=0.1",
+    "validation_data=(1, 2)",
+    "validation_steps=1",
+    "validation_freq=1",
+    "sample_weight=[1, 2]",
+]
 
 
 @pytest.mark.parametrize("text", REFUSED_FIT)
@@ -128,8 +133,15 @@ def test_metrics_of_keras_2(name: str) -> None:
 
 # Constructor arguments of Keras 2.1 to 2.15: those of all optimizers, those of old ones, of new ones, and of each.
 OLD = ("lr=0.1", "learning_rate=0.1", "clipnorm=1.0", "clipvalue=0.5", "name='x'")
-NEW = ("weight_decay=0.01", "weight_decay=None", "global_clipnorm=1.0", "use_ema=True", "ema_momentum=0.9",
-       "ema_overwrite_frequency=None", "ema_overwrite_frequency=5")  # fmt: skip
+NEW = (
+    "weight_decay=0.01",
+    "weight_decay=None",
+    "global_clipnorm=1.0",
+    "use_ema=True",
+    "ema_momentum=0.9",
+    "ema_overwrite_frequency=None",
+    "ema_overwrite_frequency=5",
+)
 OPTIMIZERS = {
     "SGD": ("momentum=0.9", "nesterov=True"),
     "RMSprop": ("rho=0.8", "momentum=0.9", "epsilon=None", "epsilon=1e-7", "centered=True"),

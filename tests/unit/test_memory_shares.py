@@ -27,8 +27,9 @@ def group(folder: Path, names: tuple[str, str, str], limit: str, used: int, idle
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 GB, 12 of them free, whose files lie in a folder; its process is in the group /a/b."""
-    groups = tuple((str(tmp_path / name), controller, names)
-                   for name, controller, names in (("v2", "", V2), ("v1", "memory", V1)))  # fmt: skip
+    groups = tuple(
+        (str(tmp_path / name), controller, names) for name, controller, names in (("v2", "", V2), ("v1", "memory", V1))
+    )
     files = {
         "/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {12 << 20} kB\n",
         "/proc/self/cgroup": "0::/a/b\n4:memory:/a/b\n",

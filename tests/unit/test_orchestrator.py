@@ -99,9 +99,13 @@ class Unreliable:
             yield from self._work(("train", key, visit.visit_no), visit.attempt)
         self.visits[key] += 1
         result = VisitResult(
-            rows=2, loss=float(visit.epoch), seconds=1.0, state_table=visit.state_table, timings={"f": {**TIMING}},
+            rows=2,
+            loss=float(visit.epoch),
+            seconds=1.0,
+            state_table=visit.state_table,
+            timings={"f": {**TIMING}},
             fallback="it cannot be traced",
-        )  # fmt: skip
+        )
         made = Visit(visit.epoch, key, visit.dataset.segment_id, "train")
         self.done.setdefault(key, []).append((made, result))
         self.measured = True
@@ -189,20 +193,46 @@ class Told:
 def requested(configs: int, segments: int, epochs: int, evaluated: set[int], schedule: str) -> FitRequest:
     """A request over that many configs and segments."""
     source = PackedTable(
-        relation=TABLE, independent=("x",), dependent=("y",), dependent_types=("real",), class_values=(None,),
-        class_types=("real[]",), num_classes=None, normalizing_const=1.0, buffer_size=1, input_shapes=((1,),),
-        target_shapes=((1,),), float_targets=(True,), segments=tuple(range(segments)), key="k", rows=segments,
-    )  # fmt: skip
+        relation=TABLE,
+        independent=("x",),
+        dependent=("y",),
+        dependent_types=("real",),
+        class_values=(None,),
+        class_types=("real[]",),
+        num_classes=None,
+        normalizing_const=1.0,
+        buffer_size=1,
+        input_shapes=((1,),),
+        target_shapes=((1,),),
+        float_targets=(True,),
+        segments=tuple(range(segments)),
+        key="k",
+        rows=segments,
+    )
     parsed = (parse_compile_params(COMPILE), parse_fit_params("batch_size=1"))
     return FitRequest(
-        source=source, validation=None,
+        source=source,
+        validation=None,
         configs=tuple(Config(key, 1, "", "", *parsed, MEASURED) for key in range(configs)),
-        architectures={1: StoredModel(1, "{}", False)}, architecture_table=TABLE, epochs=epochs,
-        evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)), seed=1, schedule=schedule, workers=1,
-        gpus=(), dtype_policy=None, warm_states={}, orders={}, forms={}, threads=None,
-        backends=dict.fromkeys(range(configs), "tensorflow"), name=None, spec={}, max_attempts=MAX_ATTEMPTS,
+        architectures={1: StoredModel(1, "{}", False)},
+        architecture_table=TABLE,
+        epochs=epochs,
+        evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)),
+        seed=1,
+        schedule=schedule,
+        workers=1,
+        gpus=(),
+        dtype_policy=None,
+        warm_states={},
+        orders={},
+        forms={},
+        threads=None,
+        backends=dict.fromkeys(range(configs), "tensorflow"),
+        name=None,
+        spec={},
+        max_attempts=MAX_ATTEMPTS,
         max_runtime=None,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -226,9 +256,13 @@ def tried(request: FitRequest, workers: int, faults: Iterator[Fault], looks: Seq
 
 
 def continued(
-    request: FitRequest, workers: int, platform: Unreliable, looks: Sequence[int], past: Mapping[int, Past],
+    request: FitRequest,
+    workers: int,
+    platform: Unreliable,
+    looks: Sequence[int],
+    past: Mapping[int, Past],
     reopened: Iterator[bool] | None = None,
-) -> Trial:  # fmt: skip
+) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     crew = [Worker(number, Session(looks)) for number in range(workers)]
     told: list[Told] = []
@@ -262,9 +296,13 @@ def continued(
 
 
 REQUESTS = st.builds(
-    requested, configs=st.integers(1, 4), segments=st.integers(1, 4), epochs=st.integers(1, 3),
-    evaluated=st.sets(st.integers(1, 3)), schedule=st.sampled_from(["longest", "rotation"]),
-)  # fmt: skip
+    requested,
+    configs=st.integers(1, 4),
+    segments=st.integers(1, 4),
+    epochs=st.integers(1, 3),
+    evaluated=st.sets(st.integers(1, 3)),
+    schedule=st.sampled_from(["longest", "rotation"]),
+)
 WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
 MANY = st.lists(st.sampled_from((None, ConfigFailure, *PASSING)), max_size=30)

@@ -126,8 +126,10 @@ def simulations(draw: st.DrawFn) -> Simulation:
     plan, keys, random = draw(plans()), draw(KEYS), Random(draw(st.integers()))
     durations = {key: random.choice([0.5, 1, 1, 4]) for key in keys}
     jitter = draw(st.sampled_from([0, 0.1, 1]))
-    orders = {(key, epoch): random.sample(plan.segments, len(plan.segments))
-              for key, epoch in product(keys, range(1, plan.epochs + 1))}  # fmt: skip
+    orders = {
+        (key, epoch): random.sample(plan.segments, len(plan.segments))
+        for key, epoch in product(keys, range(1, plan.epochs + 1))
+    }
     measured: dict[tuple[int, Kind], float] = {
         (key, kind): durations[key] for key in keys for kind in ("train", "evaluate") if random.random() < 0.7
     }
@@ -255,8 +257,9 @@ def test_a_resumed_config_goes_on_where_it_was(simulation: Simulation, cut: int)
         own = {visit for visit in completed if visit.mst_key == key}
         remaining = {visit for visit in due(simulation) if visit.mst_key == key} - own
         assert sum(remaining_visits(simulation.plan, progress)) == len([v for v in remaining if v.kind != "average"])
-        stage = {visit.segment_id for visit in remaining
-                 if (visit.epoch, visit.kind) == (progress.epoch, progress.kind)}  # fmt: skip
+        stage = {
+            visit.segment_id for visit in remaining if (visit.epoch, visit.kind) == (progress.epoch, progress.kind)
+        }
         assert progress.waiting == stage and not progress.running
 
 

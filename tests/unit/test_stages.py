@@ -108,8 +108,9 @@ def test_hyperopt_trains_nothing_twice_and_tells_all_losses(
 
     def answer(trials: Trials, count: int) -> Sequence[Any]:
         heard.append(json.loads(json.dumps(list(trials))))
-        return suggest({"space": described(SPACE), "trials": heard[-1], "count": count, "seed": seed,
-                        "algorithm": "rand"})  # fmt: skip
+        return suggest(
+            {"space": described(SPACE), "trials": heard[-1], "count": count, "seed": seed, "algorithm": "rand"}
+        )
 
     done = worked(hyperopt(Hyperopt(6, 3, "rand"), segments, SPACE, answer), data, failing)
     trained = [(key, row) for stage, _ in done for key, row in stage.rows.items()]

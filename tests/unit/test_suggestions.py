@@ -84,8 +84,9 @@ def test_tpe_comes_nearer_to_the_best_than_chance() -> None:
         trials: list[Any] = []
         for _ in range(8):
             points = asked(space, algorithm, 4, seed, trials)
-            losses = [abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512
-                      for p in points]  # fmt: skip
+            losses = [
+                abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512 for p in points
+            ]
             trials += tried(points, list(losses))
         return float(min(trial["loss"] for trial in trials))
 

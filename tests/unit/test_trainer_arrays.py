@@ -158,8 +158,13 @@ def row_numbers(numbers: Sequence[int]) -> np.ndarray:
 def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0) -> list[int]:
     """The numbers of rows, packed as their only column."""
     sent = [row_numbers(numbers), column(np.array(numbers, float).reshape(-1, 1), 701)]
-    header = {"rows": len(numbers), "lengths": [len(part) for part in sent], "arrays": [{"kind": "float64"}],
-              "seed": seed, "buffer_id": buffer_id}  # fmt: skip
+    header = {
+        "rows": len(numbers),
+        "lengths": [len(part) for part in sent],
+        "arrays": [{"kind": "float64"}],
+        "seed": seed,
+        "buffer_id": buffer_id,
+    }
     return [int(value) for value in packing.pack(header, np.concatenate(sent))[0][:, 0]]
 
 

@@ -30,9 +30,14 @@ CHUNKS = st.integers(1, 300)
 def layout(values: list[Array]) -> Layout:
     """What such variables look like; every second one is a weight, the last of them first."""
     return Layout(
-        shapes=tuple(value.shape for value in values), dtypes=tuple(value.dtype.name for value in values),
-        weights=tuple(range(0, len(values), 2))[::-1], architecture="a", optimizer="o", framework="f", keras="k",
-    )  # fmt: skip
+        shapes=tuple(value.shape for value in values),
+        dtypes=tuple(value.dtype.name for value in values),
+        weights=tuple(range(0, len(values), 2))[::-1],
+        architecture="a",
+        optimizer="o",
+        framework="f",
+        keras="k",
+    )
 
 
 def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:

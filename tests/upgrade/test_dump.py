@@ -75,9 +75,13 @@ def programs(shared_superuser: Workbench) -> Programs:
 
 @pytest.fixture(scope="module", params=[plain, custom])
 def copy(
-    request: pytest.FixtureRequest, address: Address, programs: Programs, shared_database: Database, runs: Runs,
+    request: pytest.FixtureRequest,
+    address: Address,
+    programs: Programs,
+    shared_database: Database,
+    runs: Runs,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Copy]:  # fmt: skip
+) -> Iterator[Copy]:
     """The copy that each way of dumping and restoring makes."""
     with empty(address, f"copy_{WORKER}") as database:
         way: Way = request.param

@@ -184,8 +184,9 @@ def test_what_was_granted_is_in_a_later_dump(
 
 def test_the_views_show_the_runs(owner: Workbench) -> None:
     assert owner.rows("SELECT run_id, name, status FROM cerebro.run ORDER BY 1") == [
-        (COMPLETED, "first", "completed"), (CANCELLED, None, "cancelled"),
-    ]  # fmt: skip
+        (COMPLETED, "first", "completed"),
+        (CANCELLED, None, "cancelled"),
+    ]
     board = "SELECT mst_key, epochs, status, metric, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank"
     info = """SELECT mst_key, 2, 'completed', 'accuracy', validation_metrics_final FROM model_info ORDER BY 5 DESC"""
     assert owner.rows(board, COMPLETED) == owner.rows(info)

@@ -134,8 +134,10 @@ def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> No
     for side in sides:
         with side.place.session() as session:
             found.append(_weights(session, side.job))
-            print(f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
-                  f" {_moved(session, side.job)}")  # fmt: skip
+            print(
+                f"  {side.name}, per epoch (epoch, bytes of states, configs x segments x state):"
+                f" {_moved(session, side.job)}"
+            )
             print(f"  {side.name}, visits (form, threads, visits): {_forms(session, side.job)}")
     print(f"  same weights, bit for bit: {found[0] == found[1]}")
 

@@ -31,18 +31,37 @@ def wide(rng: np.random.Generator, rows: int) -> Examples:
 
 
 HOPS = Workload(
-    key="H", title="hops of states below 1 MB", draw=flowers, rows=64, validation=16, classes=3, small_rows=64,
-    architectures=(perceptron(4, (250, 250), 3),), configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 32, 64]), epochs=20,
+    key="H",
+    title="hops of states below 1 MB",
+    draw=flowers,
+    rows=64,
+    validation=16,
+    classes=3,
+    small_rows=64,
+    architectures=(perceptron(4, (250, 250), 3),),
+    configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 32, 64]),
+    epochs=20,
     small_epochs=6,
-)  # fmt: skip
+)
 DISK = replace(
-    HOPS, key="K", title="16 configurations, 20 epochs", configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 24, 32] * 2),
+    HOPS,
+    key="K",
+    title="16 configurations, 20 epochs",
+    configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 24, 32] * 2),
     small_epochs=20,
-)  # fmt: skip
+)
 READ = Workload(
-    key="R", title="from table to tensor", draw=wide, rows=65_536, validation=16, classes=3, small_rows=16_384,
-    architectures=(perceptron(1000, (4,), 3),), configs=grid(1, ["Adam"], [1e-3], [4096]), epochs=1,
-)  # fmt: skip
+    key="R",
+    title="from table to tensor",
+    draw=wide,
+    rows=65_536,
+    validation=16,
+    classes=3,
+    small_rows=16_384,
+    architectures=(perceptron(1000, (4,), 3),),
+    configs=grid(1, ["Adam"], [1e-3], [4096]),
+    epochs=1,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
