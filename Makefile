@@ -62,11 +62,16 @@ $(UPGRADES): build/$(EXTENSION)--%--$(VERSION).sql: $(MIGRATIONS) $(FUNCTIONS) $
 install: $(BUILT) ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
 	@$(PG_CONFIG) --version >/dev/null
 	@$(PLPYTHON) -c 'import sys; sys.exit("PLPYTHON must be 3.9 or newer, not " + sys.version if sys.version_info < (3, 9) else 0)'
-	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
+	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)"
 	install -m 644 $(SCRIPT) $(UPGRADES) build/$(EXTENSION).control "$(DESTDIR)$(SHARE)"
-	install -m 644 plpy/cerebro_plpy/*.py build/VERSION build/sql-reference.md "$(DESTDIR)$(SITE)/cerebro_plpy"
-	install -m 644 plpy/cerebro_plpy/queries/*.sql "$(DESTDIR)$(SITE)/cerebro_plpy/queries"
-	$(PLPYTHON) -m compileall -q "$(DESTDIR)$(SITE)/cerebro_plpy"
+	rm -rf "$(DESTDIR)$(SITE)/cerebro_plpy.new"
+	for file in $$(cd plpy && find cerebro_plpy -name '*.py' -o -name '*.sql'); do \
+	    install -D -m 644 "plpy/$$file" "$(DESTDIR)$(SITE)/cerebro_plpy.new/$$file" || exit; done
+	install -m 644 build/VERSION build/sql-reference.md "$(DESTDIR)$(SITE)/cerebro_plpy.new/cerebro_plpy"
+	$(PLPYTHON) -m compileall -q -s "$(DESTDIR)$(SITE)/cerebro_plpy.new" -p "$(SITE)" "$(DESTDIR)$(SITE)/cerebro_plpy.new"
+	rm -rf "$(DESTDIR)$(SITE)/cerebro_plpy"
+	mv "$(DESTDIR)$(SITE)/cerebro_plpy.new/cerebro_plpy" "$(DESTDIR)$(SITE)"
+	rmdir "$(DESTDIR)$(SITE)/cerebro_plpy.new"
 	@! test -e "$(BINARIES)/gpstate" || printf '%s\n' $(OTHER_HOSTS)
 
 uninstall: ## remove what install put there

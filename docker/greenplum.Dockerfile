@@ -39,7 +39,7 @@ COPY cerebro_db cerebro_db
 # Greenplum's libraries are found as its own environment script would have them found.
 RUN export LD_LIBRARY_PATH="$(dirname "$(dirname "${PG_CONFIG}")")/lib" \
     && make --silent install PG_CONFIG="${PG_CONFIG}" PLPYTHON="${PLPYTHON}" PYTHON="${PYTHON}" \
-    && "${PLPYTHON}" -c 'import cerebro_plpy.segment_api' \
+    && "${PLPYTHON}" -c 'import cerebro_plpy.api.segment' \
     && "${PLPYTHON}" -c 'import psycopg2'
 
 RUN "${PYTHON}" -m venv /opt/cerebro \

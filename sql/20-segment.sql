@@ -3,100 +3,100 @@
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_start(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.trainer_start(plpy, GD, spec)
+from cerebro_plpy.api import segment
+return segment.trainer_start(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.trainer_start(json) IS 'Internal: start the trainer of this session, or find the one that was started alike, and return what it says of itself';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_open(dataset text, cache_bytes bigint) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.dataset_open(plpy, GD, dataset, cache_bytes)
+from cerebro_plpy.api import segment
+return segment.dataset_open(plpy, GD, dataset, cache_bytes)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_open(text, bigint) IS 'Internal: tell the trainer of this session that the buffers of a data set follow';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_add(dataset text, pass_no integer, buffer_id integer, shapes json, part bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, part)
+from cerebro_plpy.api import segment
+return segment.dataset_add(plpy, GD, dataset, pass_no, buffer_id, shapes, part)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_add(text, integer, integer, json, bytea) IS 'Internal: pass a part of a packed row to the trainer of this session, with the first one the shapes; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.dataset_close(dataset text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.dataset_close(plpy, GD, dataset)
+from cerebro_plpy.api import segment
+return segment.dataset_close(plpy, GD, dataset)
 $$;
 COMMENT ON FUNCTION cerebro.dataset_close(text) IS 'Internal: end of a data set; returns whether the trainer keeps it or wants it streamed into each job';
 
 CREATE OR REPLACE FUNCTION cerebro.state_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.state_add(plpy, GD, part, chunk)
+from cerebro_plpy.api import segment
+return segment.state_add(plpy, GD, part, chunk)
 $$;
 COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer) RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.state_chunks(plpy, GD, chunk_bytes)
+from cerebro_plpy.api import segment
+return segment.state_chunks(plpy, GD, chunk_bytes)
 $$;
 COMMENT ON FUNCTION cerebro.state_chunks(integer) IS 'Internal: the state that the last job of this session''s trainer left, in chunks';
 
 CREATE OR REPLACE FUNCTION cerebro.job_begin(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.job_begin(plpy, GD, spec)
+from cerebro_plpy.api import segment
+return segment.job_begin(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.job_begin(json) IS 'Internal: begin to train, evaluate or predict in the trainer of this session';
 
 -- Functions that cerebro.grant_predict has made depend on the next two: their arguments must stay as they are.
 CREATE OR REPLACE FUNCTION cerebro.sealed_begin(spec json, architecture json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.sealed_begin(plpy, GD, spec, architecture)
+from cerebro_plpy.api import segment
+return segment.sealed_begin(plpy, GD, spec, architecture)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_begin(json, json) IS 'Internal: begin to evaluate or predict with weights that this session must not see';
 
 CREATE OR REPLACE FUNCTION cerebro.sealed_add(part integer, chunk bytea) RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.sealed_add(plpy, GD, part, chunk)
+from cerebro_plpy.api import segment
+return segment.sealed_add(plpy, GD, part, chunk)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_add(integer, bytea) IS 'Internal: pass one chunk of such weights to the job that sealed_begin began; returns its length';
 
 CREATE OR REPLACE FUNCTION cerebro.job_finish() RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.job_finish(plpy, GD)
+from cerebro_plpy.api import segment
+return segment.job_finish(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.job_finish() IS 'Internal: end the job that job_begin began and return its result';
 
 CREATE OR REPLACE FUNCTION cerebro.metric_results(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.metric_results(plpy, GD, spec)
+from cerebro_plpy.api import segment
+return segment.metric_results(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.metric_results(json) IS 'Internal: final values of metrics from their sums over segments';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_begin(spec json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.predict_begin(plpy, GD, spec)
+from cerebro_plpy.api import segment
+return segment.predict_begin(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.predict_begin(json) IS 'Internal: begin to collect rows into blocks for predictions';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(id text, inputs bytea[]) RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.predict_row(plpy, GD, id, inputs)
+from cerebro_plpy.api import segment
+return segment.predict_row(plpy, GD, id, inputs)
 $$;
 COMMENT ON FUNCTION cerebro.predict_row(text, bytea[]) IS 'Internal: take the inputs of a row; where it completes a block, return the predictions of the block before, else NULL';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_rest() RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.predict_rest(plpy, GD)
+from cerebro_plpy.api import segment
+return segment.predict_rest(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.predict_rest() IS 'Internal: after the last row, first the predictions of the block before the last one, then those of the last';
 
@@ -119,28 +119,28 @@ COMMENT ON FUNCTION cerebro.array_bytes(anyarray) IS 'Internal: an array as it l
 
 CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS bytea[]
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.pack_rows(plpy, GD, spec, data)
+from cerebro_plpy.api import segment
+return segment.pack_rows(plpy, GD, spec, data)
 $$;
 COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer, and return the one sent before: its number and shapes as JSON, and its arrays';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_stop() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.trainer_stop(plpy, GD)
+from cerebro_plpy.api import segment
+return segment.trainer_stop(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.trainer_stop() IS 'Internal: end the trainer of this session, if there is one';
 
 CREATE OR REPLACE FUNCTION cerebro.gpu_count() RETURNS integer
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.gpu_count(plpy, GD)
+from cerebro_plpy.api import segment
+return segment.gpu_count(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.gpu_count() IS 'Internal: how many GPUs of this machine trainers may use';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_report(framework text DEFAULT 'tensorflow') RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import segment_api
-return segment_api.trainer_report(plpy, GD, framework)
+from cerebro_plpy.api import segment
+return segment.trainer_report(plpy, GD, framework)
 $$;
 COMMENT ON FUNCTION cerebro.trainer_report(text) IS 'Start a trainer in this session and return its versions and devices';

@@ -6,8 +6,8 @@ CREATE OR REPLACE FUNCTION training_preprocessor_dl(
     distribution_rules text DEFAULT NULL, n_segments integer DEFAULT NULL, seed bigint DEFAULT NULL,
     dependent_type text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.training_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, buffer_size, normalizing_const, num_classes, distribution_rules, n_segments, seed, dependent_type)
+from cerebro_plpy.api import packing
+return packing.training_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, buffer_size, normalizing_const, num_classes, distribution_rules, n_segments, seed, dependent_type)
 $$;
 COMMENT ON FUNCTION training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, real, integer[], text, integer, bigint, text)
 IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers';
@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION validation_preprocessor_dl(
     source_table varchar, output_table varchar, dependent_varname varchar, independent_varname varchar,
     training_preprocessor_table varchar, buffer_size integer DEFAULT NULL, distribution_rules text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.validation_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, training_preprocessor_table, buffer_size, distribution_rules)
+from cerebro_plpy.api import packing
+return packing.validation_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, training_preprocessor_table, buffer_size, distribution_rules)
 $$;
 COMMENT ON FUNCTION validation_preprocessor_dl(varchar, varchar, varchar, varchar, varchar, integer, text)
 IS 'Pack a table for validation: normalised, encoded and spread as its training table was';

@@ -4,16 +4,16 @@ CREATE OR REPLACE FUNCTION load_keras_model(
     keras_model_arch_table varchar, model_arch json, model_weights bytea DEFAULT NULL, name text DEFAULT NULL,
     description text DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+from cerebro_plpy.api import configurations
+return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
 $$;
 COMMENT ON FUNCTION load_keras_model(varchar, json, bytea, text, text)
 IS 'Add an architecture (the JSON of a Keras model, with or without weights as flat float32) to an architecture table, which is created if need be';
 
 CREATE OR REPLACE FUNCTION delete_keras_model(keras_model_arch_table varchar, model_id integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.delete_keras_model(plpy, GD, keras_model_arch_table, model_id)
+from cerebro_plpy.api import configurations
+return configurations.delete_keras_model(plpy, GD, keras_model_arch_table, model_id)
 $$;
 COMMENT ON FUNCTION delete_keras_model(varchar, integer) IS 'Delete an architecture; the table is dropped with its last row';
 
@@ -21,8 +21,8 @@ CREATE OR REPLACE FUNCTION load_model_selection_table(
     model_arch_table varchar, model_selection_table varchar, model_id_list integer[], compile_params_list varchar[],
     fit_params_list varchar[], object_table varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.load_model_selection_table(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_list, fit_params_list, object_table)
+from cerebro_plpy.api import configurations
+return configurations.load_model_selection_table(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_list, fit_params_list, object_table)
 $$;
 COMMENT ON FUNCTION load_model_selection_table(varchar, varchar, integer[], varchar[], varchar[], varchar)
 IS 'Make a model selection table of all combinations of architectures, compile parameters and fit parameters';
@@ -32,8 +32,8 @@ CREATE OR REPLACE FUNCTION generate_model_configs(
     fit_params_grid varchar, search_type varchar DEFAULT 'grid', num_configs integer DEFAULT NULL,
     random_state integer DEFAULT NULL, object_table varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.generate_model_configs(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_grid, fit_params_grid, search_type, num_configs, random_state, object_table)
+from cerebro_plpy.api import configurations
+return configurations.generate_model_configs(plpy, GD, model_arch_table, model_selection_table, model_id_list, compile_params_grid, fit_params_grid, search_type, num_configs, random_state, object_table)
 $$;
 COMMENT ON FUNCTION generate_model_configs(varchar, varchar, integer[], varchar, varchar, varchar, integer, integer, varchar)
 IS 'Make or extend a model selection table by grid or random search over dictionaries of lists';

@@ -9,57 +9,57 @@ CREATE OR REPLACE FUNCTION cerebro.submit(
     training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow',
     max_attempts integer DEFAULT 3, max_runtime interval DEFAULT NULL, keep_states boolean DEFAULT TRUE) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states)
+from cerebro_plpy.api import runs
+return runs.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states)
 $$;
 COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean)
 IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
 CREATE OR REPLACE PROCEDURE cerebro.work(asker integer, task json)
 LANGUAGE plpython3u AS $$
-from cerebro_plpy import runs_api
-return runs_api.work(plpy, GD, asker, task)
+from cerebro_plpy.api import runs
+return runs.work(plpy, GD, asker, task)
 $$;
 COMMENT ON PROCEDURE cerebro.work(integer, json) IS 'Internal: do what the process asker, which waits in cerebro.submit or cerebro.resume, asks for; commits often';
 
 CREATE OR REPLACE FUNCTION cerebro.wait(run_id bigint, timeout interval DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.wait(plpy, GD, run_id, timeout)
+from cerebro_plpy.api import runs
+return runs.wait(plpy, GD, run_id, timeout)
 $$;
 COMMENT ON FUNCTION cerebro.wait(bigint, interval) IS 'Wait until nobody works for a run any more, and return its status; running, where the time was over before';
 
 CREATE OR REPLACE FUNCTION cerebro.cancel(run_id bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.cancel(plpy, GD, run_id)
+from cerebro_plpy.api import runs
+return runs.cancel(plpy, GD, run_id)
 $$;
 COMMENT ON FUNCTION cerebro.cancel(bigint) IS 'Cancel a run, in the background or not; false where nobody works for it. What it completed stays, and cerebro.resume goes on with it';
 
 CREATE OR REPLACE FUNCTION cerebro.resume(run_id bigint, background boolean DEFAULT FALSE) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.resume_run(plpy, GD, run_id, background)
+from cerebro_plpy.api import runs
+return runs.resume_run(plpy, GD, run_id, background)
 $$;
 COMMENT ON FUNCTION cerebro.resume(bigint, boolean) IS 'Go on with an own run that was interrupted, cancelled or failed, here or in the background: visits that were completed are not made again, then the output tables are made';
 
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(run_id bigint, name text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.write_outputs(plpy, GD, run_id, name)
+from cerebro_plpy.api import runs
+return runs.write_outputs(plpy, GD, run_id, name)
 $$;
 COMMENT ON FUNCTION cerebro.write_outputs(bigint, text) IS 'Make the output tables of a completed run again, under any name: after a rollback, or a second time';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_run(run_id bigint) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.drop_run(plpy, GD, run_id)
+from cerebro_plpy.api import runs
+return runs.drop_run(plpy, GD, run_id)
 $$;
 COMMENT ON FUNCTION cerebro.drop_run(bigint) IS 'Remove an own run that is not under way: its log and its states; output tables stay';
 
 CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(older_than interval DEFAULT '7 days') RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import runs_api
-return runs_api.vacuum_runs(plpy, GD, older_than)
+from cerebro_plpy.api import runs
+return runs.vacuum_runs(plpy, GD, older_than)
 $$;
 COMMENT ON FUNCTION cerebro.vacuum_runs(interval) IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and return how many bytes they took; logs and output tables stay';

@@ -5,8 +5,8 @@ CREATE OR REPLACE FUNCTION madlib_keras_evaluate(
     model_table varchar, test_table varchar, output_table varchar, use_gpus boolean DEFAULT FALSE,
     mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_keras_evaluate(varchar, varchar, varchar, boolean, integer)
 IS 'Loss and metric of a trained model over a packed table, as a table of one row';
@@ -15,8 +15,8 @@ CREATE OR REPLACE FUNCTION madlib_evaluate(
     model_table varchar, test_table varchar, output_table varchar, use_gpus boolean DEFAULT FALSE,
     mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.evaluate(plpy, GD, model_table, test_table, output_table, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_evaluate(varchar, varchar, varchar, boolean, integer)
 IS 'Loss and metric of a trained model over a packed table, as a table of one row';
@@ -25,8 +25,8 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
 IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
@@ -35,8 +35,8 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
 IS 'Predictions for raw rows: the pred_type best classes of each';
@@ -45,8 +45,8 @@ CREATE OR REPLACE FUNCTION madlib_keras_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_keras_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
 IS 'Predictions for raw rows: the classes with a probability above pred_type';
@@ -55,8 +55,8 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type varchar DEFAULT 'prob', use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, varchar, boolean, integer)
 IS 'Predictions for raw rows: pred_type prob gives all classes with rank, response the best class';
@@ -65,8 +65,8 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type integer, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, integer, boolean, integer)
 IS 'Predictions for raw rows: the pred_type best classes of each';
@@ -75,23 +75,23 @@ CREATE OR REPLACE FUNCTION madlib_predict(
     model_table varchar, test_table varchar, id_col varchar, independent_varname varchar, output_table varchar,
     pred_type double precision, use_gpus boolean DEFAULT FALSE, mst_key integer DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.predict(plpy, GD, model_table, test_table, id_col, independent_varname, output_table, pred_type, use_gpus, mst_key)
 $$;
 COMMENT ON FUNCTION madlib_predict(varchar, varchar, varchar, varchar, varchar, double precision, boolean, integer)
 IS 'Predictions for raw rows: the classes with a probability above pred_type';
 
 CREATE OR REPLACE FUNCTION cerebro.grant_predict(model_table text, role regrole) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import grants_api
-return grants_api.grant_predict(plpy, GD, model_table, role)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.grant_predict(plpy, GD, model_table, role)
 $$;
 COMMENT ON FUNCTION cerebro.grant_predict(text, regrole)
 IS 'Let a role predict and evaluate with the models of an own table without reading their weights';
 
 CREATE OR REPLACE FUNCTION cerebro.revoke_predict(model_table text, role regrole) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import grants_api
-return grants_api.revoke_predict(plpy, GD, model_table, role)
+from cerebro_plpy.api import evaluation_prediction
+return evaluation_prediction.revoke_predict(plpy, GD, model_table, role)
 $$;
 COMMENT ON FUNCTION cerebro.revoke_predict(text, regrole) IS 'Take back what cerebro.grant_predict gave to a role';

@@ -2,21 +2,21 @@
 
 CREATE OR REPLACE FUNCTION cerebro.grant_usage(role regrole) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.grant_usage(plpy, GD, role)
+from cerebro_plpy.api import administration
+return administration.grant_usage(plpy, GD, role)
 $$;
 COMMENT ON FUNCTION cerebro.grant_usage(regrole) IS 'Let a role use the extension: its functions, its own runs, and state tables of its own';
 
 CREATE OR REPLACE FUNCTION cerebro.worker_report() RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.worker_report(plpy, GD)
+from cerebro_plpy.api import administration
+return administration.worker_report(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.worker_report() IS 'Open a worker session as a run of the current user would, and say as whom it was opened';
 
 CREATE OR REPLACE FUNCTION cerebro.python_version() RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import api
-return api.python_version(plpy, GD)
+from cerebro_plpy.api import administration
+return administration.python_version(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.python_version() IS 'Versions of the extension, of its Python package, of the embedded Python and of psycopg2';

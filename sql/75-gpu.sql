@@ -2,15 +2,15 @@
 
 CREATE OR REPLACE FUNCTION gpu_configuration(output_table text, source text DEFAULT 'tensorflow') RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import gpu_api
-return gpu_api.write(plpy, GD, output_table, source)
+from cerebro_plpy.api import gpu
+return gpu.write(plpy, GD, output_table, source)
 $$;
 COMMENT ON FUNCTION gpu_configuration(text, text)
 IS 'Make a table with host and description of each GPU that the trainers'' framework finds, or that NVIDIA''s driver lists (source nvidia)';
 
 CREATE OR REPLACE FUNCTION cerebro.gpu_report(source text) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import gpu_api
-return gpu_api.report(plpy, GD, source)
+from cerebro_plpy.api import gpu
+return gpu.report(plpy, GD, source)
 $$;
 COMMENT ON FUNCTION cerebro.gpu_report(text) IS 'Internal: descriptions of the GPUs of the host where it is called';

@@ -2,8 +2,8 @@
 
 CREATE OR REPLACE FUNCTION cerebro.help(name text DEFAULT NULL, message text DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
-from cerebro_plpy import help_api
-return help_api.explain(plpy, GD, name, message)
+from cerebro_plpy.api import help
+return help.explain(plpy, GD, name, message)
 $$;
 COMMENT ON FUNCTION cerebro.help(text, text)
 IS 'What a function does: in short, or with message usage, help or ? all that the reference says; without a name, a list of all functions';

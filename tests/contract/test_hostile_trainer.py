@@ -15,8 +15,8 @@ from processes import eventually
 from trainer_peer import PREFIX
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
-from cerebro_plpy.launch import TrainerSpec
-from cerebro_plpy.link import Link
+from cerebro_plpy.trainer.link import Link
+from cerebro_plpy.trainer.process import TrainerSpec
 
 HELLO: dict[str, Any] = {"ok": {"protocol": 1, "devices": ["CPU:0"]}}
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

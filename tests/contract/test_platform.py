@@ -1,4 +1,4 @@
-"""The laws of `cerebro_plpy.platform.Platform`, with real sessions and real trainers.
+"""The laws of `cerebro_plpy.platform.protocol.Platform`, with real sessions and real trainers.
 
 The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in between.
 """
@@ -16,20 +16,27 @@ from processes import eventually, trainers
 from states import same
 from workbench import Row, Workbench, compile_text
 
-from cerebro_plpy import backend, jobs, queries, statements
-from cerebro_plpy.dispatch import Rows, Statement, Steps, drive
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.database import queries, server_process
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.dispatch import Rows, Statement, Steps, drive
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions import Identity, WorkerSession
 from cerebro_plpy.errors import ConnectionFailure
-from cerebro_plpy.fit_params import parse_fit_params
-from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.platform import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
-from cerebro_plpy.platform_greenplum import GreenplumPlatform
-from cerebro_plpy.platform_postgres import PostgresPlatform
-from cerebro_plpy.queries import sql
-from cerebro_plpy.records import Config, FitRequest, PackedTable, Relation, StatePlace, StoredModel
-from cerebro_plpy.run_log import RunLog
-from cerebro_plpy.schedule import Visit
-from cerebro_plpy.sessions import Identity, WorkerSession
-from cerebro_plpy.settings import TrainerRequest
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform import state_tables, statements
+from cerebro_plpy.platform.greenplum import GreenplumPlatform
+from cerebro_plpy.platform.postgres import PostgresPlatform
+from cerebro_plpy.platform.protocol import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
+from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.run import visits
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.trainer.settings import TrainerRequest
 
 CONFIG = Config(
     mst_key=1,
@@ -73,7 +80,7 @@ Team = tuple[Worker, Worker]
 def statements_of(platform: str) -> Iterator[None]:
     """Statements as a backend of the platform reads them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "greenplum", lambda: platform == "greenplum")
+        patch.setattr(server_process, "greenplum", lambda: platform == "greenplum")
         queries.load.cache_clear()
         yield
     queries.load.cache_clear()
@@ -130,26 +137,26 @@ class Run:
 
     def train(self, segment: int, number: int = 1, attempt: int = 1, free: Collection[str] = ()) -> TrainVisit:
         """The visit of that number, from the state that the one before it left."""
-        first = jobs.initial_state(self.request, CONFIG, self.run_id)
+        first = visits.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
-        place = jobs.Attempt(number, attempt, 0, {}, free)
-        return jobs.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
+        place = visits.Attempt(number, attempt, 0, {}, free)
+        return visits.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
         """The state that the visit of that number left."""
-        return jobs.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
+        return visits.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
 
     def left(self, number: int) -> StatePlace:
         """Where that state lies."""
         logged = "SELECT segment_id FROM cerebro.visit WHERE (run_id, visit_no, status) = (%s, %s, 'completed')"
         segment = self.place.bench.value(logged, self.run_id, number)
-        return StatePlace(jobs.state_table(self.run_id, CONFIG.mst_key, number), segment)
+        return StatePlace(state_tables.state_table(self.run_id, CONFIG.mst_key, number), segment)
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
         visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
-        return jobs.evaluate_visit(self.request, CONFIG, self.run_id, visit, attempt, self.later(number))
+        return visits.evaluate_visit(self.request, CONFIG, self.run_id, visit, attempt, self.later(number))
 
     def logged(self) -> list[Row]:
         """Status, state table and state size of each visit."""
@@ -160,7 +167,7 @@ class Run:
 
     def stored(self, number: int) -> bytes:
         """What the table holds that takes the state after visits with that number."""
-        table = jobs.state_table(self.run_id, CONFIG.mst_key, number)
+        table = state_tables.state_table(self.run_id, CONFIG.mst_key, number)
         return b"".join(bytes(c) for (c,) in self.place.bench.rows(f"SELECT chunk FROM {table} ORDER BY part"))
 
 
@@ -245,7 +252,7 @@ def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Work
     with pytest.raises(StopIteration) as stop:
         steps.send([])
     assert run.logged() == [("completed", stop.value.value.state_table, len(run.stored(1)))]
-    assert stop.value.value.state_table == jobs.state_table(run.run_id, CONFIG.mst_key, 1)
+    assert stop.value.value.state_table == state_tables.state_table(run.run_id, CONFIG.mst_key, 1)
 
 
 def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
@@ -300,13 +307,13 @@ def test_a_visit_starts_from_the_state_that_the_one_before_committed(
 
 def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker: Worker, team: Team, run: Run) -> None:
     emptied = begun(place, worker, run.request.source)
-    tables = jobs.state_tables(run.run_id, CONFIG.mst_key)
+    tables = state_tables.state_tables(run.run_id, CONFIG.mst_key)
     for number, segment in ((1, 0), (2, 1), (3, 1), (4, 0)):
         states = []
         for which, free in ((run, tables), (emptied, [])):
             serves = place.at(team, segment)
             drive(serves.session, place.platform.train(serves, which.train(segment, number, free=free)))
-            read = place.bench.rows(jobs.read_state(which.left(number)))
+            read = place.bench.rows(state_tables.read_state(which.left(number)))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
             states.append(b"".join(bytes(chunk) for _, chunk in read))
         assert same(*states)
@@ -438,7 +445,11 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     assert (run.stored(0), run.stored(1)) == (b"", b"")
     again = anew(worker)
     drive(again.session, place.platform.train(again, run.train(0, attempt=2)))
-    assert run.logged()[-1] == ("completed", jobs.state_table(run.run_id, CONFIG.mst_key, 1), len(run.stored(1)))
+    assert run.logged()[-1] == (
+        "completed",
+        state_tables.state_table(run.run_id, CONFIG.mst_key, 1),
+        len(run.stored(1)),
+    )
 
 
 def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Worker, run: Run) -> None:

@@ -17,7 +17,7 @@ import traces
 from trainer_peer import Peer, TrainerFailed
 from trainer_programs import Json, buffers, content, dense, layer, program, sequential, tensors, weights
 
-from cerebro_plpy.architecture import check_architecture
+from cerebro_plpy.configs.architecture import check_architecture
 
 KERAS_2 = json.loads((Path(__file__).parent / "keras2_architectures.json").read_text())
 BY_VERSION = json.loads((Path(__file__).parent / "keras2_versions.json").read_text())

@@ -18,10 +18,10 @@ import pytest
 from processes import eventually
 from trainer_peer import PLPY, Peer
 
-from cerebro_plpy import folders, resources
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
-from cerebro_plpy.launch import TrainerSpec
-from cerebro_plpy.link import Link
+from cerebro_plpy.trainer import folders, machine
+from cerebro_plpy.trainer.link import Link
+from cerebro_plpy.trainer.process import TrainerSpec
 
 NAMES = {
     "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES"
@@ -189,12 +189,12 @@ def with_child() -> Iterator[subprocess.Popen[str]]:
 
 
 def test_memory_of_what_it_started_counts(with_child: subprocess.Popen[str]) -> None:
-    assert 200 << 20 < resources.used_bytes(with_child.pid) < 300 << 20
+    assert 200 << 20 < machine.used_bytes(with_child.pid) < 300 << 20
 
 
 def test_memory_that_is_swapped_out_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "_read", lambda path: "VmRSS:\t 2048 kB\nVmSwap:\t  1024 kB\n")
-    assert resources.used_bytes(1 << 30) == 3 << 20
+    monkeypatch.setattr(machine, "_read", lambda path: "VmRSS:\t 2048 kB\nVmSwap:\t  1024 kB\n")
+    assert machine.used_bytes(1 << 30) == 3 << 20
 
 
 def test_a_trainer_that_takes_too_much_is_ended(tmp_path: Path) -> None:
@@ -210,4 +210,4 @@ def test_a_trainer_that_takes_too_much_is_ended(tmp_path: Path) -> None:
     link.hello = {"protocol": 1}
     with pytest.raises(OutOfMemory, match="its limit is 100 MB"):
         link.answer()
-    eventually(lambda: not [*resources._session(link.pid)])
+    eventually(lambda: not [*machine._session(link.pid)])

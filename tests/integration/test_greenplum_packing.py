@@ -20,13 +20,13 @@ from PIL import Image
 from processes import eventually, trainers
 from workbench import Workbench, compile_text, superuser
 
-from cerebro_plpy import packing, spread
-from cerebro_plpy.columns import Column
-from cerebro_plpy.distribution import Distribution
-from cerebro_plpy.packing import Packing
-from cerebro_plpy.queries import escaped
-from cerebro_plpy.records import Relation
-from cerebro_plpy.spread import Source, Spread
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.queries import escaped
+from cerebro_plpy.packing import spread
+from cerebro_plpy.packing.columns import Column
+from cerebro_plpy.packing.distribution import Distribution
+from cerebro_plpy.packing.fill import Packing, insertion
+from cerebro_plpy.packing.spread import Source, Spread
 
 ROWS = 100
 PLAIN = (
@@ -417,7 +417,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
         spread=Spread(numbered, Distribution(keys)),
     )
     recorder: Any = Recorder()
-    parts = packing.insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
+    parts = insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
     spread.fill(recorder, numbered, seed, parts, "[]")
     bench.rows("SET optimizer = off")
     bench.rows("SET enable_hashagg = off")

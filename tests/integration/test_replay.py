@@ -10,8 +10,8 @@ import pytest
 from models import NOISY
 from workbench import Workbench, compile_text
 
-from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.timings import digest
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.run.timings import digest
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
 FITS = ("batch_size=8,shuffle=True", "batch_size=8,shuffle=False")

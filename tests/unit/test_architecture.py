@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.automl_arguments import AutomlArguments
-from cerebro_plpy.fit_arguments import FitArguments, of_one
+from cerebro_plpy.calls.fit_arguments import FitArguments, of_one
+from cerebro_plpy.calls.search_arguments import AutomlArguments
 
 ROOT = Path(__file__).parents[2]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
@@ -28,13 +28,20 @@ PACKAGES = {
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 
-# The ways out of a backend: the database, worker sessions, the trainer. The pure core reaches none of them.
-DOORS = {"db", "sessions", "link", "platform_postgres"}
-PURE = ("architecture", "grid", "hyperband", "orchestrator", "params", "policies", "schedule", "stages")
+# The rooms of each package, bottom to top: each imports only what is below it. Modules at the root are rooms, too.
+ORDER = {
+    "cerebro_plpy": (
+        "errors", "hopping", "configs", "database", "trainer", "packing", "platform", "tables", "run", "calls", "api",
+    ),
+}  # fmt: skip
+# Those that reach nothing but pure rooms: no database, no process, no clock.
+PURE = {"errors", "hopping", "configs"}
+# What is no part of a pure room: the ways to the world, and what is not the same in each run.
+IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
-    "psycopg2": {"cerebro_plpy.sessions", "cerebro_db.driver"},
+    "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
     "tensorflow": {"cerebro_trainer.program_tensorflow", "cerebro_trainer.summaries"},
     "PIL": {"cerebro_trainer.images"},
     "optuna": {"cerebro_trainer.suggestions"},
@@ -46,7 +53,7 @@ SQL_FUNCTION = re.compile(
     r"(?:RETURNS[^$;]*?)?LANGUAGE\s+plpython3u[^$;]*?AS\s+\$\$\n(?P<body>.*?)\n\$\$;",
     re.DOTALL,
 )
-IMPORT_LINE = re.compile(r"from cerebro_plpy import (\w+)")
+IMPORT_LINE = re.compile(r"from cerebro_plpy\.api import (\w+)")
 CALL_LINE = re.compile(r"return (\w+)\.(\w+)\((plpy, GD(?:, \w+)*)\)")
 
 
@@ -76,9 +83,9 @@ def arrows(package: str) -> dict[str, set[str]]:
     return {name: set(imported(path)) & set(own) for name, path in own.items()}
 
 
-def sql_functions() -> list[tuple[str, str, str]]:
-    """Name, argument list and body of every PL/Python function in sql/."""
-    texts = [path.read_text() for path in sorted((ROOT / "sql").glob("*.sql"))]
+def sql_functions(file: str = "*") -> list[tuple[str, str, str]]:
+    """Name, argument list and body of every PL/Python function in sql/, or in one file of it."""
+    texts = [path.read_text() for path in sorted((ROOT / "sql").glob(f"{file}.sql"))]
     found = [match.group("name", "arguments", "body") for text in texts for match in SQL_FUNCTION.finditer(text)]
     assert len(found) == sum(text.count("plpython3u") for text in texts), "a function has another layout"
     return [(name, arguments, body) for name, arguments, body in found]
@@ -97,15 +104,42 @@ def test_arrows_make_no_circle(package: str) -> None:
     TopologicalSorter(arrows(package)).prepare()
 
 
-@pytest.mark.parametrize("module", PURE)
-def test_the_core_is_pure(module: str) -> None:
-    graph = arrows("cerebro_plpy")
-    reached, ahead = set[str](), [f"cerebro_plpy.{module}"]
-    while ahead:
-        name = ahead.pop()
-        reached.add(name)
-        ahead.extend(graph[name] - reached)
-    assert not reached & {f"cerebro_plpy.{door}" for door in DOORS}
+def room(name: str) -> str:
+    """The room of a module, by its full name."""
+    return name.split(".")[1] if "." in name else ""
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_rooms_are_those_of_the_order(package: str) -> None:
+    folder = PACKAGES[package]
+    rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - {"__init__", "__main__"} == set(ORDER[package])
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_arrow_points_upwards(package: str) -> None:
+    """A module imports its own room's modules, and those of lower rooms."""
+    floors = {room: floor for floor, room in enumerate(ORDER[package])}
+    upwards = [
+        f"{source} imports {target}"
+        for source, targets in arrows(package).items()
+        for target in targets
+        if room(source) and room(target) and floors[room(target)] > floors[room(source)]
+    ]
+    assert not upwards
+
+
+def test_pure_rooms_reach_pure_rooms_only() -> None:
+    for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
+        if room(name_of(path)) in PURE:
+            names = set(imported(path))
+            assert not {name.partition(".")[0] for name in names} & IMPURE, path
+            assert {room(name) for name in names if name.startswith("cerebro_plpy.")} <= PURE, path
+
+
+def test_nobody_but_sql_names_the_interface() -> None:
+    for name, targets in arrows("cerebro_plpy").items():
+        assert room(name) == "api" or not any(room(target) == "api" for target in targets), name
 
 
 @pytest.mark.parametrize("library", SOLE_IMPORTERS)
@@ -141,7 +175,7 @@ def test_one_module_touches_plpy() -> None:
             isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "plpy"
             for node in ast.walk(tree(path))
         )
-        assert not touches or name_of(path) == "cerebro_plpy.db", path
+        assert not touches or name_of(path) == "cerebro_plpy.database.caller", path
 
 
 def test_plpy_is_no_package() -> None:
@@ -161,6 +195,14 @@ def test_sql_bodies_are_two_lines() -> None:
         assert handed == declared, name
 
 
+def test_a_file_of_sql_has_a_module_of_its_own() -> None:
+    """sql/62-byom.sql calls api/byom.py alone, which nobody else calls."""
+    for path in (ROOT / "sql").glob("*.sql"):
+        module = path.stem.partition("-")[2].replace("-", "_")
+        called = {line[1] for _, _, body in sql_functions(path.stem) if (line := CALL_LINE.search(body))}
+        assert called <= {module}, path
+
+
 def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> None:
     texts = [path.read_text() for path in (ROOT / "sql").glob("*.sql")]
     assert not [text for text in texts if "SECURITY DEFINER" in text]
@@ -174,7 +216,7 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
 
 
 def test_what_runs_as_its_owner_is_one_function_with_a_fixed_path() -> None:
-    folder = PACKAGES["cerebro_plpy"] / "queries"
+    folder = PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
         line for path in folder.glob("*.sql") for line in path.read_text().splitlines() if "SECURITY DEFINER" in line
     ]
@@ -185,7 +227,7 @@ def test_sql_calls_functions_that_exist() -> None:
     for name, _, body in sql_functions():
         call = CALL_LINE.search(body)
         assert call, name
-        module = tree(PACKAGES["cerebro_plpy"] / f"{call[1]}.py")
+        module = tree(PACKAGES["cerebro_plpy"] / "api" / f"{call[1]}.py")
         defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
         taken = [argument.arg for argument in defined[call[2]].args.args]
@@ -203,6 +245,14 @@ def test_modules_stay_small_and_say_why_they_exist(path: Path) -> None:
     for node in ast.walk(tree(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert node.end_lineno is not None and node.end_lineno - node.body[0].lineno < 40, node.name
+
+
+def test_what_is_installed_are_the_folders() -> None:
+    """setuptools is told each folder by name; one that is forgotten would be missing in an installation."""
+    text = (ROOT / "pyproject.toml").read_text()
+    told = set(re.findall(r'"([\w.]+)"', re.search(r"\npackages = \[(.*?)\]", text, re.DOTALL)[1]))  # type: ignore[index]
+    folders = {name_of(path).removesuffix(".__init__") for path in MODULES if path.name == "__init__.py"}
+    assert told - {"cerebro_db.extension"} == folders
 
 
 def test_the_version_stands_once() -> None:

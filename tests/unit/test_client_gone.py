@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from cerebro_plpy.client import client_socket, hung_up
+from cerebro_plpy.database.server_process import client_socket, hung_up
 
 PORT = 54329
 

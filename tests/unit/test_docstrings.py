@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "plpy" / "cerebro_plpy"
-WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts)
+    for path in FOLDER.rglob("*.py")
+    if ">>> " in path.read_text()
+)
 
 
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_the_examples_in_docstrings_hold(module: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"cerebro_plpy.{module}"))
+    result = doctest.testmod(importlib.import_module(module))
     assert result.attempted > 0
     assert result.failed == 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.fit_params import LARGEST_WEIGHT, MAX_CLASSES, FitParams, parse_fit_params
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText
-from cerebro_plpy.fit_params import LARGEST_WEIGHT, MAX_CLASSES, FitParams, parse_fit_params
 
 FORMS: list[tuple[str | None, FitParams]] = [
     (None, FitParams()),

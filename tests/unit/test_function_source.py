@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy import function_source, functions
+from cerebro_plpy.configs import custom_functions, function_source
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter
-from cerebro_plpy.functions import Functions
-from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.timings import digest
+from cerebro_plpy.run.timings import digest
 
 DEFINING = {
     "def f(a, b): pass": "f",
@@ -90,19 +90,19 @@ def test_names_keep_their_case() -> None:
 
 
 def test_texts_that_are_only_read_may_name_anything() -> None:
-    parsed = parse_compile_params(COMPILE, functions.UNSEEN)
+    parsed = parse_compile_params(COMPILE, custom_functions.UNSEEN)
     assert parsed.loss == "f" and parsed.metrics == ("G",) and parsed.names == {"f", "G"}
 
 
 @pytest.mark.parametrize("digests", [None, {}, [], "x", 5])
 def test_a_log_that_names_no_functions(digests: object) -> None:
-    assert functions.logged("t", digests) is None and functions.logged(None, {"f": "1"}) is None
+    assert custom_functions.logged("t", digests) is None and custom_functions.logged(None, {"f": "1"}) is None
 
 
 def test_functions_that_changed() -> None:
-    before, now = functions.logged("t", {"f": "1", "g": "2"}), functions.logged("t", {"f": "1", "g": "3"})
-    assert functions.changed(before, now) == ["g"] and functions.changed(before, None) == ["f", "g"]
-    assert functions.changed(before, before) == functions.changed(None, now) == []
+    before, now = custom_functions.logged("t", {"f": "1", "g": "2"}), custom_functions.logged("t", {"f": "1", "g": "3"})
+    assert custom_functions.changed(before, now) == ["g"] and custom_functions.changed(before, None) == ["f", "g"]
+    assert custom_functions.changed(before, before) == custom_functions.changed(None, now) == []
 
 
 def test_a_source_may_be_indented_as_a_whole() -> None:

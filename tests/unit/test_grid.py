@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.draws import Range
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.draws import Range
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.grid import ConfigRow, collapse, cross_product, expand_grid, generate, random_search
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
-from cerebro_plpy.fit_params import parse_fit_params
-from cerebro_plpy.grid import ConfigRow, collapse, cross_product, expand_grid, generate, random_search
-from cerebro_plpy.params import parse_compile_params
 
 FAMILIES = """{
     'optimizer_params_list': [

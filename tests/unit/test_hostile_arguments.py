@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from cerebro_plpy import blocks, given, settings, strict_json, visit
+from cerebro_plpy.database import strict_json
 from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.trainer import fields, prediction_rows, segment, settings
 
 
 class Sink:
@@ -29,23 +30,23 @@ class Sink:
 
 def test_chunks_without_bytes_do_not_pile_up() -> None:
     sink = Sink()
-    session: dict[str, Any] = {visit.KEY: sink}
+    session: dict[str, Any] = {segment.KEY: sink}
     most = 0
-    for part in range(1, 10 * visit.COLLECTED_CHUNKS):
-        visit.add_state(session, part, b"")
-        most = max(most, len(session.get(visit.CHUNKS, ())))
-    assert most <= visit.COLLECTED_CHUNKS and len(sink.sent) >= 9
+    for part in range(1, 10 * segment.COLLECTED_CHUNKS):
+        segment.add_state(session, part, b"")
+        most = max(most, len(session.get(segment.CHUNKS, ())))
+    assert most <= segment.COLLECTED_CHUNKS and len(sink.sent) >= 9
 
 
 def test_what_is_sent_with_a_sealed_chunk_is_sealed() -> None:
     sink = Sink()
-    session: dict[str, Any] = {visit.KEY: sink}
-    visit.add_state(session, 1, b"a")
-    visit.add_state(session, 2, b"b", sealed=True)
-    visit.add_state(session, 3, b"c")
-    visit.trainer(session)
-    visit.add_state(session, 1, b"d")
-    visit.trainer(session)
+    session: dict[str, Any] = {segment.KEY: sink}
+    segment.add_state(session, 1, b"a")
+    segment.add_state(session, 2, b"b", sealed=True)
+    segment.add_state(session, 3, b"c")
+    segment.trainer(session)
+    segment.add_state(session, 1, b"d")
+    segment.trainer(session)
     assert [(header["sealed"], size) for header, size in sink.sent] == [(True, 3), (False, 1)]
 
 
@@ -53,33 +54,33 @@ def test_what_is_sent_with_a_sealed_chunk_is_sealed() -> None:
 def test_the_size_of_a_block_is_limited(block: object) -> None:
     spec = strict_json.dumps({"request": {}, "block": block})
     with pytest.raises(InvalidParameter):
-        blocks.begin({}, Sink(), spec)  # type: ignore[arg-type]
+        prediction_rows.begin({}, Sink(), spec)  # type: ignore[arg-type]
 
 
 def test_a_block_of_long_rows_is_sent_early() -> None:
     sink = Sink()
     session: dict[str, Any] = {}
-    blocks.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
-    row = bytes(blocks.MOST_BYTES // 4)
+    prediction_rows.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
+    row = bytes(prediction_rows.MOST_BYTES // 4)
     for number in range(8):
-        blocks.begun(session).add(str(number), [row])
-    assert [size for _, size in sink.sent] == [blocks.MOST_BYTES] * 2
+        prediction_rows.begun(session).add(str(number), [row])
+    assert [size for _, size in sink.sent] == [prediction_rows.MOST_BYTES] * 2
 
 
 @pytest.mark.parametrize("rows", [[[b"x"], [b"x", b"y"]], [[[b"x"]]], [[b"x"], ["x"]]])
 def test_rows_whose_inputs_are_no_plain_array_are_refused(rows: list[Any]) -> None:
     session: dict[str, Any] = {}
-    blocks.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
+    prediction_rows.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
     for row in rows:
-        blocks.begun(session).add("1", row)
+        prediction_rows.begun(session).add("1", row)
     with pytest.raises(InvalidParameter):
-        blocks.begun(session).next()
+        prediction_rows.begun(session).next()
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", "{", "NaN", '{"a": ', "[" * 100_000])
 def test_what_is_no_json_object_is_refused(text: str) -> None:
     with pytest.raises((InvalidParameter, InvalidText)):
-        given.record("spec", text)
+        fields.record("spec", text)
 
 
 @pytest.mark.parametrize(

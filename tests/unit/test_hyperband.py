@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.hyperband import Hyperband, Round, survivors
+from cerebro_plpy.hopping.hyperband import Hyperband, Round, survivors
 
 numbers = st.floats() | st.integers(-3, 3).map(float)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import keras
 import pytest
 
-from cerebro_plpy import keras_layers, keras_names
+from cerebro_plpy.configs import keras_names
 
 
 def arguments(cls: type) -> set[str]:
@@ -132,20 +132,20 @@ def test_keras_2_spellings_of_losses(spelling: str, keras3: str) -> None:
 
 def test_architecture_classes_exist_in_keras() -> None:
     for names, module in (
-        (keras_layers.LAYERS, keras.layers),
-        (keras_layers.INITIALIZERS, keras.initializers),
-        (keras_layers.REGULARIZERS, keras.regularizers),
-        (keras_layers.CONSTRAINTS, keras.constraints),
-        (keras_layers.ACTIVATIONS, keras.activations),
+        (keras_names.LAYERS, keras.layers),
+        (keras_names.INITIALIZERS, keras.initializers),
+        (keras_names.REGULARIZERS, keras.regularizers),
+        (keras_names.CONSTRAINTS, keras.constraints),
+        (keras_names.ACTIVATIONS, keras.activations),
     ):
         assert {name for name in names if not hasattr(module, name)} == set()
-    assert keras_layers.KEEPS_WIDTH <= keras_layers.LAYERS
+    assert keras_names.KEEPS_WIDTH <= keras_names.LAYERS
 
 
 def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:
     for name in ("Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "StringLookup"):
         assert hasattr(keras.layers, name)
-        assert name not in keras_layers.LAYERS | keras_layers.OLD_LAYERS
+        assert name not in keras_names.LAYERS | keras_names.OLD_LAYERS
 
 
 def test_near_matches_help() -> None:

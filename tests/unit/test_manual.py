@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy import manual
+from cerebro_plpy.calls import help
 from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
-SECTIONS = manual.sections(PAGE)
+SECTIONS = help.sections(PAGE)
 SCRIPTS = "\n".join(path.read_text() for path in sorted((ROOT / "sql").glob("*.sql")))
 DECLARED = re.compile(r"^CREATE OR REPLACE FUNCTION ([\w.]+)\((.*?)\) RETURNS", re.DOTALL | re.MULTILINE)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION ([\w.]+)\([^)]*\)\s+IS 'Internal: ")
@@ -65,33 +65,33 @@ def _told(name: str) -> str:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_help_can_be_shown_in_any_terminal(name: str) -> None:
     for message in (None, "usage"):
-        told = manual.answer(PAGE, name, message)
+        told = help.answer(PAGE, name, message)
         assert told.isascii()
         assert f"{name}(" in told or message
 
 
 @pytest.mark.parametrize("message", ["usage", "help", "?", "USAGE", " usage "])
 def test_synonyms(message: str) -> None:
-    assert manual.answer(PAGE, "madlib_predict", message) == manual.answer(PAGE, "madlib_predict", "usage")
+    assert help.answer(PAGE, "madlib_predict", message) == help.answer(PAGE, "madlib_predict", "usage")
 
 
 def test_all_is_in_the_help() -> None:
     """Links and frames of tables are left out, no word is."""
     for section in SECTIONS.values():
-        told = manual.answer(PAGE, section.names[0], "usage")
+        told = help.answer(PAGE, section.names[0], "usage")
         text = re.sub(r"\]\([^)]+\)", "", section.text.replace("argument | meaning", "").replace("…", "..."))
         assert set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", told)), section.names
 
 
 def test_the_list_names_every_function() -> None:
-    assert set(re.findall(r"^[a-z_.]+", manual.answer(PAGE, None, None), re.M)) <= set(FUNCTIONS)
-    assert all(name in manual.answer(PAGE, None, None) for name in FUNCTIONS)
+    assert set(re.findall(r"^[a-z_.]+", help.answer(PAGE, None, None), re.M)) <= set(FUNCTIONS)
+    assert all(name in help.answer(PAGE, None, None) for name in FUNCTIONS)
 
 
 def test_wrong_questions() -> None:
     with pytest.raises(InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?") as wrong:
-        manual.answer(PAGE, "madlib_predict", "x")
+        help.answer(PAGE, "madlib_predict", "x")
     assert "SELECT madlib_predict('usage');" in str(wrong.value.hint)
     with pytest.raises(UndefinedObject, match="there is no help for a function 'madlib_predcit'") as unknown:
-        manual.answer(PAGE, "madlib_predcit", None)
+        help.answer(PAGE, "madlib_predcit", None)
     assert unknown.value.hint is not None and "madlib_predict" in unknown.value.hint

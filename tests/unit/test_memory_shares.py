@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy import resources, settings
+from cerebro_plpy.trainer import machine, settings
 
 MEGABYTE = 1 << 20
 GIGABYTE = 1 << 30
@@ -25,7 +25,7 @@ def group(folder: Path, names: tuple[str, str, str], limit: str, used: int, idle
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 GB, 12 of them free, whose files lie in a folder; its process is in the group /a/b."""
     groups = tuple(
         (str(tmp_path / name), controller, names) for name, controller, names in (("v2", "", V2), ("v1", "memory", V1))
@@ -34,37 +34,37 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {12 << 20} kB\n",
         "/proc/self/cgroup": "0::/a/b\n4:memory:/a/b\n",
     }
-    read = resources._read
-    monkeypatch.setattr(resources, "GROUPS", groups)
-    monkeypatch.setattr(resources, "_read", lambda path: files.get(path) or read(path))
+    read = machine._read
+    monkeypatch.setattr(machine, "GROUPS", groups)
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(path) or read(path))
     return tmp_path
 
 
-def test_without_a_limit_it_is_what_the_system_says(machine: Path) -> None:
-    group(machine / "v2" / "a" / "b", V2, "max", 5 * GIGABYTE)
-    group(machine / "v1" / "a" / "b", V1, str(2**63 - 4096), 5 * GIGABYTE)
-    assert (resources.memory_bytes(), resources.available_bytes()) == (16 * GIGABYTE, 12 * GIGABYTE)
+def test_without_a_limit_it_is_what_the_system_says(computer: Path) -> None:
+    group(computer / "v2" / "a" / "b", V2, "max", 5 * GIGABYTE)
+    group(computer / "v1" / "a" / "b", V1, str(2**63 - 4096), 5 * GIGABYTE)
+    assert (machine.memory_bytes(), machine.available_bytes()) == (16 * GIGABYTE, 12 * GIGABYTE)
 
 
 @pytest.mark.parametrize(("version", "names"), [("v2", V2), ("v1", V1)])
 @pytest.mark.parametrize("where", ["a/b", "a", "."])
 def test_a_limit_of_any_group_around_the_process_counts(
-    machine: Path, version: str, names: tuple[str, str, str], where: str
+    computer: Path, version: str, names: tuple[str, str, str], where: str
 ) -> None:
-    group(machine / version / where, names, str(4 * GIGABYTE), 3 * GIGABYTE, idle=GIGABYTE // 2)
-    assert (resources.memory_bytes(), resources.available_bytes()) == (4 * GIGABYTE, 3 * GIGABYTE // 2)
+    group(computer / version / where, names, str(4 * GIGABYTE), 3 * GIGABYTE, idle=GIGABYTE // 2)
+    assert (machine.memory_bytes(), machine.available_bytes()) == (4 * GIGABYTE, 3 * GIGABYTE // 2)
 
 
-def test_a_group_that_is_full_leaves_nothing(machine: Path) -> None:
-    group(machine / "v2", V2, str(GIGABYTE), 2 * GIGABYTE)
-    assert resources.available_bytes() == 0
+def test_a_group_that_is_full_leaves_nothing(computer: Path) -> None:
+    group(computer / "v2", V2, str(GIGABYTE), 2 * GIGABYTE)
+    assert machine.available_bytes() == 0
 
 
 @pytest.mark.parametrize(("version", "names"), [("v2", V2), ("v1", V1)])
 def test_trainers_share_three_quarters_of_what_the_group_may_have(
-    machine: Path, version: str, names: tuple[str, str, str]
+    computer: Path, version: str, names: tuple[str, str, str]
 ) -> None:
-    group(machine / version / "a", names, str(4 * GIGABYTE), GIGABYTE)
+    group(computer / version / "a", names, str(4 * GIGABYTE), GIGABYTE)
     shared = settings.TrainerRequest(trainers=3)
     assert settings.trainer_spec(settings.Settings(trainer_python="p"), shared).memory_bytes == GIGABYTE
     told = settings.Settings(trainer_python="p", trainer_memory_mb=100)
@@ -74,11 +74,11 @@ def test_trainers_share_three_quarters_of_what_the_group_may_have(
 @given(st.integers(0, 1 << 40), st.integers(1, 64), st.none() | st.integers(64, 1 << 20))
 def test_what_trainers_keep_leaves_room_for_the_rest(free: int, trainers: int, limit: int | None) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resources, "available_bytes", lambda: free)
+        patch.setattr(machine, "available_bytes", lambda: free)
         kept = settings.cache_bytes(settings.Settings(trainer_memory_mb=limit), trainers)
     room = min(free // trainers, free if limit is None else limit * MEGABYTE)
     assert 0 <= kept <= room // 2
-    assert kept == 0 or kept + resources.TRAINER_BYTES <= room
+    assert kept == 0 or kept + machine.TRAINER_BYTES <= room
 
 
 def test_what_an_administrator_sets_holds() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cerebro_plpy import memory
 from cerebro_plpy.errors import ConfigurationLimit, OutOfMemory
+from cerebro_plpy.trainer import memory
 
 MEGABYTE = 1 << 20
 

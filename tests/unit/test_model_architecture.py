@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import layers
 
-from cerebro_plpy.architecture import MAX_DEPTH, Architecture, check_architecture, read_architecture
+from cerebro_plpy.configs.architecture import MAX_DEPTH, Architecture, check_architecture, read_architecture
+from cerebro_plpy.configs.sizes import MAX_ELEMENTS
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter, InvalidText
-from cerebro_plpy.sizes import MAX_ELEMENTS
 
 Json = Any
 

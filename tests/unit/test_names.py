@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.errors import InvalidName
-from cerebro_plpy.names import (
+from cerebro_plpy.database.names import (
     MAX_BYTES,
     check_name,
     quote_identifier,
@@ -15,6 +14,7 @@ from cerebro_plpy.names import (
     split_columns,
     split_qualified,
 )
+from cerebro_plpy.errors import InvalidName
 
 ANY_NAME = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=15)
 

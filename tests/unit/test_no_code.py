@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PLPY = Path(__file__).parents[2] / "plpy"
-MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).glob("*.py"))
+MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).rglob("*.py"))
 LOADERS = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "h5py", "runpy", "code", "yaml"}
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
 OF_SUPERUSERS = {"custom": ["exec", "compile"]}

@@ -16,18 +16,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cerebro_plpy.dispatch import DONE, READ, Rows, Statement, Steps
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
-from cerebro_plpy.fit_params import parse_fit_params
-from cerebro_plpy.orchestrator import Orchestrator
-from cerebro_plpy.params import parse_compile_params
-from cerebro_plpy.per_output import Measured
-from cerebro_plpy.platform import Dataset, EvaluateVisit, StateSource, TrainVisit, Worker
-from cerebro_plpy.records import Config, Evaluation, FitRequest, PackedTable, Relation, StoredModel, VisitResult
-from cerebro_plpy.run_log import RunLog
-from cerebro_plpy.schedule import Visit
-from cerebro_plpy.standing import Past, Step
-from cerebro_plpy.tasks import PASSING, Surroundings
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit, VisitResult, Worker
+from cerebro_plpy.run.epoch_loop import Orchestrator
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.tasks import PASSING, Surroundings
+from cerebro_plpy.run.training import Past, Step
+from cerebro_plpy.tables.architectures import StoredModel
 
 RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
@@ -412,7 +416,7 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
     clock = naturals()
     limited = replace(request, max_runtime=float(ticks))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cerebro_plpy.orchestrator.time.monotonic", lambda: float(next(clock)))
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: float(next(clock)))
         trial = tried(limited, workers, chain(faults, repeat(None)), looks)
     trained, stopped = trial.platform.trained, trial.orchestrator.stopped & trial.alive
     assert len(trained) == len(set(trained))

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.compile_params import canonical, parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.per_output import check_outputs, in_order, losses_of, measured, metrics_of
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.fit_params import parse_fit_params
-from cerebro_plpy.params import canonical, parse_compile_params
-from cerebro_plpy.per_output import check_outputs, in_order, losses_of, measured, metrics_of
-from cerebro_plpy.records import Config
-from cerebro_plpy.report import ranking
+from cerebro_plpy.run.messages import ranking
 
 NAMES = ("a", "b", "c")
 COLUMNS = ("x", "y", "z")

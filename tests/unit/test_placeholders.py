@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.columns import text_array
-from cerebro_plpy.db import numbered
-from cerebro_plpy.names import quote_identifier
-from cerebro_plpy.queries import around_placeholders, escaped
+from cerebro_plpy.database.caller import numbered
+from cerebro_plpy.database.names import quote_identifier, text_array
+from cerebro_plpy.database.queries import around_placeholders, escaped
 
 # Short names of few letters, so that %, s and quotes often meet.
 TEXTS = st.text("%s'\"\\\\(){} $1", min_size=1, max_size=12)

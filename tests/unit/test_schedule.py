@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cerebro_plpy.policies import FixedOrder, Longest, replay, rotation
-from cerebro_plpy.remaining import Remaining, remaining_visits
-from cerebro_plpy.schedule import (
+from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.schedule import (
     ConfigProgress,
     Kind,
     Plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerebro_plpy.session_options import options
+from cerebro_plpy.database.driver import options
 
 
 def test_nothing_of_greenplum_is_set_on_postgresql() -> None:

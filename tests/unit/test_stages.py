@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.automl_arguments import Hyperopt
-from cerebro_plpy.grid import ConfigRow
-from cerebro_plpy.hyperband import Hyperband
-from cerebro_plpy.space import read_space
-from cerebro_plpy.stages import Search, Stage, Trials, hyperband, hyperopt
-from cerebro_plpy.suggested import described
+from cerebro_plpy.configs.grid import ConfigRow
+from cerebro_plpy.configs.hyperopt import Hyperopt
+from cerebro_plpy.configs.points import described
+from cerebro_plpy.configs.space import read_space
+from cerebro_plpy.configs.stages import Search, Stage, Trials, hyperband, hyperopt
+from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_trainer.suggestions import suggest
 
 METHODS = st.sampled_from([Hyperband(R, eta, skip) for R, eta in ((6, 3), (9, 3), (9, 2), (27, 3)) for skip in (0, 1)])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.grid import collapse
-from cerebro_plpy.space import Space, read_space
-from cerebro_plpy.suggested import configured, described
+from cerebro_plpy.configs.grid import collapse
+from cerebro_plpy.configs.points import configured, described
+from cerebro_plpy.configs.space import Space, read_space
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.suggestions import suggest
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.weights import read_weights
+from cerebro_plpy.tables.weights import read_weights
 from cerebro_trainer import state, streams
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.state import Array, Layout

@@ -1,0 +1,22 @@
+"""One function per SQL function of AutoML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, package_version
+from cerebro_plpy.calls import search
+from cerebro_plpy.calls.search_arguments import AutomlArguments
+
+
+def automl(plpy: Any, session: Globals, *arguments: Any) -> None:
+    """Search for the best configuration; the arguments are those of `AutomlArguments`."""
+    given = AutomlArguments(*arguments)
+    call(plpy, session, lambda db: search.automl(db, session, given, package_version()))
+
+
+def hyperband_schedule(
+    plpy: Any, session: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
+) -> None:
+    """Make a table of Hyperband's rounds."""
+    call(plpy, session, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))

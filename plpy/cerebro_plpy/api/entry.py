@@ -1,0 +1,51 @@
+"""How a call enters: with its own path, and with one version of SQL and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.database.checks import check_encoding
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import ObjectNotReady
+
+
+def package_version() -> str:
+    """The version of this package, which the installation wrote beside it."""
+    return (Path(__file__).parents[1] / "VERSION").read_text(encoding="ascii").strip()
+
+
+def reference() -> str:
+    """The page that describes the SQL functions: docs/sql-reference.md of this version."""
+    return (Path(__file__).parents[1] / "sql-reference.md").read_text(encoding="utf-8")
+
+
+Globals = dict[str, Any]
+T = TypeVar("T")
+VERSION_KEY = "cerebro_version"
+
+
+def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
+    """Do the work of a public function, after checking once that SQL and Python are of the same version."""
+
+    def checked() -> T:
+        db = Database(plpy)
+        with db.pinned_path():
+            if VERSION_KEY not in session:
+                _check_version(db)
+                check_encoding(db)
+                session[VERSION_KEY] = package_version()
+            return work(db)
+
+    return raise_to_sql(plpy, checked)
+
+
+def _check_version(db: Database) -> None:
+    installed, package = db.value(sql("read.version")), package_version()
+    if installed != package:
+        raise ObjectNotReady(
+            f"extension cerebro_db is version {installed}, its Python package is version {package}",
+            hint="Run ALTER EXTENSION cerebro_db UPDATE, or install the package of that version; then reconnect.",
+        )

@@ -1,0 +1,54 @@
+"""The functions of sql/60-evaluation-prediction.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls.evaluate import evaluate as evaluate_model
+from cerebro_plpy.calls.predict import predict as predict_rows
+from cerebro_plpy.calls.prediction_table import PredType
+from cerebro_plpy.calls.scoring import ScoreArguments
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.tables import grants
+
+
+def evaluate(
+    plpy: Any,
+    session: Globals,
+    model_table: str | None,
+    test_table: str | None,
+    output_table: str | None,
+    use_gpus: bool | None,
+    mst_key: int | None,
+) -> None:
+    """Loss and metric of a model over a packed table."""
+    given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
+    call(plpy, session, lambda db: evaluate_model(db, session, given))
+
+
+def predict(
+    plpy: Any,
+    session: Globals,
+    model_table: str | None,
+    test_table: str | None,
+    id_col: str | None,
+    independent_varname: str | None,
+    output_table: str | None,
+    pred_type: PredType,
+    use_gpus: bool | None,
+    mst_key: int | None,
+) -> None:
+    """Predictions for raw rows."""
+    given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
+    call(plpy, session, lambda db: predict_rows(db, session, given, (id_col, independent_varname), pred_type))
+
+
+def grant_predict(plpy: Any, session: Globals, model_table: str | None, role: str | None) -> None:
+    """Let a role predict with the models of a table."""
+    call(plpy, session, lambda db: grants.grant(Catalog(db, "grant_predict"), model_table, role))
+
+
+def revoke_predict(plpy: Any, session: Globals, model_table: str | None, role: str | None) -> None:
+    """Take that back."""
+    call(plpy, session, lambda db: grants.revoke(Catalog(db, "revoke_predict"), model_table, role))

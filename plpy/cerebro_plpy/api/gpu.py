@@ -1,0 +1,25 @@
+"""The SQL functions that tell which GPUs there are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls import gpu_configuration
+from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.trainer import fields
+
+
+def write(plpy: Any, session: Globals, output_table: str | None, source: str | None) -> None:
+    """Make a table of the GPUs of all hosts."""
+    call(plpy, session, lambda db: gpu_configuration.write(db, output_table, source))
+
+
+def report(plpy: Any, session: Globals, source: str | None) -> str:
+    """The GPUs of this host, as JSON."""
+
+    def found() -> str:
+        return json.dumps(gpu_configuration.of_this_host(Database(plpy), fields.needed("source", source)))
+
+    return raise_to_sql(plpy, found)

@@ -1,0 +1,13 @@
+"""The SQL function that explains the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, reference
+from cerebro_plpy.calls import help
+
+
+def explain(plpy: Any, session: Globals, function: str | None, message: str | None) -> str:
+    """What the reference says of a function."""
+    return call(plpy, session, lambda db: help.answer(reference(), function, message))

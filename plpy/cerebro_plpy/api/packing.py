@@ -1,0 +1,49 @@
+"""The functions of sql/30-packing.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls import pack
+
+
+def training_preprocessor(
+    plpy: Any,
+    session: Globals,
+    source_table: str | None,
+    output_table: str | None,
+    dependent_varname: str | None,
+    independent_varname: str | None,
+    buffer_size: int | None,
+    normalizing_const: float | None,
+    num_classes: list[int | None] | None,
+    distribution_rules: str | None,
+    n_segments: int | None,
+    seed: int | None,
+    dependent_type: str | None,
+) -> None:
+    """Pack a table for training."""
+    given = pack.PackArguments(
+        source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
+    )
+    options = pack.TrainingOptions(normalizing_const, num_classes, n_segments, seed, dependent_type)
+    call(plpy, session, lambda db: pack.pack_training(db, session, given, options))
+
+
+def validation_preprocessor(
+    plpy: Any,
+    session: Globals,
+    source_table: str | None,
+    output_table: str | None,
+    dependent_varname: str | None,
+    independent_varname: str | None,
+    training_table: str | None,
+    buffer_size: int | None,
+    distribution_rules: str | None,
+) -> None:
+    """Pack a table as its training table was packed."""
+    given = pack.PackArguments(
+        source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
+    )
+    call(plpy, session, lambda db: pack.pack_validation(db, session, given, training_table))

@@ -1,0 +1,180 @@
+"""One function per SQL function that runs on a segment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from cerebro_plpy.api.entry import package_version
+from cerebro_plpy.database import server_process, strict_json
+from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings
+from cerebro_plpy.trainer.link import Buffer
+from cerebro_plpy.trainer.prediction_rows import Predicted
+from cerebro_plpy.trainer.settings import TrainerRequest
+
+Globals = dict[str, Any]
+
+
+def trainer_start(plpy: Any, session: Globals, spec: str | None) -> str:
+    """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
+    return raise_to_sql(plpy, lambda: _started(plpy, session, settings.request(fields.record("spec", spec))))
+
+
+def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
+    """Start a trainer as a run would; its report as JSON, with the version of this package on the host."""
+
+    def report() -> str:
+        hello = _started(plpy, session, TrainerRequest(framework=framework))
+        return json.dumps({**json.loads(hello), "package": package_version()})
+
+    return raise_to_sql(plpy, report)
+
+
+def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
+    # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
+    # device.
+    db = Database(plpy)
+    chosen = settings.read(db)
+    if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
+        raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
+    spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
+    return json.dumps({**segment.start_trainer(db.check_interrupts, session, spec).hello, "cache_bytes": cache})
+
+
+def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:
+    """Announce a data set."""
+
+    def open_it() -> None:
+        size = fields.needed("cache_bytes", cache_bytes)
+        segment.trainer(session).send({"do": "open", "dataset": fields.needed("dataset", dataset), "cache_bytes": size})
+
+    raise_to_sql(plpy, open_it)
+
+
+def dataset_add(
+    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
+) -> int:
+    """Pass a part of a packed row on; its length."""
+
+    def add() -> int:
+        names = zip(("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part))
+        for name, value in names:
+            fields.needed(name, value)
+        return segment.add_part(segment.trainer(session), dataset, pass_no, buffer_id, shapes, part)
+
+    return raise_to_sql(plpy, add)
+
+
+def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
+    """End a data set; JSON with buffers, rows, bytes and cached."""
+    request = {"do": "close", "dataset": dataset}
+    return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(session).ask(request)))
+
+
+def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
+    """Pass one chunk of a state on; its length."""
+    raise_to_sql(plpy, lambda: segment.add_state(session, part, fields.needed("chunk", chunk)))
+    return len(chunk)
+
+
+def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buffer]:
+    """The state that the last job left, in chunks."""
+    chunks = raise_to_sql(plpy, lambda: segment.state_chunks(segment.trainer(session), chunk_bytes))
+    while True:
+        chunk = raise_to_sql(plpy, lambda: next(chunks, None))
+        if chunk is None:
+            return
+        yield chunk
+
+
+def job_begin(plpy: Any, session: Globals, spec: str) -> str:
+    """Begin a job."""
+
+    def begun() -> str:
+        asked = requests.with_sources(Database(plpy), fields.record("spec", spec))
+        request = {**asked, "do": "begin", "sealed": False}
+        return json.dumps(segment.trainer(session).ask(request))
+
+    return raise_to_sql(plpy, begun)
+
+
+def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: str | None) -> str:
+    """Begin a job on weights that this session must not see, of the architecture that their owner has stored."""
+
+    def begun() -> str:
+        trainer = segment.trainer(session)
+        request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
+        return json.dumps(trainer.ask(requests.with_sources(Database(plpy), request)))
+
+    return raise_to_sql(plpy, begun)
+
+
+def sealed_add(plpy: Any, session: Globals, part: int | None, chunk: bytes | None) -> int:
+    """Pass one chunk of such a state on; its length."""
+
+    def added() -> int:
+        passed = fields.needed("chunk", chunk)
+        segment.add_state(session, fields.needed("part", part), passed, sealed=True)
+        return len(passed)
+
+    return raise_to_sql(plpy, added)
+
+
+def job_finish(plpy: Any, session: Globals) -> str:
+    """End a job; its result as JSON."""
+    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask({"do": "finish"})))
+
+
+def metric_results(plpy: Any, session: Globals, spec: str) -> str:
+    """Final values of metrics."""
+
+    def results() -> str:
+        asked = requests.with_sources(Database(plpy), strict_json.restored(fields.record("spec", spec)))
+        request = {**asked, "do": "results"}
+        return strict_json.dumps(segment.trainer(session).ask(request))
+
+    return raise_to_sql(plpy, results)
+
+
+def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
+    """Begin to collect rows for predictions."""
+    raise_to_sql(plpy, lambda: prediction_rows.begin(session, segment.trainer(session), spec))
+
+
+def predict_row(plpy: Any, session: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
+    """Take a row; now and then the predictions of a block."""
+    return raise_to_sql(plpy, lambda: prediction_rows.begun(session).add(id, inputs))
+
+
+def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
+    """Send the last rows; the predictions of the block before."""
+    return raise_to_sql(plpy, lambda: prediction_rows.begun(session).next())
+
+
+def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+    """Send a block of rows to be packed; the packed arrays of the block before.
+
+    On Greenplum the process that packs may be one on a segment, where nobody has started a packer.
+    """
+
+    def packed() -> list[Buffer] | None:
+        if server_process.greenplum() and not segment.has_trainer(session):
+            if spec is None:
+                return None
+            _started(plpy, session, TrainerRequest(framework="none"))
+        return segment.pack_rows(session, spec, data)
+
+    return raise_to_sql(plpy, packed)
+
+
+def trainer_stop(plpy: Any, session: Globals) -> None:
+    """End the trainer of this session, if there is one."""
+    raise_to_sql(plpy, lambda: segment.stop_trainer(session))
+
+
+def gpu_count(plpy: Any, session: Globals) -> int:
+    """How many GPUs of this machine trainers may use."""
+    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(Database(plpy)))))

@@ -1,0 +1,1 @@
+"""What a call does, from its arguments to its tables."""

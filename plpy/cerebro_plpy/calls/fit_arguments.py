@@ -1,0 +1,173 @@
+"""The arguments of a fit call, and what can be said of them without a look at the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from cerebro_plpy.configs import frameworks
+from cerebro_plpy.database.checks import check_positive
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.hopping.schedule import AVERAGING
+
+MODULE = "madlib_keras_fit_multiple"
+ONE_MODULE = "madlib_keras_fit"
+SCHEDULES = ("longest", "rotation", "replay")
+MAX_ATTEMPTS = 3
+DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+class OneModel(TypedDict):
+    """The arguments that name one model instead of a table of configurations."""
+
+    model_arch_table: str | None
+    model_id: int | None
+    compile_params: str | None
+    fit_params: str | None
+    object_table: str | None
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """The arguments of a fit call as they came, None for NULL; `one` where it is one of a single model."""
+
+    source_table: str | None
+    model_output_table: str | None
+    model_selection_table: str | None
+    num_iterations: int | None
+    use_gpus: bool | None
+    validation_table: str | None
+    metrics_compute_frequency: int | None
+    warm_start: bool | None
+    name: str | None
+    description: str | None
+    use_caching: bool | None
+    seed: int | None
+    schedule: str | None
+    workers: int | None
+    replay_run: int | None
+    training_metrics: bool | None
+    dtype_policy: str | None
+    backend: str | None
+    max_attempts: int | None
+    max_runtime: str | None
+    keep_states: bool | None
+    one: OneModel | None = None
+
+    @property
+    def module(self) -> str:
+        """The name under which errors speak of the call."""
+        return ONE_MODULE if self.one else MODULE
+
+
+def of_one(
+    source_table: str | None,
+    model: str | None,
+    model_arch_table: str | None,
+    model_id: int | None,
+    compile_params: str | None,
+    fit_params: str | None,
+    num_iterations: int | None,
+    use_gpus: bool | None,
+    validation_table: str | None,
+    metrics_compute_frequency: int | None,
+    warm_start: bool | None,
+    name: str | None,
+    description: str | None,
+    object_table: str | None,
+    seed: int | None,
+    workers: int | None,
+    training_metrics: bool | None,
+    dtype_policy: str | None,
+    backend: str | None,
+    max_attempts: int | None,
+    max_runtime: str | None,
+    keep_states: bool | None,
+) -> FitArguments:
+    """The arguments of a call that trains a single model."""
+    one: OneModel = {
+        "model_arch_table": model_arch_table, "model_id": model_id, "compile_params": compile_params,
+        "fit_params": fit_params, "object_table": object_table,
+    }  # fmt: skip
+    return FitArguments(
+        source_table=source_table,
+        model_output_table=model,
+        model_selection_table=None,
+        num_iterations=num_iterations,
+        use_gpus=use_gpus,
+        validation_table=validation_table,
+        metrics_compute_frequency=metrics_compute_frequency,
+        warm_start=warm_start,
+        name=name,
+        description=description,
+        use_caching=None,
+        seed=seed,
+        schedule=None,
+        workers=workers,
+        replay_run=None,
+        training_metrics=training_metrics,
+        dtype_policy=dtype_policy,
+        backend=backend,
+        max_attempts=max_attempts,
+        max_runtime=max_runtime,
+        keep_states=keep_states,
+        one=one,
+    )
+
+
+def check_arguments(given: FitArguments) -> tuple[int, int, str]:
+    """Number of epochs, metrics frequency and schedule, checked."""
+    if given.num_iterations is None:
+        raise NullNotAllowed(f"{given.module} error: num_iterations is NULL; expected a positive whole number.")
+    if given.num_iterations < 1:
+        raise InvalidParameter(
+            f"{given.module}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
+        )
+    frequency = _check_frequency(given, given.num_iterations)
+    schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
+    if given.one:
+        schedule = AVERAGING
+    elif schedule not in SCHEDULES:
+        raise InvalidParameter(
+            f"{given.module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}."
+        )
+    check_positive(given.module, "workers", given.workers)
+    check_positive(given.module, "max_attempts", given.max_attempts)
+    if given.replay_run is not None and schedule != "replay":
+        raise InvalidParameter(
+            f"{given.module} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
+            hint="Add schedule => 'replay'.",
+        )
+    _check_names(given)
+    return given.num_iterations, frequency, schedule
+
+
+def _check_names(given: FitArguments) -> None:
+    """The dtype policy and the framework are among those known."""
+    if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
+        raise InvalidParameter(
+            f"{given.module} error: dtype_policy is {given.dtype_policy!r}; expected one of"
+            f" {', '.join(DTYPE_POLICIES)}."
+        )
+    if given.backend is not None and given.backend not in (*frameworks.BACKENDS, frameworks.AUTO):
+        raise InvalidParameter(
+            f"{given.module} error: backend is {given.backend!r}; expected one of"
+            f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
+        )
+
+
+def _check_frequency(given: FitArguments, iterations: int) -> int:
+    """After how many epochs metrics are computed."""
+    frequency = given.metrics_compute_frequency
+    if frequency is not None and not 1 <= frequency <= iterations:
+        raise InvalidParameter(
+            f"{given.module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            detail=f"Received {frequency}.",
+            hint="Leave it out to compute metrics after the last iteration only.",
+        )
+    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+        raise InvalidParameter(
+            f"{given.module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            " training_metrics is false and there is no validation_table."
+        )
+    return frequency or iterations

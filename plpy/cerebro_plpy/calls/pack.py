@@ -1,0 +1,204 @@
+"""The two preprocessors: check the arguments, find the classes, pack, and describe the result."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_constant, check_positive
+from cerebro_plpy.database.names import split_columns
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
+from cerebro_plpy.packing import columns, distribution, fill, spread
+from cerebro_plpy.packing.classes import as_in_training, with_found_classes
+from cerebro_plpy.packing.columns import Column
+from cerebro_plpy.packing.fill import Packing
+from cerebro_plpy.packing.packed_table import PackedTable, read_packed
+from cerebro_plpy.packing.spread import Spread
+from cerebro_plpy.tables.compatibility import check_order
+from cerebro_plpy.trainer import machine, segment, settings
+
+TARGET_TYPES = ("class", "float")
+
+
+@dataclass(frozen=True)
+class PackArguments:
+    """The arguments that both preprocessors have, as they came."""
+
+    source_table: str | None
+    output_table: str | None
+    dependent_varname: str | None
+    independent_varname: str | None
+    buffer_size: int | None
+    distribution_rules: str | None
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The further arguments of training_preprocessor_dl, as they came."""
+
+    normalizing_const: float | None
+    num_classes: list[int | None] | None
+    n_segments: int | None
+    seed: int | None
+    dependent_type: str | None
+
+
+def pack_training(db: Database, session: dict[str, Any], given: PackArguments, options: TrainingOptions) -> None:
+    """Pack a table for training."""
+    catalog = Catalog(db, "training_preprocessor_dl")
+    check_arguments(catalog, given)
+    constant = check_options(catalog, options)
+    source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
+    chosen = (
+        distribution.choose(catalog, given.distribution_rules, options.n_segments)
+        if server_process.greenplum()
+        else None
+    )
+    with workshop(db, session, source, (*independent, *dependent)) as origin:
+        source = origin.relation
+        rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
+        spread_over = chosen and chosen.first(rows)
+        segments = min(options.n_segments or machine.parallel_trainers(), rows)
+        plan = Packing(
+            source=source,
+            output=output,
+            dependent=with_found_classes(catalog, source, dependent, options.num_classes),
+            independent=independent,
+            rows=rows,
+            buffer_size=given.buffer_size,
+            normalizing_const=constant,
+            keys=spread_over.keys if spread_over else tuple(range(segments)),
+            seed=secrets.randbits(31) if options.seed is None else options.seed,
+            spread=Spread(origin, spread_over) if spread_over else None,
+        )
+        fill.pack(db, plan)
+
+
+def check_options(catalog: Catalog, options: TrainingOptions) -> float:
+    """The normalizing constant; what else needs no table is checked too."""
+    constant = check_constant(catalog.module, options.normalizing_const)
+    check_positive(catalog.module, "n_segments", options.n_segments)
+    return constant
+
+
+def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | None]:
+    """What becomes of each of so many targets: one word for all of them, or a list of words."""
+    words: list[str | None] = [None] if given is None else [word.strip() for word in given.split(",")]
+    if not {*words} <= {None, *TARGET_TYPES} or len(words) not in (1, count):
+        raise InvalidParameter(
+            f"{catalog.module} error: dependent_type is {given!r}; expected 'class' or 'float'.",
+            hint=f"Of {count} dependent columns it may name each one's type: '{', '.join(['class'] * count)}'."
+            if count > 1
+            else None,
+        )
+    return words * count if len(words) == 1 else words
+
+
+def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
+    """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
+    catalog = Catalog(db, "validation_preprocessor_dl")
+    check_arguments(catalog, given)
+    model = read_training(catalog, training)
+    source, output, dependent, independent = tables_and_columns(catalog, given, None)
+    if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
+        raise InvalidParameter(
+            f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
+            f" expected {len(model.dependent)} and {len(model.independent)} as in table '{training}'."
+        )
+    check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
+    check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
+    follow = (
+        distribution.following(catalog, model.segments, given.distribution_rules)
+        if server_process.greenplum()
+        else None
+    )
+    with workshop(db, session, source, (*independent, *dependent)) as origin:
+        source = origin.relation
+        dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
+        plan = Packing(
+            source=source,
+            output=output,
+            dependent=dependent,
+            independent=independent,
+            rows=fill.count_rows(db, catalog, source, (*independent, *dependent)),
+            buffer_size=given.buffer_size,
+            normalizing_const=model.normalizing_const,
+            keys=follow.keys if follow else model.segments,
+            seed=None,
+            spread=Spread(origin, follow) if follow else None,
+        )
+        fill.pack(db, plan)
+
+
+def read_training(catalog: Catalog, training: str | None) -> PackedTable:
+    """The packed training table that a validation table follows."""
+    hint = "Name the packed training table."
+    if training is None or not training.strip():
+        raise NullNotAllowed(f"{catalog.module} error: NULL/empty input table name!", hint=hint)
+    if catalog.find(training) is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: Input table '{training}' does not exist. Please ensure that table"
+            f" '{training}' has been preprocessed using training_preprocessor_dl().",
+            hint=hint,
+        )
+    return read_packed(catalog, LocalSession(catalog.db), training, "training")
+
+
+def check_arguments(catalog: Catalog, given: PackArguments) -> None:
+    """What needs no table."""
+    if given.buffer_size is not None and given.buffer_size < 1:
+        raise InvalidParameter(
+            f"{catalog.module}: The buffer size has to be a positive integer or NULL.",
+            detail=f"Received {given.buffer_size}.",
+        )
+    for name in ("dependent_varname", "independent_varname"):
+        if not (getattr(given, name) or "").strip():
+            raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
+    rules = given.distribution_rules
+    if rules is not None and rules not in distribution.RULES:
+        catalog.relation(rules, "distribution rules")
+
+
+def tables_and_columns(
+    catalog: Catalog, given: PackArguments, dependent_type: str | None
+) -> tuple[Relation, Relation, tuple[Column, ...], tuple[Column, ...]]:
+    """Source, output, targets and inputs."""
+    source = catalog.relation(given.source_table)
+    output = catalog.output(given.output_table, ("_summary",))
+    targets, inputs = split_columns(given.dependent_varname or ""), split_columns(given.independent_varname or "")
+    if len(set(targets + inputs)) != len(targets + inputs):
+        raise InvalidParameter(
+            f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
+        )
+    types = target_types(catalog, dependent_type, len(targets))
+    dependent = tuple(columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types))
+    independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
+    columns.check_names(catalog.module, targets, inputs)
+    return source, output, dependent, independent
+
+
+@contextmanager
+def workshop(
+    db: Database, session: dict[str, Any], source: Relation, columns: Sequence[Column]
+) -> Iterator[spread.Source]:
+    """What packing takes: a trainer that has numpy only, and ends with the call, where the rows are packed."""
+    chosen = settings.read(db)
+    settings.check_trainer(chosen)
+    if server_process.greenplum():
+        with spread.packers(db), spread.placed(db, source, columns) as placed:
+            yield placed
+        return
+    # It starts while the rows are counted.
+    spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
+    segment.begin_trainer(db.check_interrupts, session, spec)
+    try:
+        yield spread.Source(source, "", None)
+    finally:
+        segment.stop_trainer(session)

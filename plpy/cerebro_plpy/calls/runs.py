@@ -1,0 +1,98 @@
+"""Runs that are in the log: claimed, so that nobody else trains or removes them meanwhile; awaited, ended, removed."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.checks import seconds
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
+from cerebro_plpy.platform.workplace import opened
+from cerebro_plpy.run.log import RunLog
+
+PAUSE_SECONDS = 0.1
+DEFAULT_AGE = "7 days"
+LOG = ("visit", "evaluation", "metric", "config_log", "run_log")
+HINT = "SELECT run_id, name, status FROM cerebro.run;"
+
+
+def claimed(db: Database, module: str, run_id: int | None) -> Row:
+    """The log of a run that nobody works on; until its end this transaction counts as who does."""
+    if run_id is None:
+        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
+    if not db.rows(sql("run.own"), run_id):
+        raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=HINT)
+    free = db.lock("mark_alive", run_id)
+    rows = db.rows(sql("run.own"), run_id)  # as it is now that nobody else changes it
+    if not free or not rows:
+        raise ObjectInUse(
+            f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
+            hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
+        )
+    return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+
+
+def drop(db: Database, run_id: int | None) -> None:
+    """Remove a run: its log and its states. Output tables that were made of it stay."""
+    run = claimed(db, "drop_run", run_id)
+    drop_states(db, run["run_id"])
+    for table in LOG if server_process.greenplum() else LOG[-1:]:  # there foreign keys are not enforced
+        db.rows(sql("run.drop_log", table=table), run["run_id"])
+
+
+def drop_states(db: Database, run_id: int) -> None:
+    """Remove the states of a run when this transaction commits."""
+    for row in db.rows(sql("run.spare_state_tables"), run_id, []):
+        db.rows(sql("run.drop_table", table=row["name"]))
+    db.rows(sql("run.no_state_tables"), run_id)
+
+
+def vacuum(db: Database, session: dict[str, Any], older_than: str | None) -> int:
+    """Remove the states of own runs that ended so long ago; their size in bytes.
+
+    Each table goes in a transaction of its own, for there may be more than one transaction can lock.
+    """
+    age = seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
+    with opened(db, session, (), None) as place:
+        ended = [
+            row["run_id"] for row in db.rows(sql("run.ended_with_states"), age) if db.lock("mark_alive", row["run_id"])
+        ]
+        return sum(RunLog(place.control, run_id).drop_states(keep=[]) for run_id in ended)
+
+
+def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
+    """The status of a run when nobody works for it any more, its output tables included, or when the time is over."""
+    limit = seconds(db, "wait", "timeout", timeout)
+    began = time.monotonic()
+    while True:
+        found = standing(db, "wait", run_id)
+        if not found["under_way"]:
+            return str(found["status"])
+        if limit is not None and time.monotonic() - began >= limit:
+            return "running"
+        time.sleep(PAUSE_SECONDS)
+        db.check_interrupts()
+
+
+def cancel(db: Database, run_id: int | None) -> bool:
+    """Cancel the statement that works for a run; False where none does."""
+    found = standing(db, "cancel", run_id)
+    return bool(found["under_way"] and db.value(sql("background.cancel"), found["pid"]))
+
+
+def standing(db: Database, module: str, run_id: int | None) -> Row:
+    """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
+    if run_id is None:
+        raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
+    if server_process.greenplum():
+        db.value(sql("greenplum.look_anew"))
+    # Before the status, which then cannot be older than the end of the work.
+    at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
+    rows = db.rows(sql("background.standing"), run_id)
+    if not rows:
+        raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)
+    return {**rows[0], "under_way": rows[0]["pid"] in at_work}

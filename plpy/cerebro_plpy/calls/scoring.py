@@ -1,0 +1,32 @@
+"""What evaluate and predict have in common: their arguments, and the tables that these name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.trainer import settings
+
+
+@dataclass(frozen=True)
+class ScoreArguments:
+    """What evaluate and predict have in common."""
+
+    model_table: str | None
+    test_table: str | None
+    output_table: str | None
+    use_gpus: bool | None
+    mst_key: int | None
+
+
+def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, Relation, list[Relation]]:
+    """Check what needs no other session; the tables that will be read, the model table first."""
+    check_transaction(db, module)
+    catalog = Catalog(db, module)
+    settings.devices(settings.read(db), given.use_gpus)
+    output = catalog.output(given.output_table)
+    relations = [catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")]
+    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary", "_state")]
+    return catalog, output, relations + [c for c in companions if c]

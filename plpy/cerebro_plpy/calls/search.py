@@ -1,0 +1,146 @@
+"""A call of AutoML from its arguments to its tables: check everything, search, write the outputs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+from cerebro_plpy.calls import search_outputs
+from cerebro_plpy.calls.fit_arguments import FitArguments
+from cerebro_plpy.calls.fit_request import find_data, read_architectures, read_data
+from cerebro_plpy.calls.runs import drop_states
+from cerebro_plpy.calls.search_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
+from cerebro_plpy.calls.search_runs import Basis, Runs
+from cerebro_plpy.calls.suggester import Suggester
+from cerebro_plpy.configs import stages
+from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.configs.grid import ConfigRow, check_size, how_many, random_search
+from cerebro_plpy.configs.space import Space, read_space
+from cerebro_plpy.configs.stages import Search
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.hopping.hyperband import Hyperband
+from cerebro_plpy.platform.workplace import Workplace, opened
+from cerebro_plpy.tables import object_table, outputs, selection
+from cerebro_plpy.tables.architectures import existing
+from cerebro_plpy.trainer import settings
+
+REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
+
+
+def automl(db: Database, session: dict[str, Any], given: AutomlArguments, version: str) -> None:
+    """Search, and make the output tables."""
+    check_transaction(db, MODULE)
+    name, text, method = read_method(given)
+    if not isinstance(method, Hyperband):
+        check_frequency(method, given.metrics_compute_frequency)
+    settings.devices(settings.read(db), given.use_gpus)
+    catalog = Catalog(db, MODULE)
+    inputs = find_data(catalog, given.source_table, given.validation_table)
+    inputs["architectures"] = selection.check_models(catalog, given.model_arch_table, given.model_id_list)
+    space = _space(given, method, object_table.functions(catalog, given.object_table))
+    selected = selection.create(catalog, given.model_selection_table, given.model_arch_table or "", given.object_table)
+    output = catalog.output(given.model_output_table, outputs.SUFFIXES)
+    with opened(db, session, inputs.values(), None) as place:
+        tables = {key: found.quoted for key, found in {**inputs, "model_output": output}.items()}
+        told = {"automl_method": name, "automl_params": text, "version": version, "tables": tables}
+        runs = Runs(catalog, place, _basis(catalog, place, given, told), space.functions)
+        with _searching(db, place, given, method, space, runs) as search:
+            try:
+                best = runs.search(search)
+            except BaseException:
+                runs.abandon()
+                raise
+    _tell_fewer(db, method, len(runs.tried))
+    search_outputs.write(db, (output, selected), given, runs, best)
+    for run_id in runs.run_ids:  # with the tables, when the caller commits
+        drop_states(db, run_id)
+
+
+def load_schedule(db: Database, table: str | None, r: int | None, eta: int | None, skip_last: int | None) -> None:
+    """Make a table of Hyperband's rounds."""
+    catalog = Catalog(db, "hyperband_schedule")
+    if r is None:
+        raise NullNotAllowed("hyperband_schedule error: r is NULL; expected the most iterations of a round.")
+    method = Hyperband(r, 3 if eta is None else eta, skip_last or 0)
+    method.check(catalog.module)
+    output = catalog.output(table)
+    db.rows(sql("automl.schedule", output=output.quoted))
+    for found in method.schedule():
+        db.rows(sql("automl.add_schedule", output=output.quoted), *found)
+
+
+def _space(given: AutomlArguments, method: Method, functions: Functions | None) -> Space:
+    """The search space, which must hold as many configurations as the method tries."""
+    space = read_space(given.compile_params_grid, given.fit_params_grid, _ids(given), functions)
+    wanted = _wanted(method)
+    check_size(wanted)
+    found = how_many(space, wanted)
+    if found < wanted:
+        raise InvalidParameter(
+            f"{MODULE}: {method} tries {wanted} configurations, but the search space holds {found} different ones",
+            hint="Ask for fewer in automl_params, or give longer lists or ranges.",
+        )
+    return space
+
+
+def _wanted(method: Method) -> int:
+    if isinstance(method, Hyperband):
+        return sum(len(keys) for _, keys in method.brackets())
+    return method.num_configs
+
+
+def _ids(given: AutomlArguments) -> list[int]:
+    return [model_id for model_id in given.model_id_list or () if model_id is not None]
+
+
+def _basis(catalog: Catalog, place: Workplace, given: AutomlArguments, told: dict[str, Any]) -> Basis:
+    """What all runs have in common."""
+    fit = FitArguments(**{each.name: vars(given).get(each.name) for each in fields(FitArguments)})
+    table = existing(catalog, given.model_arch_table)
+    seed = secrets.randbits(31) if given.random_state is None else given.random_state % (1 << 31)
+    spec = {
+        **told, "model_arch_table": table.given, "object_table": given.object_table, "dtype_policy": None,
+        "random_state": given.random_state,
+    }  # fmt: skip
+    return Basis(
+        given=fit,
+        data=read_data(catalog, place, fit),
+        table=table,
+        seed=seed,
+        spec=spec,
+        architectures=read_architectures(place, table, _ids(given)),
+        schedule="longest" if given.random_state is None else REPEATABLE,
+    )
+
+
+@contextmanager
+def _searching(
+    db: Database, place: Workplace, given: AutomlArguments, method: Method, space: Space, runs: Runs
+) -> Iterator[Search]:
+    """The stages of the method; what can be said of its configurations beforehand is checked."""
+
+    def drawn(count: int, seed: int | None) -> Sequence[ConfigRow]:
+        grids = given.compile_params_grid, given.fit_params_grid
+        return random_search(*grids, _ids(given), count, seed, space.functions)
+
+    if isinstance(method, Hyperband):
+        rows = drawn(_wanted(method), given.random_state)
+        runs.check(rows)
+        yield stages.hyperband(method, rows)
+        return
+    runs.check([row._replace(model_id=model_id) for row in drawn(1, 0) for model_id in _ids(given)])
+    basis = runs.basis
+    with Suggester(db, place.settings, space, method.algorithm, basis.seed) as suggester:
+        yield stages.hyperopt(method, len(basis.data[0].segments), space, suggester.suggest)
+
+
+def _tell_fewer(db: Database, method: Method, tried: int) -> None:
+    if tried < _wanted(method):
+        db.notice(f"{tried} configurations were tried, not {_wanted(method)}: no others were suggested.")

@@ -1,0 +1,109 @@
+"""Makes the output tables of a search, in the caller's transaction: weights of the best, and what all came to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.calls.search_arguments import AutomlArguments
+from cerebro_plpy.calls.search_runs import Basis, Best, Runs, Tried
+from cerebro_plpy.configs import frameworks
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.tables import outputs
+
+
+def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArguments, runs: Runs, best: Best) -> None:
+    """Create and fill the four output tables, and put the best configuration into the model selection table."""
+    (output, selection), basis = tables, runs.basis
+    source = basis.data[0].described()
+    source["class_types"] = outputs.class_types(db, source["class_types"])
+    made = outputs.names(output, outputs.SUFFIXES)
+    places = any(tried.place for tried in runs.tried.values())
+    db.rows(sql("automl.models", output=made[""]))
+    more = sql("automl.info_columns", places=sql("automl.places") if places else "")
+    db.rows(sql("output.info", output=made["_info"], more=more))
+    outputs.create_states(db, made["_state"])
+    for key, tried in sorted(runs.tried.items()):
+        shown = best.tried if key == best.tried.config.mst_key else tried
+        state = shown.state if shown is best.tried else None
+        architecture = basis.architectures[tried.config.model_id].json
+        size = outputs.write_model(db, made, (key, basis.data[0].segments[0]), architecture, state)
+        _write_info(db, made["_info"], runs, shown, size, places)
+    _write_summary(db, made["_summary"], output, given, basis, runs.run_ids, source)
+    _write_best(db, selection, best.tried, max(runs.tried))
+
+
+def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float | None, places: bool) -> None:
+    config, run_ids = tried.config, [run_id for run_id, _ in tried.runs]
+    rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
+    architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data[0].dependent
+    more = sql("automl.add_info_columns", places=sql("automl.add_places") if places else "")
+    db.rows(
+        sql("output.add_info", output=table, more=more),
+        config.mst_key,
+        config.model_id,
+        config.compile_text,
+        config.fit_text,
+        size,
+        *outputs.metric_columns(rows, config.compile, architecture, dependent),
+        _iterations(tried, outputs.deciding_losses(rows)) or None,
+        *((tried.place or (None, None)) if places else ()),
+        run_ids,
+        frameworks.BACKENDS[0],
+    )
+
+
+def _iterations(tried: Tried, rows: list[Row]) -> list[int]:
+    """After how many iterations each row was found, counted over all runs of the configuration."""
+    before, offsets = 0, {}
+    for run_id, iterations in tried.runs:
+        offsets[run_id], before = before, before + iterations
+    return [offsets[row["run_id"]] + row["epoch"] for row in rows]
+
+
+def _write_summary(
+    db: Database,
+    table: str,
+    output: Relation,
+    given: AutomlArguments,
+    basis: Basis,
+    run_ids: list[int],
+    source: dict[str, Any],
+) -> None:
+    columns, constants = outputs.class_columns(source)
+    times = db.row(sql("automl.times"), run_ids)
+    db.rows(sql("automl.summary", output=table, class_columns=columns))
+    db.rows(
+        sql("automl.add_summary", output=table, class_values=constants),
+        source["table"],
+        given.validation_table,
+        output.given,
+        f"{output.given}_info",
+        list(source["dependent"]),
+        list(source["independent"]),
+        given.model_arch_table,
+        given.model_selection_table,
+        basis.spec["automl_method"],
+        basis.spec["automl_params"],
+        None if given.random_state is None else str(given.random_state),
+        given.object_table,
+        bool(given.use_gpus),
+        given.metrics_compute_frequency,
+        given.name,
+        given.description,
+        times["began"],
+        times["ended"],
+        basis.spec["version"],
+        outputs.num_classes(source),
+        list(source["dependent_types"]),
+        source["normalizing_const"],
+        run_ids,
+    )
+
+
+def _write_best(db: Database, selection: Relation, best: Tried, keys: int) -> None:
+    config = best.config
+    row = (config.mst_key, config.model_id, config.compile_text, config.fit_text)
+    db.rows(sql("automl.add_best", output=selection.quoted), *row)
+    db.rows(sql("automl.keys_from"), selection.quoted, keys)

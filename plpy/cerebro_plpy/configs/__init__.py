@@ -1,0 +1,1 @@
+"""What a configuration says, and which ones to try; pure."""

@@ -1,0 +1,25 @@
+"""One configuration of a run: a row of the model selection table, parsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerebro_plpy.configs.compile_params import CompileParams
+from cerebro_plpy.configs.fit_params import FitParams
+from cerebro_plpy.configs.per_output import Measured
+
+
+@dataclass(frozen=True)
+class Config:
+    """One configuration of a run: a row of the model selection table, parsed.
+
+    Its metrics have names when its model is known.
+    """
+
+    mst_key: int
+    model_id: int
+    compile_text: str
+    fit_text: str
+    compile: CompileParams
+    fit: FitParams
+    metrics: tuple[Measured, ...] = ()

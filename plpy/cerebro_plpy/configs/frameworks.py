@@ -1,0 +1,17 @@
+"""The frameworks that train, and which of them a call asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BACKENDS = ("tensorflow", "jax")
+AUTO = "auto"
+
+
+def asked(backend: str | None, mst_keys: Iterable[int]) -> dict[int, str]:
+    """The frameworks that the argument names; none where they are to be chosen.
+
+    >>> asked("jax", [1, 2]), asked("auto", [1])
+    ({1: 'jax', 2: 'jax'}, {})
+    """
+    return {} if backend == AUTO else dict.fromkeys(mst_keys, backend or BACKENDS[0])

@@ -1,0 +1,213 @@
+"""Names that Keras knows, as data: the backend must refuse unknown ones and never imports Keras.
+
+A unit test compares these tables with the installed Keras, so that they cannot rot.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+
+class Optimizer(NamedTuple):
+    """An optimizer class: its default learning rate and the constructor arguments of its own."""
+
+    learning_rate: float
+    arguments: frozenset[str]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _optimizer(learning_rate: float, arguments: str = "") -> Optimizer:
+    return Optimizer(learning_rate, _words(arguments))
+
+
+# What every optimizer's constructor takes besides its own arguments.
+COMMON_ARGUMENTS = _words(
+    "learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum "
+    "ema_overwrite_frequency loss_scale_factor gradient_accumulation_steps name"
+)
+
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "Adadelta": _optimizer(0.001, "rho epsilon"),
+    "Adafactor": _optimizer(0.001, "beta_2_decay epsilon_1 epsilon_2 clip_threshold relative_step"),
+    "Adagrad": _optimizer(0.001, "initial_accumulator_value epsilon"),
+    "Adam": _optimizer(0.001, "beta_1 beta_2 epsilon amsgrad"),
+    "AdamW": _optimizer(0.001, "beta_1 beta_2 epsilon amsgrad"),
+    "Adamax": _optimizer(0.001, "beta_1 beta_2 epsilon"),
+    "Ftrl": _optimizer(
+        0.001,
+        "learning_rate_power initial_accumulator_value l1_regularization_strength "
+        "l2_regularization_strength l2_shrinkage_regularization_strength beta",
+    ),
+    "Lamb": _optimizer(0.001, "beta_1 beta_2 epsilon"),
+    "Lion": _optimizer(0.001, "beta_1 beta_2"),
+    "Muon": _optimizer(
+        0.001,
+        "adam_beta_1 adam_beta_2 adam_weight_decay epsilon exclude_layers exclude_embeddings muon_a muon_b "
+        "muon_c adam_lr_ratio momentum ns_steps nesterov rms_rate",
+    ),
+    "Nadam": _optimizer(0.001, "beta_1 beta_2 epsilon"),
+    "RMSprop": _optimizer(0.001, "rho momentum epsilon centered"),
+    "SGD": _optimizer(0.01, "momentum nesterov"),
+    "ScheduleFreeAdamW": _optimizer(0.0025, "beta_1 beta_2 epsilon warmup_steps"),
+}
+
+# Optimizer arguments by the kind of value they take; all others take a number.
+BOOLEAN_ARGUMENTS = _words("nesterov amsgrad centered use_ema relative_step exclude_embeddings")
+WHOLE_ARGUMENTS = _words("ema_overwrite_frequency gradient_accumulation_steps ns_steps warmup_steps")
+TEXT_ARGUMENTS = _words("name")
+LIST_ARGUMENTS = _words("exclude_layers")
+
+# Keras 2 arguments that mean nothing in Keras 3.
+DROPPED_ARGUMENTS = _words("schedule_decay jit_compile")
+
+# Learning rate schedules and their constructor arguments.
+SCHEDULES: Mapping[str, frozenset[str]] = {
+    "CosineDecay": _words("initial_learning_rate decay_steps alpha name warmup_target warmup_steps"),
+    "CosineDecayRestarts": _words("initial_learning_rate first_decay_steps t_mul m_mul alpha name"),
+    "ExponentialDecay": _words("initial_learning_rate decay_steps decay_rate staircase name"),
+    "InverseTimeDecay": _words("initial_learning_rate decay_steps decay_rate staircase name"),
+    "PiecewiseConstantDecay": _words("boundaries values name"),
+    "PolynomialDecay": _words("initial_learning_rate decay_steps end_learning_rate power cycle name"),
+}
+
+# Canonical name -> other spellings, of Keras 2 and 3. Any case is accepted.
+LOSSES: Mapping[str, tuple[str, ...]] = {
+    "binary_crossentropy": ("BinaryCrossentropy", "bce"),
+    "binary_focal_crossentropy": ("BinaryFocalCrossentropy",),
+    "categorical_crossentropy": ("CategoricalCrossentropy",),
+    "categorical_focal_crossentropy": ("CategoricalFocalCrossentropy",),
+    "categorical_hinge": ("CategoricalHinge",),
+    "cosine_similarity": ("CosineSimilarity", "cosine_proximity", "cosine"),
+    "ctc": (),
+    "dice": (),
+    "hinge": (),
+    "huber": ("huber_loss",),
+    "kl_divergence": ("KLDivergence", "kld", "kullback_leibler_divergence"),
+    "log_cosh": ("LogCosh",),
+    "mean_absolute_error": ("MeanAbsoluteError", "mae"),
+    "mean_absolute_percentage_error": ("MeanAbsolutePercentageError", "mape"),
+    "mean_squared_error": ("MeanSquaredError", "mse"),
+    "mean_squared_logarithmic_error": ("MeanSquaredLogarithmicError", "msle"),
+    "poisson": (),
+    "sparse_categorical_crossentropy": ("SparseCategoricalCrossentropy",),
+    "squared_hinge": ("SquaredHinge",),
+    "tversky": (),
+}
+
+METRICS: Mapping[str, tuple[str, ...]] = {
+    "accuracy": ("acc",),
+    "auc": (),
+    "binary_accuracy": ("BinaryAccuracy",),
+    "binary_crossentropy": ("BinaryCrossentropy", "bce"),
+    "categorical_accuracy": ("CategoricalAccuracy",),
+    "categorical_crossentropy": ("CategoricalCrossentropy",),
+    "categorical_hinge": ("CategoricalHinge",),
+    "concordance_correlation": ("ConcordanceCorrelation",),
+    "cosine_similarity": ("CosineSimilarity", "cosine_proximity", "cosine"),
+    "crossentropy": ("ce",),
+    "f1_score": ("F1Score",),
+    "f_beta_score": ("FBetaScore",),
+    "false_negatives": ("FalseNegatives",),
+    "false_positives": ("FalsePositives",),
+    "hinge": (),
+    "kl_divergence": ("KLDivergence", "kld", "kullback_leibler_divergence"),
+    "log_cosh_error": ("LogCoshError", "logcosh", "log_cosh"),
+    "mean_absolute_error": ("MeanAbsoluteError", "mae"),
+    "mean_absolute_percentage_error": ("MeanAbsolutePercentageError", "mape"),
+    "mean_squared_error": ("MeanSquaredError", "mse"),
+    "mean_squared_logarithmic_error": ("MeanSquaredLogarithmicError", "msle"),
+    "pearson_correlation": ("PearsonCorrelation",),
+    "poisson": (),
+    "precision": (),
+    "r2_score": ("R2Score",),
+    "recall": (),
+    "root_mean_squared_error": ("RootMeanSquaredError",),
+    "sparse_categorical_accuracy": ("SparseCategoricalAccuracy",),
+    "sparse_categorical_crossentropy": ("SparseCategoricalCrossentropy",),
+    "sparse_top_k_categorical_accuracy": ("SparseTopKCategoricalAccuracy",),
+    "squared_hinge": ("SquaredHinge",),
+    "top_k_categorical_accuracy": ("TopKCategoricalAccuracy",),
+    "true_negatives": ("TrueNegatives",),
+    "true_positives": ("TruePositives",),
+}
+
+
+def _spellings(table: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    return {name.lower(): canonical for canonical, others in table.items() for name in (canonical, *others)}
+
+
+_OPTIMIZERS = {name.lower(): name for name in OPTIMIZERS}
+_LOSSES = _spellings(LOSSES)
+_METRICS = _spellings(METRICS)
+
+
+def find_optimizer(name: str) -> str | None:
+    """The class name of an optimizer, whatever its case; None if there is none.
+
+    >>> find_optimizer("adamw")
+    'AdamW'
+    """
+    return _OPTIMIZERS.get(name.lower())
+
+
+def find_loss(name: str) -> str | None:
+    """The Keras 3 name of a loss."""
+    return _LOSSES.get(name.lower())
+
+
+def find_metric(name: str) -> str | None:
+    """The Keras 3 name of a metric that needs no arguments."""
+    return _METRICS.get(name.lower())
+
+
+def near_matches(name: str, known: Iterable[str]) -> str:
+    """A hint naming what `known` holds that looks like `name`, or all of it."""
+    choices = {choice.lower(): choice for choice in known}
+    close = difflib.get_close_matches(name.lower(), choices, n=3)
+    if close:
+        return "Did you mean " + " or ".join(choices[match] for match in close) + "?"
+    return "Known are: " + ", ".join(sorted(choices.values())) + "."
+
+
+MODELS = _words("Sequential Functional Model")
+LAYERS = _words("""
+    Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D
+    AdaptiveAveragePooling3D AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add
+    AdditiveAttention AlphaDropout Attention Average AveragePooling1D AveragePooling2D AveragePooling3D
+    BatchNormalization Bidirectional CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D
+    Conv2DTranspose Conv3D Conv3DTranspose ConvLSTM1D ConvLSTM2D ConvLSTM3D Cropping1D Cropping2D Cropping3D
+    Dense DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU
+    GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
+    GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization
+    GroupQueryAttention Identity InputLayer LSTM LSTMCell LayerNormalization LeakyReLU Masking MaxPooling1D
+    MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute
+    RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip RandomRotation
+    RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D SeparableConv2D
+    SimpleRNN SimpleRNNCell Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization
+    StackedRNNCells Subtract TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D
+    ZeroPadding1D ZeroPadding2D ZeroPadding3D""")
+# Keras 2 class names that Keras 3 has under another name.
+OLD_LAYERS = _words("Convolution1D Convolution2D Convolution3D BatchNormalizationV1 SyncBatchNormalization")
+INITIALIZERS = _words("""
+    Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity LecunNormal LecunUniform Ones Orthogonal
+    RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros""")
+REGULARIZERS = _words("L1 L2 L1L2 OrthogonalRegularizer")
+CONSTRAINTS = _words("MaxNorm MinMaxNorm NonNeg UnitNorm")
+ACTIVATIONS = _words("""
+    celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu linear
+    log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign
+    sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
+# As some versions of tf.keras wrote softmax and relu.
+OLD_ACTIVATIONS = _words("softmax_v2 relu_v2")
+# Arithmetic on tensors in a functional model is written as an operation of one of these modules.
+OPERATION_MODULES = frozenset({"keras.src.ops.numpy", "keras.src.ops.nn", "keras.src.ops.math"})
+# Layers that leave the last dimension of their input as it is.
+KEEPS_WIDTH = _words("""
+    Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout
+    GaussianNoise Identity LayerNormalization LeakyReLU Masking PReLU ReLU Rescaling RMSNormalization Softmax
+    UnitNormalization""")

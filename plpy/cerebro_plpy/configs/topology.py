@@ -1,0 +1,151 @@
+"""What a model takes and gives, read from its architecture JSON without building it.
+
+Understood are Keras 3, tf.keras 2 and the list form of Keras before 2.2.3. Where the JSON is not as expected,
+the answer is None or InvalidText, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+from cerebro_plpy.configs.keras_names import KEEPS_WIDTH, MODELS
+from cerebro_plpy.errors import InvalidParameter, InvalidText
+
+Shape = tuple[Optional[int], ...]
+Node = Mapping[str, Any]
+Reference = tuple[str, int, int]  # layer, number of its call, number of the tensor the call gave
+
+
+def input_shapes(model: Node) -> tuple[Shape, ...]:
+    """The shape of each input without the batch dimension; None stands for a dimension of any length.
+
+    Raises InvalidParameter where the first layer does not tell.
+    """
+    if model["class_name"] != "Sequential":
+        by_name = _layers_by_name(model)
+        return tuple(_input_shape(by_name[name]) for name, _, _ in _endpoints(model, "input_layers"))
+    first = layers(model)[0] if layers(model) else {}
+    if first.get("class_name") in MODELS:
+        return input_shapes(first)
+    return (_input_shape(first, _settings(model).get("build_input_shape")),)
+
+
+def output_units(model: Node) -> tuple[int | None, ...]:
+    """The width of each output, the units of the last Dense-like layer; None where it cannot be told."""
+    if model["class_name"] == "Sequential":
+        return (_last_units(model),)
+    by_name = _layers_by_name(model)
+    return tuple(_units_at(reference, by_name) for reference in _endpoints(model, "output_layers"))
+
+
+def output_names(model: Node) -> tuple[str, ...]:
+    """The names of the outputs, which are those of the layers that give them."""
+    if model["class_name"] == "Sequential":
+        last = layers(model)[-1] if layers(model) else {}
+        return (str(last.get("name", _settings(last).get("name"))),)
+    return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
+
+
+def layers(model: Node) -> list[Node]:
+    """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole configuration."""
+    config = model.get("config")
+    listed = config.get("layers") if isinstance(config, dict) else config
+    if not isinstance(listed, list) or not all(isinstance(layer, dict) for layer in listed):
+        raise unreadable(f"{model.get('class_name')} has no list of layers")
+    return listed
+
+
+def given_shape(layer: Node) -> Shape | None:
+    """The input shape that a layer's configuration gives, with the batch dimension; None without one."""
+    settings = _settings(layer)
+    return _shape(settings.get("batch_shape") or settings.get("batch_input_shape"))
+
+
+def unreadable(detail: str) -> InvalidText:
+    """MADlib's error for JSON that is no architecture."""
+    return InvalidText(
+        "Unable to read model architecture JSON.",
+        hint="Load what model.to_json() of a Sequential or functional Keras model gives.",
+        detail=detail,
+    )
+
+
+def _settings(node: Node) -> Node:
+    config = node.get("config")
+    return config if isinstance(config, dict) else {}
+
+
+def _shape(value: object) -> Shape | None:
+    if isinstance(value, dict):  # tf.keras writes {"class_name": "TensorShape", "items": [...]}
+        value = value.get("items")
+    if not isinstance(value, list) or not value:
+        return None
+    if not all(size is None or (type(size) is int and size > 0) for size in value):
+        raise unreadable(f"{value} is not a shape")
+    return tuple(value)
+
+
+def _input_shape(layer: Node, otherwise: object = None) -> Shape:
+    shape = given_shape(layer) or _shape(otherwise)
+    if shape is None:
+        raise InvalidParameter(
+            "Unable to get input shape from model architecture. Make sure that the first layer defines an input_shape.",
+            hint="Start the model with keras.Input(shape=...), or give its first layer input_shape=....",
+        )
+    return shape[1:]
+
+
+def _layers_by_name(model: Node) -> dict[str, Node]:
+    return {str(layer.get("name", _settings(layer).get("name"))): layer for layer in layers(model)}
+
+
+def _endpoints(model: Node, key: str) -> list[Reference]:
+    names = _layers_by_name(model)
+    found = list(_references(_settings(model).get(key)))
+    if not found or any(name not in names for name, _, _ in found):
+        raise unreadable(f"{key} does not name layers of the model")
+    return found
+
+
+def _references(value: object) -> Iterator[Reference]:
+    """References to tensors in any form in which Keras writes them, dicts in the order of their keys."""
+    if isinstance(value, dict):
+        history = _settings(value).get("keras_history")
+        for part in [history] if history else (value[key] for key in sorted(value)):
+            yield from _references(part)
+    elif isinstance(value, list):
+        if len(value) >= 3 and isinstance(value[0], str) and type(value[1]) is type(value[2]) is int:
+            yield value[0], value[1], value[2]
+        else:
+            for part in value:
+                yield from _references(part)
+
+
+def _last_units(model: Node) -> int | None:
+    for layer in reversed(layers(model)):
+        if layer.get("class_name") not in KEEPS_WIDTH:
+            return _own_units(layer, 0)
+    return None
+
+
+def _own_units(layer: Node, tensor: int) -> int | None:
+    if layer.get("class_name") in MODELS:
+        outputs = output_units(layer)
+        return outputs[tensor] if tensor < len(outputs) else None
+    units = _settings(layer).get("units")
+    return units if type(units) is int else None
+
+
+def _units_at(reference: Reference, by_name: Mapping[str, Node]) -> int | None:
+    for _ in by_name:  # no longer than there are layers, so that a circle of references ends
+        name, call, tensor = reference
+        layer = by_name.get(name, {})
+        if layer.get("class_name") not in KEEPS_WIDTH:
+            return _own_units(layer, tensor)
+        calls = layer.get("inbound_nodes")
+        before = next(_references(calls[call]), None) if isinstance(calls, list) and call < len(calls) else None
+        if before is None:
+            return None
+        reference = before
+    return None

@@ -1,0 +1,1 @@
+"""Sessions, statements, names and catalogs of the database; nothing of learning."""

@@ -1,0 +1,205 @@
+"""The only door to PL/Python's `plpy`, so that everything else is ordinary Python that tests can import.
+
+Values travel as typed parameters. Errors raised here keep the SQLSTATE that PostgreSQL gave them, and a
+cancel is never caught: it passes through as the exception that `plpy` raised.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.queries import around_placeholders, sql
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConfigFailure,
+    OutOfMemory,
+    QueryCanceled,
+    ServerGone,
+    TrainerFailure,
+    by_sqlstate,
+)
+
+TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
+FETCHED = 128  # rows at a time
+SAFE_PATH = "pg_catalog, pg_temp"
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+def parameter_type(value: object) -> str:
+    """The PostgreSQL type that a Python value is sent as; text where PostgreSQL is to convert it.
+
+    >>> parameter_type(3), parameter_type("a"), parameter_type([1.5]), parameter_type(None)
+    ('bigint', 'pg_catalog.text', 'double precision[]', 'pg_catalog.text')
+
+    Names that are no words of SQL are qualified: the caller's path may have types of its own.
+    """
+    if isinstance(value, (list, tuple)):
+        return parameter_type(next((v for v in value if v is not None), None)) + "[]"
+    for kind, name in ((bool, "boolean"), (int, "bigint"), (float, "double precision"), (bytes, "pg_catalog.bytea")):
+        if isinstance(value, kind):
+            return name
+    return "pg_catalog.text"
+
+
+def numbered(sql: str) -> str:
+    """The `%s` placeholders of a driver as the `$n` of a prepared statement.
+
+    >>> numbered("SELECT %s, %s::json")
+    'SELECT $1, $2::json'
+    """
+    parts = around_placeholders(sql)
+    return "".join(part + (f"${n}" if n < len(parts) else "") for n, part in enumerate(parts, 1))
+
+
+class Database:
+    """The caller's session and transaction, through SPI."""
+
+    def __init__(self, plpy: Any) -> None:
+        self._plpy = plpy
+        self._postmaster = os.getppid()
+        self.caller_path = ""
+        self.caller_schema: str | None = None
+        self.in_procedure = False
+        self._alone = False
+
+    def rows(self, statement: str, *values: object) -> list[Row]:
+        """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
+        if values:
+            plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
+            result = self._plpy.execute(plan, list(values))
+        else:
+            result = self._plpy.execute(statement)
+        return list(result)
+
+    def guarded_rows(self, statement: str, *values: object) -> list[Row]:
+        """Like `rows`; what a trainer was the reason of, is raised as our own error and can be handled."""
+        try:
+            return self.rows(statement, *values)
+        except self._plpy.SPIError as error:
+            code, detail, hint = error.spidata[:3]
+            kind = by_sqlstate(sqlstate_of(code))
+            if kind not in TRAINER_ERRORS:
+                raise
+            raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
+
+    def row(self, statement: str, *values: object) -> Row:
+        """The first row of a statement that returns at least one."""
+        return self.rows(statement, *values)[0]
+
+    def value(self, statement: str, *values: object) -> Any:
+        """The first column of the first row; None where there is no row."""
+        rows = self.rows(statement, *values)
+        return next(iter(rows[0].values())) if rows else None
+
+    def stream(self, statement: str, *values: object) -> Iterator[Row]:
+        """Rows one after another, through a cursor, so that few of them are held at a time."""
+        plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
+        cursor = self._plpy.cursor(plan, list(values))
+        while True:
+            batch = cursor.fetch(FETCHED)
+            if not batch:
+                return
+            yield from batch
+
+    def check_interrupts(self) -> None:
+        """Let a cancel, a timeout or a termination of this session take effect here.
+
+        PostgreSQL notices the death of its postmaster only where it waits itself, which it does not here.
+        """
+        if not server_process.greenplum():
+            self._plpy.execute("SELECT 1")
+        elif server_process.ending():
+            raise ServerGone("this session was told to end while its statement ran")
+        elif server_process.cancelled():
+            raise QueryCanceled("the statement was cancelled")
+        if os.getppid() != self._postmaster:
+            raise ServerGone("the database server was ended while this statement ran")
+        if self._alone:
+            self._plpy.commit()  # a snapshot would hold back vacuum for as long as the call takes
+
+    def leave_client(self) -> None:
+        """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
+        self.value(sql("session.silence"))
+        self._alone = True
+        self.check_interrupts()
+
+    def commit(self) -> None:
+        """In a procedure: end a transaction and begin another one."""
+        self._plpy.commit()
+
+    def rollback(self) -> None:
+        """In a procedure: undo a transaction and begin another one."""
+        self._plpy.rollback()
+
+    def lock(self, name: str, key: object) -> bool:
+        """Take an advisory lock until the transaction ends, in a procedure the session; False where it is taken.
+
+        Does not wait: anyone may take any of them, and would stop the call for good.
+        """
+        function = "pg_try_advisory_lock" if self.in_procedure else "pg_try_advisory_xact_lock"
+        return bool(self.value(sql(f"session.{name}", lock=function), key))
+
+    def info(self, message: str) -> None:
+        """Tell the user something, whatever client_min_messages says."""
+        if not self._alone:
+            self._plpy.info(message)
+
+    def notice(self, message: str) -> None:
+        """Tell the user something that they may have switched off."""
+        self._plpy.notice(message)
+
+    @contextmanager
+    def pinned_path(self) -> Iterator[None]:
+        """Work under a path that only PostgreSQL's own objects are on; remember the caller's.
+
+        Numbers become texts, such as classes, with all their digits; NULL in an array literal is no text.
+        """
+        caller = self.row(sql("read.caller"))
+        self.caller_path, self.caller_schema = caller["path"], caller["schema"]
+        with self.configured(search_path=SAFE_PATH, extra_float_digits="1", array_nulls="on"):
+            yield
+
+    @contextmanager
+    def configured(self, **values: str) -> Iterator[None]:
+        """Work with other settings; an error needs no restoring, for its rollback does that."""
+        before = {name: self.value(sql("session.setting"), name) for name in values}
+        self._configure(values)
+        yield
+        self._configure(before)
+
+    def _configure(self, values: dict[str, str]) -> None:
+        for name, value in values.items():
+            self.value(sql("session.set"), name, value)
+
+
+def sqlstate_of(code: int) -> str:
+    """The five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
+
+    >>> sqlstate_of(67371461)
+    '57014'
+    """
+    return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
+
+
+def printable(text: str) -> str:
+    """A text as PostgreSQL can pass it on: JSON may hold the character 0 and halves of surrogate pairs, texts cannot.
+
+    >>> printable("a\\0b\\ud800"), printable("ä")
+    ('a?b?', 'ä')
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def raise_to_sql(plpy: Any, work: Callable[[], T]) -> T:
+    """Do the work; an error of ours becomes a PostgreSQL error with its code, detail and hint."""
+    try:
+        return work()
+    except CerebroError as error:
+        extras = {k: printable(v) for k, v in (("detail", error.detail), ("hint", error.hint)) if v}
+        plpy.error(printable(error.message), sqlstate=error.sqlstate, **extras)
+        raise

@@ -1,0 +1,159 @@
+"""Finds the tables that a call names, in the caller's search path, and the columns they have.
+
+Names are resolved once, without a lock; afterwards every statement has them schema-qualified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.names import MAX_BYTES, quote_identifier, quote_qualified, split_qualified
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import (
+    DuplicateTable,
+    InsufficientPrivilege,
+    InvalidName,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedTable,
+    WrongObjectType,
+)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view that exists: its name as the user wrote it, and as it must stand in a statement."""
+
+    given: str
+    schema: str
+    name: str
+    oid: int
+    quoted: str
+
+
+READABLE = "rvmpf"
+
+
+class Catalog:
+    """The caller's names. `module` opens every message, as users of MADlib know it."""
+
+    def __init__(self, db: Database, module: str) -> None:
+        self.db = db
+        self.module = module
+
+    def relation(self, given: str | None, what: str = "input") -> Relation:
+        """The table or view of that name; what it is, is said in errors."""
+        if given is None or not given.strip():
+            raise NullNotAllowed(f"{self.module} error: NULL/empty input table name!", hint=f"Name the {what} table.")
+        found = self.find(given)
+        if found is None:
+            raise UndefinedTable(
+                f"{self.module} error: Input table '{given}' does not exist.",
+                detail=f"It was named as the {what} table.",
+                hint="Check the spelling and the search_path, or write schema.table.",
+            )
+        if found["kind"] not in READABLE:
+            raise WrongObjectType(f"{self.module} error: '{given}' is not a table or view.")
+        allowed = self.db.value(sql("read.may_select"), found["oid"], found["oid"])
+        if not allowed:
+            raise InsufficientPrivilege(
+                f"{self.module} error: permission denied for {what} table '{given}'.",
+                hint=f"Its owner can GRANT SELECT ON {given} to you.",
+            )
+        return self._made(given, found)
+
+    def companion(self, of: Relation, suffix: str) -> Relation | None:
+        """The table whose name is that of another and a suffix, in the same schema."""
+        if len((of.name + suffix).encode()) > MAX_BYTES:
+            return None
+        name = quote_qualified((of.schema, of.name + suffix))
+        found = self._lookup(name)
+        return self._made(name, found) if found else None
+
+    def output(self, given: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
+        """A table that does not exist yet, nor its companions, in a schema where the caller may create."""
+        if given is None or not given.strip():
+            raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
+        parts = self._parts(given, "output")
+        schema = self._check_schema(given, parts[0] if len(parts) == 2 else self.db.caller_schema)
+        name = parts[-1]
+        longest = name + max(suffixes, key=len, default="")
+        if len(longest.encode()) > MAX_BYTES:
+            raise InvalidName(
+                f"{self.module} error: Invalid output table name {given}: with its suffix it has"
+                f" {len(longest.encode())} bytes, expected at most {MAX_BYTES}.",
+                hint="Choose a shorter name.",
+            )
+        for suffix in ("", *suffixes):
+            if self._lookup(quote_qualified((schema, name + suffix))):
+                raise DuplicateTable(
+                    f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the"
+                    " function.",
+                    hint=f"DROP TABLE {quote_qualified((schema, name + suffix))};",
+                )
+        self._reserve(given, quote_qualified((schema, name)))
+        return Relation(given=given, schema=schema, name=name, oid=0, quoted=quote_qualified((schema, name)))
+
+    def _reserve(self, given: str, name: str) -> None:
+        """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
+        if not self.db.lock("reserve", name):
+            raise DuplicateTable(
+                f"{self.module} error: Output table '{given}' is being made by another transaction.",
+                hint="Choose another name, or wait for the other call to end.",
+            )
+
+    def columns(self, of: Relation) -> dict[str, Row]:
+        """The columns of a table: name to type, category and element type."""
+        return {row["name"]: row for row in self.db.rows(sql("read.columns"), of.oid)}
+
+    def column(self, of: Relation, name: str) -> Row:
+        """One column, which must exist."""
+        columns = self.columns(of)
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{self.module} error: Column '{name}' does not exist in table '{of.given}'!",
+                hint=f"Its columns are: {', '.join(columns)}.",
+            )
+        return columns[name]
+
+    def find(self, given: str) -> Row | None:
+        """The catalog row of a name as the user wrote it, or None."""
+        return self._lookup(quote_qualified(self._parts(given, "input")))
+
+    def _lookup(self, name: str) -> Row | None:
+        with self.db.configured(search_path=self.db.caller_path):
+            oid = self.db.value(sql("read.resolve"), name)
+        rows = [] if oid is None else self.db.rows(sql("read.relation"), oid)
+        return rows[0] if rows else None
+
+    def _parts(self, given: str, what: str) -> tuple[str, ...]:
+        try:
+            return split_qualified(given)
+        except InvalidName as error:
+            raise InvalidName(
+                f"{self.module} error: Invalid {what} table name {given}", detail=error.message, hint=error.hint
+            ) from error
+
+    def _check_schema(self, given: str, schema: str | None) -> str:
+        rows = self.db.rows(sql("read.schema"), schema, schema) if schema else []
+        if schema is None or not rows:
+            raise InvalidName(
+                f"{self.module} error: Invalid output table name {given}: there is no schema to create it in.",
+                hint="Create the schema, or put an existing one into the search_path.",
+            )
+        if not rows[0]["may_create"]:
+            raise InsufficientPrivilege(
+                f"{self.module} error: permission denied to create '{given}' in schema {schema}.",
+                hint=f"Its owner can GRANT CREATE ON SCHEMA {quote_identifier(schema)} to you.",
+            )
+        return schema
+
+    def _made(self, given: str, found: Row) -> Relation:
+        return Relation(
+            given=given,
+            schema=found["schema"],
+            name=found["name"],
+            oid=found["oid"],
+            quoted=quote_qualified((found["schema"], found["name"])),
+        )

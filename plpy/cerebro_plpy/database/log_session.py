@@ -1,0 +1,32 @@
+"""The session that writes the log of a run, which must be told even of what goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from cerebro_plpy.database.sessions import WorkerSession
+from cerebro_plpy.errors import SegmentLost
+
+PATIENCE_SECONDS = 120.0  # for a segment to come back: Greenplum promotes a mirror, or starts the segment again
+PAUSE_SECONDS = 0.5
+
+
+class ControlSession(WorkerSession):
+    """Repeats what a lost segment kept from being committed; `segment_lost` tells that there was one."""
+
+    segment_lost = False
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """See `WorkerSession.run`."""
+        began = time.monotonic()
+        while True:
+            try:
+                return super().run(statement, values)
+            except SegmentLost:
+                self.segment_lost = True
+                if time.monotonic() - began > PATIENCE_SECONDS:
+                    raise
+            time.sleep(PAUSE_SECONDS)
+            self.check()

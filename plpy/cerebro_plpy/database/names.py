@@ -1,0 +1,109 @@
+"""SQL names in the caller's text, read as PostgreSQL reads them: folding, quotes, the limit of 63 bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from cerebro_plpy.errors import InvalidName
+
+# NAMEDATALEN - 1, in bytes of UTF-8.
+MAX_BYTES = 63
+
+_IDENTIFIER = re.compile(
+    r"""
+    [ \t\n\r\f\v]*
+    (?: "(?P<quoted>(?:[^"]|"")*)" | (?P<plain>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*) )
+    [ \t\n\r\f\v]*
+    """,
+    re.VERBOSE,
+)
+
+
+def split_columns(text: str) -> tuple[str, ...]:
+    """The column names of a comma-separated list, unquoted and folded.
+
+    >>> split_columns('a, B, "C d", "x,""y"')
+    ('a', 'b', 'C d', 'x,"y')
+    """
+    return tuple(_names(text, ","))
+
+
+def split_qualified(text: str) -> tuple[str, ...]:
+    """The parts of a name such as schema.table, unquoted and folded: one, or two with a schema.
+
+    >>> split_qualified('"My schema".Iris')
+    ('My schema', 'iris')
+    """
+    parts = tuple(_names(text, "."))
+    if len(parts) > 2:
+        raise InvalidName(f"{text!r} has {len(parts)} parts", hint="Write table or schema.table.")
+    return parts
+
+
+def quote_identifier(name: str) -> str:
+    """The name in double quotes, which every name may carry; raises InvalidName where no name is like that.
+
+    >>> quote_identifier('a "b"')
+    '"a ""b""\"'
+    """
+    check_name(name)
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_qualified(parts: tuple[str, ...]) -> str:
+    """The parts of a name, each in double quotes, joined by dots."""
+    return ".".join(quote_identifier(part) for part in parts)
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidName for an empty name, one with a NUL, and one that PostgreSQL would cut off.
+
+    PostgreSQL cuts long names at 63 bytes, so that two tables made for one run could come out as the same.
+    """
+    if not name or "\0" in name:
+        raise InvalidName(f"{name!r} is not a name", hint="A name has at least one character and no NUL.")
+    size = len(name.encode())
+    if size > MAX_BYTES:
+        raise InvalidName(
+            f"name {name!r} has {size} bytes, at most {MAX_BYTES} are possible", hint="Use a shorter name."
+        )
+
+
+def _names(text: str, separator: str) -> Iterator[str]:
+    position = 0
+    while True:
+        match = _IDENTIFIER.match(text, position)
+        position = match.end() if match else position
+        rest = text[position : position + 1]
+        if match is None or rest not in ("", separator):
+            raise InvalidName(
+                f"{text!r} cannot be read as names separated by {separator!r}",
+                hint='Put a name with spaces, capitals or other signs in double quotes, such as "My column".',
+                detail=f"Reading stopped at {text[position:][:20]!r}.",
+            )
+        name = _unquoted(match)
+        check_name(name)
+        yield name
+        if not rest:
+            return
+        position += 1
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    quoted = match["quoted"]
+    if quoted is not None:
+        return quoted.replace('""', '"')
+    # PostgreSQL folds ASCII letters only where the encoding has several bytes.
+    return re.sub("[A-Z]", lambda letter: letter[0].lower(), match["plain"])
+
+
+def text_array(values: Sequence[str | None]) -> str:
+    """An array literal as a quoted SQL string.
+
+    >>> text_array(["a'b", None, 'c"d'])
+    'E\\'{"a\\'\\'b",NULL,"c\\\\\\\\"d"}\\''
+    """
+    items = ("NULL" if v is None else '"' + v.replace("\\", "\\\\").replace('"', '\\"') + '"' for v in values)
+    body = "{" + ",".join(items) + "}"
+    return "E'" + body.replace("\\", "\\\\").replace("'", "''") + "'"

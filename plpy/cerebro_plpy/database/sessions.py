@@ -1,0 +1,229 @@
+"""The only module that opens psycopg2 connections: worker and control sessions of a run.
+
+A session is opened as the calling user, to the same server, past any pooler. It is asynchronous, so that
+one backend can drive many and stay open to a cancel. Each string of statements is one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+from psycopg2 import extensions
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.dispatch import ready
+from cerebro_plpy.database.driver import options, translated
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.queries import escaped, sql
+from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege
+
+CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who the caller is, and which server this is: what a session must match."""
+
+    session_user: str
+    current_user: str
+    conninfo: str
+    server: str
+    greenplum: bool = False
+    proxied: bool = False
+
+
+def identity(db: Database, conninfo: str | None) -> Identity:
+    """The identity of the caller's own session; `conninfo` replaces how the server is reached."""
+    row = db.row(sql("session.identity"))
+    if row["session_superuser"] and not row["current_superuser"]:
+        # RESET ROLE inside the user's own SQL would make a superuser of it again.
+        row["session_user"] = row["current_user"]
+    if not row["may_log_in"] and row["session_user"] == row["current_user"]:
+        raise InsufficientPrivilege(
+            f"role {row['current_user']!r} cannot log in, so no worker session can be opened as it",
+            hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role that can log in and"
+            " is a member of it, and SET ROLE to it.",
+        )
+    here = conninfo or own_address(Path("postmaster.pid"))
+    return Identity(
+        session_user=row["session_user"],
+        current_user=row["current_user"],
+        server=row["server"],
+        conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
+        greenplum=server_process.greenplum(),
+        proxied=row["interconnect"] == "proxy",
+    )
+
+
+def own_address(pid_file: Path) -> str:
+    """How this very server is reached: its port, and its first socket folder or localhost.
+
+    Read from the file that the postmaster keeps in the data folder, which is the working directory of
+    every backend: most roles may not see the setting unix_socket_directories.
+    """
+    lines = pid_file.read_text(encoding="utf-8").splitlines()
+    return str(extensions.make_dsn(host=lines[4] or "localhost", port=lines[3]))
+
+
+class WorkerSession:
+    """An asynchronous session of a run; `pid` is the process id of the backend that serves it."""
+
+    def __init__(self, who: Identity, label: str, check: Callable[[], None]) -> None:
+        self.who = who
+        self.check = check
+        self._busy = False
+        self._cursor: Any = None
+        given = " ".join(f"-c {name}={value}" for name, value in options(who.greenplum, who.proxied).items())
+        try:
+            self._connection = psycopg2.connect(
+                who.conninfo, async_=1, options=given, application_name=label, connect_timeout=10
+            )
+            self._busy = True
+            self._settle(time.monotonic() + CONNECT_SECONDS)
+            self.pid = int(self._connection.info.backend_pid)
+        except (psycopg2.Error, ConnectionFailure) as error:
+            raise refused(who, str(error.__cause__ or error).strip()) from error
+        self._verify(who)
+
+    @property
+    def greenplum(self) -> bool:
+        """Whether the server is Greenplum."""
+        return self.who.greenplum
+
+    def _verify(self, who: Identity) -> None:
+        found = self.run(sql("session.server"))[0]
+        if found[0] != who.server:
+            self.close()
+            raise ConnectionFailure(
+                "a worker session reached another server than the caller's",
+                hint="An administrator can set worker_conninfo in cerebro.setting to reach this server itself, past"
+                " a pooler.",
+            )
+        if found[1] != who.session_user:
+            self.close()
+            raise refused(who, f"the session was opened as {found[1]!r}")
+        # Always: the role may have a setting that makes another one of it when it connects.
+        try:
+            self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
+        except InsufficientPrivilege as error:
+            self.close()
+            raise InsufficientPrivilege(
+                f"the session of {who.session_user!r} may not work as {who.current_user!r}: {error.message}",
+                hint="A SECURITY DEFINER function cannot train for its callers: connect as its owner, or as a role that"
+                " is a member of it.",
+            ) from error
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._busy
+
+    def fileno(self) -> int:
+        """For poll: readable when an answer may be there."""
+        return int(self._connection.fileno())
+
+    def start(self, statement: str, values: Sequence[object] = ()) -> None:
+        """Send statements, which make one transaction; returns at once."""
+        self._busy = True
+        try:
+            self._cursor = self._connection.cursor()
+            self._cursor.execute(escaped(statement), [_adapted(v) for v in values])
+        except psycopg2.Error as error:
+            self._busy = False
+            raise translated(error) from error
+
+    def wants(self) -> int:
+        """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
+        try:
+            state = int(self._connection.poll())
+        except psycopg2.Error as error:
+            self._busy = False
+            raise translated(error) from error
+        self._busy = state != extensions.POLL_OK
+        return state
+
+    def result(self) -> list[tuple[Any, ...]]:
+        """The rows of the last statement; [] where it returned none."""
+        return list(self._cursor.fetchall()) if self._cursor.description else []
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Send statements and wait for the rows of the last one, open to a cancel meanwhile."""
+        self.start(statement, values)
+        self._settle(None)
+        return self.result()
+
+    def _settle(self, deadline: float | None) -> None:
+        while (state := self.wants()) != extensions.POLL_OK:
+            if not ready([(self, state)]):
+                self.check()
+            if deadline is not None and time.monotonic() > deadline:
+                raise ConnectionFailure(f"no answer from the server within {CONNECT_SECONDS:.0f} s")
+
+    def unguarded(self) -> None:
+        """From now on wait without looking for a cancel: for the words that end a cancelled run."""
+        deadline = time.monotonic() + CONNECT_SECONDS
+
+        def check() -> None:
+            if time.monotonic() > deadline:
+                raise ConnectionFailure("the server did not answer while a run was ended")
+
+        self.check = check
+        if self._busy:
+            with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
+                self._settle(deadline)
+
+    def rest(self, seconds: int) -> None:
+        """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
+        self.run(sql("greenplum.rest" if self.greenplum else "session.idle"), (f"{seconds}s",))
+        if self.greenplum:  # it has no limit for idle sessions, but one for idle transactions
+            self.run(sql("greenplum.wait"))
+
+    def wake(self, check: Callable[[], None], label: str) -> None:
+        """Work again; ConnectionFailure where the server has ended the session."""
+        self.check = check
+        if self.greenplum:
+            self.run(sql("greenplum.wake"))
+        self.run(sql("greenplum.busy" if self.greenplum else "session.busy"), (label,))
+
+    def messages(self) -> list[str]:
+        """What the server said to the client since the last question, without the level."""
+        said = [text.partition(":")[2].strip() for text in self._connection.notices]
+        self._connection.notices.clear()
+        return said
+
+    def leave(self) -> None:
+        """End the session as soon as what it does is done, and do not wait for that."""
+        self._connection.close()
+
+    def close(self) -> None:
+        """Stop what the session does and end it; its trainer ends with it."""
+        if self._connection.closed:
+            return
+        if self._busy:
+            with suppress(psycopg2.Error):  # the session ended by itself; that was the aim
+                self._connection.cancel()
+        self._connection.close()
+
+
+def _adapted(value: object) -> object:
+    if isinstance(value, int) and value < 0:
+        return extensions.AsIs(f"({value})")  # a cast binds stronger than a minus sign, and -2147483648 has one
+    return psycopg2.Binary(value) if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
+
+
+def refused(who: Identity, reason: str) -> CerebroError:
+    """The error for a session that could not be opened, with the lines that would let it in."""
+    return InsufficientPrivilege(
+        f"a worker session could not be opened as {who.session_user!r}: {reason}",
+        detail=f"Tried: {who.conninfo}",
+        hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and"
+        " pg_ident.conf"
+        " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
+    )

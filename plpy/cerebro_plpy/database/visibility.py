@@ -1,0 +1,48 @@
+"""Tables that only the caller's own session can use: temporary, or changed or locked in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import ActiveTransaction
+
+WHY = "temporary, or changed or locked in this transaction"
+
+
+def held_by_caller(db: Database, relations: Iterable[Relation]) -> list[str]:
+    """Those of the tables."""
+    return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
+
+
+def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
+    """Refuse them to a run in the background."""
+    if held := held_by_caller(db, relations):
+        raise ActiveTransaction(
+            f"a run in the background cannot use {', '.join(held)}: {WHY}",
+            hint="COMMIT first, or train in this session by madlib_fit_multiple_model().",
+        )
+
+
+def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
+    """Whether a call has to work in the caller's session, of which the caller is told; refused where it cannot."""
+    held = held_by_caller(db, relations)
+    if held and server_process.greenplum():
+        raise ActiveTransaction(
+            f"worker sessions cannot use {', '.join(held)}: {WHY}", hint="COMMIT first, and use no temporary table."
+        )
+    if held and workers:
+        raise ActiveTransaction(
+            f"workers is {workers}, but other sessions cannot use {', '.join(held)}: {WHY}",
+            hint="COMMIT first, or leave workers NULL to train in this session.",
+        )
+    if held:
+        db.notice(
+            f"working in this session alone, with one trainer, because other sessions cannot use {', '.join(held)}:"
+            f" {WHY}. COMMIT first to work in parallel, and to keep what was trained if this transaction is rolled"
+            " back."
+        )
+    return bool(held)

@@ -1,0 +1,124 @@
+"""Which of the possible visits start first: by remaining work, or in an order fixed beforehand."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+from typing import NamedTuple
+
+from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Preference
+
+
+class Remaining(NamedTuple):
+    """Visits of a config that are not completed, running ones included."""
+
+    train: int
+    evaluate: int
+
+
+def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
+    """How many visits a config has still to complete."""
+    if progress.finished:
+        return Remaining(0, 0)
+    here = len(progress.waiting) + len(progress.running)
+    segments = len(plan.segments)
+    trained = here if progress.kind == "train" else 0
+    if progress.stopping:
+        later = here if progress.kind == "evaluate" else segments * bool(plan.evaluations)
+        return Remaining(trained, later)
+    train = (plan.epochs - progress.epoch) * segments
+    later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
+    if progress.kind == "evaluate":
+        return Remaining(train, later * segments + here)
+    own = progress.epoch in plan.evaluate_epochs
+    return Remaining(train + trained, (later + own) * segments)
+
+
+@dataclass(frozen=True)
+class Longest:
+    """The config with the most remaining work first (longest remaining time first).
+
+    `seconds` holds the measured mean seconds of a visit by (mst_key, kind). A config without one counts as
+    the mean of its kind; where nothing is measured, all count alike. Of several free segments a config takes
+    the next on the ring from its own place, so that configs spread; preferring the segment with the most
+    work left made no difference in simulations, because mostly one worker at a time becomes idle.
+    """
+
+    seconds: Mapping[tuple[int, Kind], float] = field(default_factory=dict)
+
+    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+        remaining = {key: self._remaining(plan, progress) for key, progress in configs.items()}
+        ranked = sorted(configs.values(), key=lambda progress: (-remaining[progress.mst_key], progress.mst_key))
+        position = {key: index for index, key in enumerate(sorted(configs))}
+
+        def pick(progress: ConfigProgress, free: Sequence[int]) -> int:
+            ring = _ring(plan.segments, position[progress.mst_key])
+            return next(segment for segment in ring if segment in free)
+
+        return Preference(ranked, pick)
+
+    def cost(self, mst_key: int, kind: Kind) -> float:
+        """The seconds that a visit is expected to take."""
+        return self.seconds.get((mst_key, kind), self._means[kind])
+
+    def _remaining(self, plan: Plan, progress: ConfigProgress) -> float:
+        train, evaluate = remaining_visits(plan, progress)
+        return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(progress.mst_key, "evaluate")
+
+    @cached_property
+    def _means(self) -> dict[Kind, float]:
+        return {"train": self._mean("train"), "evaluate": self._mean("evaluate")}
+
+    def _mean(self, kind: Kind) -> float:
+        known = [seconds for (_, measured), seconds in self.seconds.items() if measured == kind]
+        return fmean(known) if known else 1.0
+
+
+@dataclass(frozen=True)
+class FixedOrder:
+    """Every config visits the segments of an epoch in its own given order; the least advanced goes first.
+
+    `order(mst_key, epoch)` gives all segments of the plan. A config waits for its next segment even while
+    another is idle. Evaluations change no state, so they take any free segment.
+    """
+
+    order: Callable[[int, int], Sequence[int]]
+
+    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+        return Preference(sorted(configs.values(), key=_advance), self._pick)
+
+    def _pick(self, progress: ConfigProgress, free: Sequence[int]) -> int | None:
+        if progress.kind == "evaluate":
+            return free[0]
+        order = self.order(progress.mst_key, progress.epoch)
+        if not progress.waiting <= set(order):
+            raise ValueError(f"order {order} of config {progress.mst_key} leaves out {progress.waiting}")
+        following = next(segment for segment in order if segment in progress.waiting)
+        return following if following in free else None
+
+
+def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
+    """Ring order: config i of all configs of the run starts at segment i modulo the number of segments.
+
+    Every epoch goes round the same ring on from where the last one ended. Optimal where all visits take
+    the same time; otherwise a slow config may hold up those behind it.
+    """
+    rings = {key: _ring(segments, index) for index, key in enumerate(sorted(mst_keys))}
+    return FixedOrder(lambda mst_key, epoch: rings[mst_key])
+
+
+def replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:
+    """The logged orders of an earlier run: segments as visited, by (mst_key, epoch)."""
+    return FixedOrder(lambda mst_key, epoch: orders[mst_key, epoch])
+
+
+def _ring(segments: Sequence[int], index: int) -> tuple[int, ...]:
+    first = index % len(segments)
+    return (*segments[first:], *segments[:first])
+
+
+def _advance(progress: ConfigProgress) -> tuple[int, bool, int, int]:
+    return progress.epoch, progress.kind == "evaluate", -len(progress.waiting), progress.mst_key

@@ -1,0 +1,1 @@
+"""Packed tables: how they are made, and how they are read."""

@@ -1,0 +1,121 @@
+"""The classes of a target: found in a table, or taken over from a training table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_flat
+from cerebro_plpy.database.names import quote_identifier, text_array
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.packing import columns
+from cerebro_plpy.packing.columns import MAX_CLASSES, Column
+from cerebro_plpy.packing.packed_table import PackedTable, strip_padding
+
+
+def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
+    """The texts that the values of a target have."""
+    text = sql("pack.forms", source=source.quoted, column=quote_identifier(column.name), most=str(MAX_CLASSES + 1))
+    return tuple(db.value(text) or ())
+
+
+def find_classes(db: Database, column: Column, forms: Sequence[str | None], category: str) -> tuple[str | None, ...]:
+    """The classes of a target, of which these are texts, in the order of their one-hot columns."""
+    order = 'd.v COLLATE "C"' if category == "S" else "d.v"
+    return strip_padding(db.value(sql("pack.classes", type=column.type, order=order), list(forms)) or [])
+
+
+def class_numbers(db: Database, column: Column) -> str:
+    """Where the texts of a target's values are found with the numbers of their classes: an expression for FROM.
+
+    Looking up a text in a hash table takes as long for many classes as for few.
+    """
+    classes = column.classes or ()
+    numbers = {name: number for number, name in enumerate(strip_padding(list(classes)))}
+    known = [form for form in column.forms if form is not None]
+    others = [form for form in known if form not in numbers]
+    if others:
+        found = db.value(sql("pack.class_numbers", type=column.type), list(classes), others)
+        numbers.update(zip(others, found))
+    placed = ", ".join(str(numbers[form]) for form in known)
+    return f"ROWS FROM (pg_catalog.unnest({text_array(known)}::text[]), pg_catalog.unnest('{{{placed}}}'::integer[]))"
+
+
+def with_found_classes(
+    catalog: Catalog, source: Relation, targets: tuple[Column, ...], num_classes: list[int | None] | None
+) -> tuple[Column, ...]:
+    """The targets with the classes found in the source, padded to num_classes."""
+    encoded = [c for c in targets if c.kind == "onehot"]
+    check_flat(catalog.module, "num_classes", num_classes)
+    if num_classes is not None and len(num_classes) != len(encoded):
+        raise InvalidParameter(
+            f"{catalog.module} error: num_classes has {len(num_classes)} elements; expected {len(encoded)}, one for"
+            " each dependent column that is encoded."
+        )
+    padded = iter(num_classes or [None] * len(encoded))
+    return tuple(_classes(catalog, source, c, next(padded)) if c.kind == "onehot" else c for c in targets)
+
+
+def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | None) -> Column:
+    found, forms = classes_of(catalog, source, column)
+    if wanted is not None and wanted < len(found):
+        raise InvalidParameter(
+            "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
+            f" table ({len(found)}).",
+            detail=f"Received {wanted} for column {column.name!r}.",
+        )
+    return columns.with_classes(column, found, wanted or len(found), forms)
+
+
+def classes_of(
+    catalog: Catalog, source: Relation, column: Column
+) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    """The classes that a target has in a table, and the texts that stand for them."""
+    category = catalog.column(source, column.name)["category"]
+    forms = find_forms(catalog.db, source, column)
+    return find_classes(catalog.db, column, forms, category), forms
+
+
+def as_in_training(catalog: Catalog, source: Relation, column: Column, model: PackedTable, index: int) -> Column:
+    """A target encoded as the target at that place of the training table was."""
+    classes = model.class_values[index]
+    if classes is None:
+        return _as_numbers(catalog, source, column, model.float_targets[index])
+    if not column.scalar:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
+        )
+    named, forms = classes_of(catalog, source, column)
+    found = set(named)
+    if not found <= set(classes):
+        raise InvalidParameter(
+            f"the class values in {source.given} ({show(found)}) should be a subset of class values in"
+            f" {model.relation.given} ({show(set(classes))})",
+            detail=f"Not known there: {show(found - set(classes))}.",
+            hint="Leave those rows out, or pack the training table again with them.",
+        )
+    return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms)
+
+
+def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
+    if not floats and column.scalar:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f" {column.type};"
+            " expected an array of whole numbers, as encoded targets are in the training table."
+        )
+    return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
+
+
+def show(classes: set[str | None]) -> str:
+    """Classes for a message, at most ten.
+
+    >>> show({"b", "a", None})
+    'NULL, a, b'
+    """
+    names = sorted(("NULL" if c is None else c) for c in classes)
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")

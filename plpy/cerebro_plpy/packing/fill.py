@@ -1,0 +1,249 @@
+"""Packs rows into buffers: the work is one INSERT … SELECT, in C and, over whole buffers, in numpy.
+
+Rows are spread at random, by seed: which buffer row number i of the source goes to is the place that a hash of
+(i, seed) has in the order of all hashes. That order is cut into buffers, and the buffers into segments, evenly.
+What is sorted is the number of the buffer alone; the order within a buffer is the packer's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.packing import spread
+from cerebro_plpy.packing.classes import class_numbers
+from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
+from cerebro_plpy.packing.distribution import ALL
+from cerebro_plpy.packing.spread import Spread
+
+# 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
+ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
+ELEMENTS_PER_ARRAY = 3  # what the head of an array takes, in elements, on its way to the packer
+# A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
+# would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less they are written and read
+# twice, with more a part no longer fits into the processor's cache.
+SETTINGS = {
+    "work_mem": "16MB",
+    "synchronize_seqscans": "off",
+    "enable_hashagg": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
+
+
+@dataclass(frozen=True)
+class Packing:
+    """All that decides what a packed table looks like; on Greenplum also what tells rows apart, and where they go."""
+
+    source: Relation
+    output: Relation
+    dependent: tuple[Column, ...]
+    independent: tuple[Column, ...]
+    rows: int
+    buffer_size: int | None
+    normalizing_const: float
+    keys: tuple[int, ...]
+    seed: int | None
+    spread: Spread | None = None
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are, each with a key."""
+        return len(self.keys)
+
+
+def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
+    """Rows of the source; refuses an empty one, and NULL where a value must be."""
+    strict = [c for c in columns if c.kind != "onehot"]
+    nulls = (f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
+    found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join(nulls))).values())
+    if found[0] == 0:
+        raise InvalidParameter(f"{catalog.module} error: Input table '{source.given}' is empty!")
+    for column, missing in zip(strict, found[1:]):
+        if missing:
+            raise NullNotAllowed(
+                f"{catalog.module} error: column '{column.name}' of table '{source.given}' is NULL in {missing} of"
+                f" {found[0]} rows.",
+                hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
+            )
+    return int(found[0])
+
+
+def row_elements(db: Database, packing: Packing, column: Column) -> int:
+    """The room that a column takes in one row, in numbers of four bytes; the packer looks at the first image."""
+    if column.classes is not None:
+        return ELEMENTS_PER_ARRAY + len(column.classes) // 2
+    if column.kind == IMAGE:
+        spec = json.dumps({"rows": 1, "buffer_id": 0, "arrays": [{"kind": IMAGE, "column": column.name}]})
+        return prod(json.loads(_about_image(db, packing, column, spec))["shapes"][0])
+    if column.scalar:
+        return ELEMENTS_PER_ARRAY + 1
+    text = sql("pack.elements", source=packing.source.quoted, column=quote_identifier(column.name))
+    return ELEMENTS_PER_ARRAY + int(db.value(text) or 0)
+
+
+def _about_image(db: Database, packing: Packing, column: Column, spec: str) -> Any:
+    name, source = quote_identifier(column.name), packing.source.quoted
+    if packing.spread:
+        first = db.value(sql("spread.first", column=name, source=source))
+        return spread.about_image(db, packing.spread.distribution.keys[0], spec, first)
+    return db.value(sql("pack.image", source=source, image=column.sent(f"t.{name}")), spec)
+
+
+def layout(packing: Packing, elements: int) -> tuple[int, int]:
+    """Number of buffers, and rows of the largest one: every segment gets the same number of buffers.
+
+    `elements` is the room of a row. A given buffer size is a hint, as in MADlib; without one a buffer holds
+    about 8 MB, or 1,024 rows where these take no more than 64 MB.
+    """
+    usual = max(1, ELEMENTS_PER_BUFFER // elements, min(FEW_ROWS, MOST_ELEMENTS // elements))
+    size = packing.buffer_size or usual
+    per_segment = -(-packing.rows // (min(size, packing.rows) * packing.segments))
+    buffers = min(packing.segments * per_segment, packing.rows)
+    return buffers, -(-packing.rows // buffers)
+
+
+def pack(db: Database, packing: Packing) -> None:
+    """Make the packed table and its summary."""
+    elements = sum(row_elements(db, packing, c) for c in (*packing.independent, *packing.dependent))
+    buffers, buffer_size = layout(packing, elements)
+    fill(db, packing, buffers)
+    summarize(db, packing, buffer_size)
+
+
+def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str]) -> None:
+    """Create the packed table, with columns of these quoted names."""
+    db.rows(
+        sql(
+            "pack.table",
+            output=packing.output.quoted,
+            columns=", ".join(f"{n} bytea NOT NULL" for n in named),
+            shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
+        )
+    )
+    for name in named:
+        db.rows(sql("pack.external", output=packing.output.quoted, column=name))
+
+
+def fill(db: Database, packing: Packing, buffers: int) -> None:
+    """Create the packed table and fill it."""
+    columns = (*packing.independent, *packing.dependent)
+    named = [quote_identifier(c.name) for c in columns]
+    shapes = [quote_identifier(c.name + SHAPE) for c in columns]
+    create(db, packing, named, shapes)
+    parts = insertion(db, packing, named, shapes, buffers)
+    told = json.dumps([described(packing, c) for c in columns])
+    if packing.spread:
+        spread.fill(db, packing.spread.source, packing.seed, parts, told)
+    else:
+        with db.configured(**SETTINGS):
+            db.rows(sql("pack.fill", **parts, buffer=buffer_of(packing, buffers)), told)
+    check_shapes(db, packing, shapes)
+    db.rows(sql("pack.index", output=packing.output.quoted))
+
+
+def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
+    """Raises where buffers have different shapes; within a buffer the packer has compared them."""
+    for column, shape in zip((*packing.independent, *packing.dependent), shapes):
+        found = db.rows(sql("pack.shapes", output=packing.output.quoted, shape=shape))
+        if len(found) > 1:
+            listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
+            raise InvalidParameter(
+                f"column {column.name!r} of table '{packing.source.given}' has values of {len(found)} shapes;"
+                " expected one.",
+                detail=f"There are {listed}{', …' if len(found) > 10 else ''}.",
+                hint="All values of a column must have the same dimensions: leave the others out, or change them.",
+            )
+
+
+def insertion(
+    db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int
+) -> dict[str, str]:
+    """The parts of the statement that packs all rows."""
+    columns = (*packing.independent, *packing.dependent)
+    # Names that no column of the user can have in the way.
+    carried = [f"c{number}" for number in range(len(columns))]
+    numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
+    return dict(
+        keys="{" + ", ".join(map(str, packing.keys)) + "}",
+        rows=str(packing.rows),
+        output=packing.output.quoted,
+        source=packing.source.quoted,
+        names=", ".join(named),
+        shape_names=", ".join(shapes),
+        segments=str(packing.segments),
+        buffers=str(buffers),
+        seed="NULL" if packing.seed is None else f"'{packing.seed}'::bigint",
+        columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
+        carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
+        joins=joins,
+        aggregates=", ".join(f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)" for c, n in zip(columns, carried)),
+        parts=", ".join(f"b.packed[{i}]" for i in range(2, len(columns) + 2)),
+        part_shapes=", ".join(
+            f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
+        ),
+    )
+
+
+def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, str], str]:
+    """Expressions for the numbers of classes, by the name under which a column is carried; and the joins they take."""
+    numbers, joins = {}, ""
+    for name, column in encoded.items():
+        key, null = f"k{name[1:]}", "0" if column.classes and column.classes[0] is None else "NULL"
+        numbers[name] = f"CASE WHEN n.{name} IS NULL THEN {null} ELSE {key}.number END"
+        joins += f" LEFT JOIN {class_numbers(db, column)} AS {key} (form, number) ON {key}.form = n.{name}::text"
+    return numbers, joins
+
+
+def buffer_of(packing: Packing, buffers: int) -> str:
+    """The buffer of row n.number, from 0: an expression."""
+    name = "pack.buffer_in_order" if packing.seed is None else "pack.buffer_by_hash"
+    return sql(name, rows=str(packing.rows), buffers=str(buffers), seed=f"'{packing.seed}'::bigint")
+
+
+def described(packing: Packing, column: Column) -> dict[str, object]:
+    """A column as the packer wants it described; "array" is what it looks for bad rows by."""
+    described: dict[str, object] = {"kind": column.kind, "column": column.name}
+    if column.classes is not None:
+        return {**described, "kind": "onehot", "classes": len(column.classes)}
+    if column.kind != IMAGE:
+        name = quote_identifier(column.name)
+        described["array"] = f"ARRAY[{name}]" if column.scalar else name
+    if column in packing.independent:
+        described["divide"] = packing.normalizing_const
+    return described
+
+
+def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
+    """Create and fill the summary table."""
+    summary = quote_qualified((packing.output.schema, packing.output.name + "_summary"))
+    dependent = packing.dependent
+    class_columns = ", ".join(
+        f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent
+    )
+    told = packing.spread.distribution.told() if packing.spread else (ALL, ALL)
+    rules = "text" if told == (ALL, ALL) else "integer[]"
+    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules))
+    values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
+    # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
+    classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
+    db.rows(
+        sql("pack.summarize", summary=summary, class_values=values, rules=rules),
+        packing.source.given,
+        packing.output.given,
+        [c.name for c in dependent],
+        [c.name for c in packing.independent],
+        [c.type for c in dependent],
+        buffer_size,
+        packing.normalizing_const,
+        classes,
+        *told,
+    )

@@ -1,0 +1,287 @@
+"""Reads what a preprocessor made: a packed table and its summary, with the checks that training relies on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Row
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, UndefinedTable, WrongObjectType
+from cerebro_plpy.packing import distribution
+from cerebro_plpy.packing.distribution import KEY
+from cerebro_plpy.trainer import machine
+
+
+@dataclass(frozen=True)
+class PackedTable:
+    """A table made by a preprocessor, with what its summary says.
+
+    `segments` are the segment ids; `key` is the SQL expression of a row's segment.
+    `class_values` has, for each target, the class names in the order of the one-hot columns (None for a
+    NULL class), or None where the target came encoded or is a float.
+    """
+
+    relation: Relation
+    independent: tuple[str, ...]
+    dependent: tuple[str, ...]
+    dependent_types: tuple[str, ...]
+    class_values: tuple[tuple[str | None, ...] | None, ...]
+    class_types: tuple[str, ...]
+    num_classes: tuple[int, ...] | None
+    normalizing_const: float
+    buffer_size: int
+    input_shapes: tuple[tuple[int, ...], ...]
+    target_shapes: tuple[tuple[int, ...], ...]
+    float_targets: tuple[bool, ...]
+    segments: tuple[int, ...]
+    key: str
+    rows: int
+
+    def described(self) -> dict[str, Any]:
+        """What output tables tell of it, as JSON can hold it."""
+        names = (
+            "rows",
+            "dependent",
+            "independent",
+            "dependent_types",
+            "class_values",
+            "class_types",
+            "normalizing_const",
+            "float_targets",
+            "target_shapes",
+        )
+        return {"table": self.relation.given, **{n: getattr(self, n) for n in names}}
+
+    def targets(self) -> list[dict[str, Any]]:
+        """The targets as the trainer wants them described."""
+        return [
+            {"kind": "float"} if is_float else {"kind": "onehot", "classes": shape[-1]}
+            for is_float, shape in zip(self.float_targets, self.target_shapes)
+        ]
+
+
+# How MADlib called the columns of packed tables, and that of classes, before 1.18.
+OLD_COLUMNS = {"independent_var", "dependent_var"}
+OLD_CLASSES = "class_values"
+
+
+def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
+    """The packed table of that name."""
+    relation = catalog.relation(given, what)
+    summary = read_summary(catalog, reader, relation, what)
+    columns = catalog.columns(relation)
+    independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
+    _check_columns(catalog, relation, columns, independent + dependent, what)
+    if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
+        raise InvalidParameter(f"{catalog.module} error: Input table '{relation.given}' is empty!")
+    shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
+    segments, key = _segments(catalog, reader, relation, columns)
+    classes = [_class_values(catalog, reader, relation, name) for name in dependent]
+    count = len(independent)
+    return PackedTable(
+        relation=relation,
+        independent=independent,
+        dependent=dependent,
+        dependent_types=names(summary, "dependent_vartype"),
+        class_values=tuple(values for values, _ in classes),
+        class_types=tuple(kind for _, kind in classes),
+        num_classes=tuple(summary["num_classes"]) if isinstance(summary.get("num_classes"), list) else None,
+        normalizing_const=float(summary.get("normalizing_const") or 1.0),
+        buffer_size=int(summary.get("buffer_size") or 0),
+        input_shapes=shapes[:count],
+        target_shapes=shapes[count:],
+        float_targets=tuple(size == 4 for size in sizes[count:]),
+        segments=segments,
+        key=key,
+        rows=_total(reader, relation, independent[0]),
+    )
+
+
+def read_summary(catalog: Catalog, reader: Session, relation: Relation, what: str) -> dict[str, Any]:
+    """The row of the summary table of a packed table."""
+    companion = catalog.companion(relation, "_summary")
+    summary = read_summary_row(reader, companion) if companion else {}
+    if "dependent_varname" not in summary or "independent_varname" not in summary:
+        raise WrongObjectType(
+            f"{catalog.module}: Missing summary of table '{relation.given}'. {advice(what, relation.given)}",
+            hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
+        )
+    return summary
+
+
+def advice(what: str, given: str) -> str:
+    """What MADlib says of a table that was not packed.
+
+    >>> advice("validation", "t")
+    'Please ensure that the input table (t) has been preprocessed.'
+    """
+    if what == "training":
+        return f"Please ensure that table '{given}' has been preprocessed using training_preprocessor_dl()."
+    if what == "test":
+        return f"Please ensure that the test table ({given}) has been preprocessed by the image preprocessor."
+    return f"Please ensure that the input table ({given}) has been preprocessed."
+
+
+def read_summary_row(reader: Session, summary: Relation) -> dict[str, Any]:
+    """The only row of a summary table; {} where it has none."""
+    rows = reader.run(sql("read.packed_summary", table=summary.quoted))
+    return _json(rows[0][0]) if rows else {}
+
+
+def names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
+    """A list of names in a summary; older summaries hold a single name.
+
+    >>> names({"a": "x"}, "a"), names({"a": ["x", "y"]}, "a"), names({}, "a")
+    (('x',), ('x', 'y'), ())
+    """
+    value = summary.get(field) or ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def summary_table(catalog: Catalog, relation: Relation) -> Relation:
+    """The summary table of a table that has been found to have one."""
+    companion = catalog.companion(relation, "_summary")
+    if companion is None:
+        raise UndefinedTable(f"{catalog.module} error: Input table '{relation.given}_summary' does not exist.")
+    return companion
+
+
+def _json(value: Any) -> dict[str, Any]:
+    return dict(json.loads(value)) if isinstance(value, str) else dict(value)
+
+
+def _check_columns(
+    catalog: Catalog, relation: Relation, columns: dict[str, Row], wanted: tuple[str, ...], what: str
+) -> None:
+    for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
+        if name not in columns and columns.keys() >= OLD_COLUMNS:
+            raise WrongObjectType(
+                f"Input table '{relation.given}' was preprocessed with an older version of the input preprocessor."
+                " Please re-run the current version of input preprocessor on the dataset.",
+                hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
+            )
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{catalog.module}: invalid column name ('{name}') for table ({relation.given})."
+                f" {advice(what, relation.given)}",
+                hint="Pack it with training_preprocessor_dl() or validation_preprocessor_dl().",
+            )
+        if name in wanted and columns[name]["base"] != "bytea":
+            raise WrongObjectType(
+                f"{catalog.module}: column '{name}' of table '{relation.given}' is of type {columns[name]['type']},"
+                f" expected bytea. {advice(what, relation.given)}",
+                hint="Input table may be the source table; name the packed table instead.",
+            )
+
+
+def _shapes(
+    catalog: Catalog, reader: Session, relation: Relation, wanted: tuple[str, ...]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """The shape of one row, and the bytes of one element, of each packed column."""
+    text = sql(
+        "read.packed_rows",
+        table=relation.quoted,
+        shapes=", ".join(f"t.{quote_identifier(name + '_shape')}[2:]" for name in wanted),
+        sizes=", ".join(
+            f"pg_catalog.octet_length(t.{quote_identifier(name)}) / nullif(t.{quote_identifier(name + '_shape')}[1], 0)"
+            for name in wanted
+        ),
+    )
+    found = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(text)]
+    if len(found) != 1 or None in found[0][1] or any(None in shape for shape in found[0][0]):
+        raise DatatypeMismatch(
+            f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected"
+            " one.",
+            detail="; ".join(json.dumps(shapes) for shapes, _ in found[:5]),
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    shapes = tuple(tuple(shape) for shape in found[0][0])
+    return shapes, tuple(size // max(1, prod(shape)) for size, shape in zip(found[0][1], shapes))
+
+
+def _segments(
+    catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
+) -> tuple[tuple[int, ...], str]:
+    """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
+    if server_process.greenplum():
+        distribution.check_table(catalog, reader, relation)
+    placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
+    if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
+        raise WrongObjectType(
+            f"{catalog.module}: table '{relation.given}' has rows that belong to no segment: {KEY} or buffer_id is"
+            " NULL, or buffer_id is negative.",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    if KEY in columns:
+        found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
+        segments = tuple(row[0] for row in found)
+        if server_process.greenplum():
+            distribution.check_keys(catalog, reader, relation, segments)
+        return segments, f"t.{quote_identifier(KEY)}"
+    total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
+    if total != distinct:
+        raise WrongObjectType(
+            f"{catalog.module}: table '{relation.given}' has {total} buffers but {distinct} buffer ids; expected"
+            " them unique.",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    count = min(total, machine.parallel_trainers())
+    return tuple(range(count)), f"(t.buffer_id % {count})"
+
+
+def along(source: PackedTable, other: PackedTable) -> PackedTable:
+    """The other table spread over the segments of the source: by its own key where that names the same segments."""
+    if set(other.segments) <= set(source.segments) and KEY in other.key:
+        return replace(other, segments=source.segments)
+    ids = ", ".join(str(segment) for segment in source.segments)
+    return replace(other, segments=source.segments, key=f"(ARRAY[{ids}])[t.buffer_id % {len(source.segments)} + 1]")
+
+
+def _class_values(
+    catalog: Catalog, reader: Session, relation: Relation, name: str
+) -> tuple[tuple[str | None, ...] | None, str]:
+    """The classes of a target in order, without the NULLs that only pad them, and the type of the array."""
+    companion = summary_table(catalog, relation)
+    columns = catalog.columns(companion)
+    column = classes_column(columns, name)
+    found = columns.get(column)
+    if found is None:
+        return None, "text[]"
+    kind = found["type"] if found["category"] == "A" else "text[]"
+    values = reader.run(sql("read.class_values", table=companion.quoted, column=quote_identifier(column)))[0][0]
+    return (strip_padding(values) if values is not None else None), kind
+
+
+def classes_column(columns: Iterable[str], name: str) -> str:
+    """The column of a summary that holds the classes of a target; that of MADlib before 1.18 has one name for all.
+
+    >>> classes_column(["y_class_values"], "y"), classes_column(["class_values"], "y")
+    ('y_class_values', 'class_values')
+    """
+    return OLD_CLASSES if OLD_CLASSES in columns else f"{name}_class_values"
+
+
+def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:
+    """Class values without padding: NULL is a class only in first place.
+
+    >>> strip_padding([None, "a", "b", None, None])
+    (None, 'a', 'b')
+    """
+    kept = list(values)
+    while len(kept) > 1 and kept[-1] is None:
+        kept.pop()
+    return tuple(kept)
+
+
+def _total(reader: Session, relation: Relation, first: str) -> int:
+    return int(
+        reader.run(sql("read.packed_total", table=relation.quoted, shape=quote_identifier(f"{first}_shape")))[0][0]
+    )

@@ -1,0 +1,1 @@
+"""What differs between PostgreSQL and Greenplum, behind one protocol."""

@@ -1,0 +1,56 @@
+"""Where the states of a run lie: the names of their tables, and what reads a state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.queries import sql
+
+
+class StatePlace(NamedTuple):
+    """Where a state lies: a table, and on Greenplum the segment's rows of it, beside which others' may be."""
+
+    table: str
+    segment_id: int
+
+
+STATE_SCHEMA = "cerebro_state"
+# Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
+# caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
+RENEWED = 64  # states
+HOPPING = 2  # tables of a configuration: the one that a visit reads, and the one that it writes
+
+
+def state_tables(run_id: int, mst_key: int, count: int = HOPPING) -> list[str]:
+    """The tables that hold states of a configuration in turn, quoted, the one that is written last first."""
+    return [state_table(run_id, mst_key, visit_no, count) for visit_no in range(count, 0, -1)]
+
+
+def state_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str:
+    """The table that takes the state after that visit of a configuration, quoted."""
+    turn, generation = visit_no % count, visit_no // (count * RENEWED) or ""
+    place = "ab"[turn] if count == HOPPING else f"a{turn}_"
+    return _state_table(f"r{run_id}_c{mst_key}_{place}{generation}")
+
+
+def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPING) -> str | None:
+    """The table whose place a new one takes with that visit; None where the visit needs no new one."""
+    before = visit_no - count
+    if before < 1 or before // (count * RENEWED) == visit_no // (count * RENEWED):
+        return None
+    return state_table(run_id, mst_key, before, count)
+
+
+def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
+    """A table for one state, for when the one whose turn it is cannot be emptied; quoted."""
+    return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
+
+
+def _state_table(name: str) -> str:
+    return f"{STATE_SCHEMA}.{quote_identifier(name)}"
+
+
+def read_state(place: StatePlace) -> str:
+    """What reads the chunks of a state in order."""
+    return sql("visit.state_source", state=place.table, key=str(place.segment_id))

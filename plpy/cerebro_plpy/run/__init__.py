@@ -1,0 +1,1 @@
+"""A run: its epoch loop, its log, its workers, and what a replay repeats."""

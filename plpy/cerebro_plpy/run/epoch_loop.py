@@ -1,0 +1,254 @@
+"""The epoch loop: the schedule says which visit comes next, the platform does it, the log keeps it.
+
+There is no barrier: whenever a worker is free, it gets the next visit that the schedule allows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cerebro_plpy.database.dispatch import Dispatcher
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
+from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
+from cerebro_plpy.platform.protocol import Platform, VisitResult, Worker
+from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.tasks import PASSING, Results, Surroundings, Task
+from cerebro_plpy.run.training import Past, Standing, added
+from cerebro_plpy.run.visits import Attempt, evaluate_visit, named_program, train_visit
+
+
+class Orchestrator:
+    """Trains the configurations of one request, from where an interrupted run left them, if there was one."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        request: FitRequest,
+        workers: Sequence[Worker],
+        log: RunLog,
+        around: Surroundings,
+        past: Mapping[int, Past],
+    ) -> None:
+        self._platform, self._request, self._log, self._around = platform, request, log, around
+        self._workers = {(worker.number, worker.framework): worker for worker in workers}
+        self._numbers = {worker.number for worker in workers}
+        segments = request.source.segments
+        self._plan = schedule.Plan(
+            request.epochs,
+            segments,
+            schedule.shared(segments, self._numbers),
+            frozenset(request.evaluate_epochs),
+            averaging=request.schedule == schedule.AVERAGING,
+        )
+        known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
+        self._standing = {c.mst_key: Standing.after(known[c.mst_key], request, c, log.run_id) for c in request.configs}
+        self._timings = log.known_timings(sorted({s.program for s in self._standing.values()}))
+        self._progress: dict[int, ConfigProgress] = {
+            key: schedule.resume(self._plan, key, found.completed(segments)) for key, found in known.items()
+        }
+        self._tasks: dict[int, tuple[Worker, Task]] = {}
+        self._homeless: list[Results] = []  # their worker is gone
+        self._began = self._epoch_began = time.monotonic()
+        self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
+        self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
+        self._fallbacks: set[str] = set()  # programs of which the caller was told
+        self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
+        self.failed: dict[int, str] = {}
+        self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
+
+    @property
+    def states(self) -> dict[int, StatePlace]:
+        """Where the newest state of each configuration lies that has one and did not fail."""
+        return {key: s.place for key, s in self._standing.items() if s.place and key not in self.failed}
+
+    def run(self) -> None:
+        """Train until every configuration is done or has failed."""
+        dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
+        while not schedule.run_finished(self._progress) or dispatcher.busy():
+            self._around.check()
+            self._start_visits(dispatcher)
+            for outcome in dispatcher.wait():
+                worker, task = self._tasks.pop(outcome.worker)
+                if outcome.error is None:
+                    self._succeed(dispatcher, worker, task, outcome.value)
+                else:
+                    self._fail(dispatcher, worker, task, outcome.error)
+            self._stop_in_time()
+            self._announce()
+        if not self._progress:
+            reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
+            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
+
+    def _stop_in_time(self) -> None:
+        """When the time of the run is over, let what is under way be the last that each configuration trains."""
+        if time.monotonic() < self._deadline:
+            return
+        self._deadline = math.inf
+        for mst_key, progress in self._progress.items():
+            self._progress[mst_key] = stopping = schedule.stop(self._plan, progress)
+            before, after = (remaining_visits(self._plan, p).train for p in (progress, stopping))
+            if after < before:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, "max_runtime was over")
+
+    def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
+        idle = self._numbers - self._tasks.keys()
+        while self._homeless and idle:
+            results = self._homeless.pop()
+            self._compute(dispatcher, self._workers[idle.pop(), self._request.backends[results.mst_key]], results)
+        room = self._request.workers - len(self._tasks)  # there may be more of them, each with a segment of its own
+        for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy())[: max(0, room)]:
+            standing = self._standing[visit.mst_key]
+            self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
+            attempt = standing.attempt(visit)
+            if not standing.visits and attempt == 1 and visit.kind == "train":
+                self._log.config_running(visit.mst_key)
+            worker = self._workers[number, self._request.backends[visit.mst_key]]
+            self._tasks[number] = (worker, visit)
+            dispatcher.begin(number, worker.session, self._steps(worker, visit, standing, attempt))
+
+    def _steps(self, worker: Worker, visit: Visit, standing: Standing, attempt: int) -> Any:
+        request, run_id = self._request, self._log.run_id
+        if visit.kind == "evaluate":
+            evaluate = evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
+            return self._platform.evaluate(worker, evaluate)
+        known = self._timings.of(standing.situation(worker))
+        number, free = standing.number(visit), standing.free(visit)
+        place = Attempt(number, attempt, self._rows_ahead(standing), known, free)
+        return self._platform.train(
+            worker, train_visit(request, standing.config, run_id, visit, place, standing.source(visit))
+        )
+
+    def _rows_ahead(self, standing: Standing) -> int:
+        """The rows that a worker is still to train with this configuration's program and batch size."""
+        visits = sum(
+            remaining_visits(self._plan, self._progress[key]).train * other.config.fit.passes
+            for key, other in self._standing.items()
+            if key in self._progress and other.shares_forms(standing)
+        )
+        return visits * self._request.source.rows // len(self._plan.segments) // len(self._numbers)
+
+    def _policy(self) -> schedule.Policy:
+        if self._request.schedule == "rotation":
+            return rotation(list(self._standing), self._plan.segments)
+        if self._request.schedule == "replay":
+            return replay(self._request.orders)
+        return Longest({(key, "train"): s.seconds / s.visits for key, s in self._standing.items() if s.visits})
+
+    def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
+        standing = self._standing[task.mst_key]
+        progress = self._progress.get(task.mst_key)
+        if progress is None:
+            return  # failed meanwhile, in another task
+        if isinstance(task, Results):
+            self._record(standing, task, value)
+            return
+        if task.kind == "evaluate":
+            standing.parts.setdefault(task.epoch, []).append(value)
+            if len(standing.parts[task.epoch]) == len(self._plan.segments):
+                program = named_program(self._request, standing.config, self._log.run_id)
+                found = {**program, **added(standing.parts.pop(task.epoch))}
+                # Not completed before its metrics are logged: what goes on from the log must find them or the state.
+                return self._compute(dispatcher, worker, Results(task, found))
+        self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
+        if task.kind != "evaluate":
+            self._trained(worker, standing, task, value)
+
+    def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
+        self._tasks[worker.number] = (worker, task)
+        dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
+
+    def _trained(self, worker: Worker, standing: Standing, visit: Visit, result: VisitResult) -> None:
+        if result.timings:
+            self._timings.add(standing.situation(worker), result.timings)
+            self._log.add_timings(standing.situation(worker), result.timings)
+        if result.fallback and standing.program not in self._fallbacks:
+            self._fallbacks.add(standing.program)
+            self._around.note(f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}")
+        standing.trained(self._log.run_id, visit, result)
+        if standing.completed(self._request.epochs, len(self._plan.segments)):
+            self._log.config_completed(visit.mst_key)
+
+    def _record(self, standing: Standing, task: Results, found: dict[str, Any]) -> None:
+        elapsed = time.monotonic() - self._began
+        made = [
+            Evaluation(task.mst_key, task.visit.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
+            for dataset, value in found.items()
+        ]
+        self._log.metrics(made, [name for name, _ in standing.config.metrics])
+        loss = found["training"]["loss"] if "training" in found else None
+        if loss is not None and not math.isfinite(loss):
+            self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.visit.epoch}")
+            return
+        self.evaluations += made
+        self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task.visit)
+
+    def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
+        if isinstance(error, PASSING):
+            worker.forget()
+            if isinstance(error, ConnectionFailure):
+                self._log_lost(task, error)
+                if not self._around.reopen(worker):
+                    self._dismiss(worker, error)
+        elif not isinstance(error, ConfigFailure):
+            raise error
+        if task.mst_key not in self._progress:
+            return
+        if not isinstance(error, PASSING) or not self._again(dispatcher, worker, task):
+            self._give_up(task.mst_key, error.message)
+
+    def _dismiss(self, worker: Worker, error: CerebroError) -> None:
+        """Go on without a worker that is lost for good, as long as there is another one."""
+        if len(self._numbers) == 1 or worker.segment_id is not None:
+            raise error
+        self._numbers.remove(worker.number)
+        self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))
+        self._around.note(f"going on with {len(self._numbers)} workers: no new session could be opened for a lost one")
+
+    def _log_lost(self, task: Task, error: CerebroError) -> None:
+        if isinstance(task, Visit):
+            standing = self._standing[task.mst_key]
+            self._log.attempt_lost(task, standing.number(task), standing.attempts_at(task), error.message)
+
+    def _again(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task) -> bool:
+        """Let a task be tried again; False when it has been tried often enough."""
+        attempts = self._standing[task.mst_key].tried(task) if isinstance(task, Visit) else task.attempt
+        if attempts >= self._request.max_attempts:
+            return False
+        if isinstance(task, Visit):
+            self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
+        elif worker.number in self._numbers:
+            self._compute(dispatcher, worker, replace(task, attempt=attempts + 1))
+        else:
+            self._homeless.append(replace(task, attempt=attempts + 1))
+        return True
+
+    def _give_up(self, mst_key: int, reason: str) -> None:
+        del self._progress[mst_key]
+        self.failed[mst_key] = reason
+        self._log.config_failed(mst_key, reason)
+        self._around.failed(mst_key, reason)
+
+    def _announce(self) -> None:
+        """Tell about each epoch that every configuration has completed, results included."""
+        while self._announced < self._request.epochs and self._progress and not self.stopped:
+            epoch = self._announced + 1
+            if not schedule.epoch_completed(self._progress, epoch):
+                return
+            if epoch in self._request.evaluate_epochs:
+                done = {e.mst_key for e in self.evaluations if e.epoch == epoch}
+                if not self._progress.keys() <= done:
+                    return
+            now = time.monotonic()
+            losses = {key: self._standing[key].mean_loss(epoch) for key in self._progress}
+            alive = [e for e in self.evaluations if e.mst_key in self._progress]
+            self._around.epoch(epoch, now - self._epoch_began, alive, losses)
+            self._epoch_began, self._announced = now, epoch

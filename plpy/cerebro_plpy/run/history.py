@@ -1,0 +1,77 @@
+"""What the log knows of a run that was interrupted, and the end of those who may still work for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import ObjectInUse, ObjectNotReady
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.platform.protocol import VisitResult
+from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.run.request import Evaluation
+from cerebro_plpy.run.training import Past, Step
+
+PATIENCE_SECONDS = 2.0
+END_SECONDS = 10.0
+PAUSE_SECONDS = 0.05
+
+
+def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, Past]:
+    """By mst_key, what these configurations did so far. ObjectNotReady where a state is gone."""
+    visits: dict[int, list[tuple[Visit, VisitResult]]] = {}
+    for mst_key, epoch, segment_id, kind, rows, loss, seconds, table in control.run(sql("run.past_visits"), (run_id,)):
+        visit = Visit(epoch, mst_key, segment_id, kind)
+        visits.setdefault(mst_key, []).append((visit, VisitResult(rows, loss, seconds, table, {})))
+    for (mst_key,) in control.run(sql("run.lost_states"), (run_id, run_id)):
+        raise ObjectNotReady(
+            f"the state of mst_key {mst_key} of run {run_id} is gone",
+            detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
+            hint="Train again.",
+        )
+    attempts: dict[int, dict[Step, int]] = {}
+    for mst_key, visit_no, count in control.run(sql("run.past_attempts"), (run_id,)):
+        attempts.setdefault(mst_key, {})[visit_no] = count
+    for mst_key, epoch, segment_id, count in control.run(sql("run.past_evaluations"), (run_id,)):
+        attempts.setdefault(mst_key, {})[Visit(epoch, mst_key, segment_id, "evaluate")] = count
+    metrics: dict[int, list[tuple[Any, ...]]] = {}
+    for mst_key, *logged in control.run(sql("run.past_metrics"), (run_id,)):
+        metrics.setdefault(mst_key, []).append(tuple(logged))
+    return {
+        c.mst_key: Past(
+            visits.get(c.mst_key, []), _evaluations(c, metrics.get(c.mst_key, ())), attempts.get(c.mst_key, {})
+        )
+        for c in configs
+    }
+
+
+def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Evaluation]:
+    found = []
+    for epoch, dataset, names, values, elapsed in logged:
+        by_name = dict(zip(names, values))
+        metrics = tuple(by_name[name] for name, _ in config.metrics)
+        found.append(Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed))
+    return found
+
+
+def await_workers(place: Workplace, run_id: int) -> None:
+    """See the workers of the interrupted run gone, so that none of them commits beside those to come.
+
+    A worker whose orchestrator is gone ends by itself within a second; one that does not is ended.
+    """
+    began = time.monotonic()
+    while left := [row[0] for row in place.control.run(sql("run.workers_left"), (run_id,))]:
+        waited = time.monotonic() - began
+        if waited > END_SECONDS:
+            raise ObjectInUse(
+                f"workers of run {run_id} are still there: processes {left}",
+                hint="SELECT pg_terminate_backend(pid) ends them; then resume again.",
+            )
+        if waited > PATIENCE_SECONDS:
+            place.control.run(sql("run.end_workers"), (left,))
+        place.check()
+        time.sleep(PAUSE_SECONDS)

@@ -1,0 +1,132 @@
+"""Writes what a run does into the tables of schema cerebro, through the control session.
+
+Every call is a transaction of its own, so that other sessions see it at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.platform import state_tables
+from cerebro_plpy.platform.statements import state_table
+from cerebro_plpy.run import visits
+from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.timings import Situation, Timings
+
+TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
+
+
+class RunLog:
+    """The log of one run."""
+
+    def __init__(self, control: Session, run_id: int) -> None:
+        self._control = control
+        self.run_id = run_id
+
+    def begin(self, request: FitRequest, pid: int) -> None:
+        """Log the run and its configurations, and make their state tables."""
+        segments = list(request.source.segments)
+        spec = json.dumps(request.spec)
+        run = [self.run_id, request.name, spec, pid, request.epochs, segments]
+        configs = [self._described(c, request) for c in request.configs]
+        text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
+        self._control.run(text, [*run, *chain.from_iterable(configs)])
+        self._make_state_tables((config.mst_key for config in request.configs), visits.tables_of(request))
+
+    def resume(self, pid: int, request: FitRequest, untrained: Iterable[int]) -> None:
+        """The run goes on; what its interrupted orchestrator left open has failed, or is made now."""
+        run, reason = self.run_id, "the run was interrupted"
+        parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
+        self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
+        self._make_state_tables(untrained, visits.tables_of(request))
+
+    def _make_state_tables(self, mst_keys: Iterable[int], count: int) -> None:
+        tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
+        for start in range(0, len(tables), TABLES_AT_ONCE):
+            made = tables[start : start + TABLES_AT_ONCE]
+            self._control.run("; ".join(state_table(self._control, name) for name in made))
+
+    def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
+        tables = state_tables.state_tables(self.run_id, config.mst_key, visits.tables_of(request))
+        key = (self.run_id, config.mst_key, tables)
+        architecture, backend = request.architectures[config.model_id].json, request.backends[config.mst_key]
+        return (*key, config.model_id, config.compile_text, config.fit_text, architecture, backend)
+
+    def config_running(self, mst_key: int) -> None:
+        """A configuration made its first visit."""
+        self._control.run(sql("run.config_running"), (self.run_id, mst_key))
+
+    def config_completed(self, mst_key: int) -> None:
+        """A configuration completed its last epoch."""
+        self._control.run(sql("run.config_completed"), (self.run_id, mst_key))
+
+    def config_failed(self, mst_key: int, reason: str) -> None:
+        """A configuration cannot go on."""
+        self._control.run(sql("run.config_failed"), (reason, self.run_id, mst_key))
+
+    def config_stopped(self, mst_key: int, reason: str) -> None:
+        """A configuration is not trained to its last epoch."""
+        self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
+
+    def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
+        """Metrics of one configuration after one epoch, at most one evaluation per data set."""
+        rows = [
+            {"dataset": item.dataset, "name": name, "value": repr(float(value))}
+            for item in evaluations
+            for name, value in zip(("loss", *names), (item.loss, *item.metrics))
+        ]
+        first = evaluations[0]
+        self._control.run(sql("run.metrics"), (self.run_id, first.mst_key, first.epoch, json.dumps(rows)))
+
+    def known_timings(self, programs: Sequence[str]) -> Timings:
+        """What earlier runs of this user measured of these programs."""
+        return Timings(self._control.run(sql("run.known_timings"), (list(programs),)))
+
+    def add_timings(self, situation: Situation, found: Mapping[str, Any]) -> None:
+        """Keep what a trainer measured, for later runs."""
+        for form, timing in found.items():
+            values = (form, timing["seconds_per_row"], timing["compile_seconds"])
+            self._control.run(sql("run.add_timing"), (*situation, *values))
+
+    def drop_states(self, keep: Sequence[str]) -> int:
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes."""
+        freed = 0
+        try:
+            for name, size in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep))):
+                self._control.run(sql("run.drop_state_table", state=name), (name, self.run_id, name))
+                freed += size
+        except CerebroError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise
+        return freed
+
+    def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
+        """The session that made this attempt is gone; whatever the attempt committed, it does not count."""
+        if visit.kind != "evaluate":
+            place = (self.run_id, visit.mst_key, visit_no, attempt)
+            self._control.run(sql("run.visit_lost"), (reason, *place))
+        else:
+            key = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
+            self._control.run(sql("run.evaluation_lost"), (reason, *key))
+
+    def end(self) -> None:
+        """The run is completed."""
+        self._control.run(sql("run.end"), ("completed", None, self.run_id))
+
+    def outputs_missing(self, reason: str) -> None:
+        """The run is completed, but its output tables could not be made."""
+        self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
+
+    def stop(self, status: str, error: str) -> None:
+        """The run ended early; nothing in its log looks as if it went on."""
+        run = self.run_id
+        text = "; ".join(sql(f"run.{name}") for name in ("stop_configs", "stop_visits", "stop_evaluations", "end"))
+        self._control.run(text, (run, error, run, error, run, status, error, run))

@@ -1,0 +1,110 @@
+"""Replay: the seed, the visit orders, forms and thread count of an earlier run, for the same bits again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.hopping.schedule import AVERAGING
+
+Orders = dict[tuple[int, int], tuple[int, ...]]
+Forms = dict[tuple[int, int, int], str]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What of an earlier run decides its bits, beside its data and configurations."""
+
+    run_id: int
+    seed: int
+    epochs: int
+    segments: tuple[int, ...]
+    orders: Orders
+    forms: Forms
+    threads: int | None
+    dtype_policy: str | None
+    backends: dict[int, str]
+    functions: Mapping[str, str]
+
+
+def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded:
+    """The record of a run that the caller may see."""
+    if run_id is None:
+        raise NullNotAllowed(
+            f"{module} error: schedule 'replay' needs replay_run, the id of the run to repeat.",
+            hint="SELECT run_id, name, status FROM cerebro.run;",
+        )
+    runs = control.run(sql("run.recorded"), (run_id,))
+    if not runs:
+        raise UndefinedObject(
+            f"{module} error: there is no run {run_id} that you may see.",
+            hint="SELECT run_id, name, status FROM cerebro.run;",
+        )
+    seed, epochs, segments, policy, schedule, functions = runs[0]
+    visits = control.run(sql("run.recorded_visits"), (run_id,))
+    threads = {row[3] for row in visits}
+    _check_repeatable(module, run_id, schedule, threads)
+    orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
+    forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
+    backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
+    count = next(iter(threads), None)
+    return Recorded(
+        run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends, json.loads(functions)
+    )
+
+
+def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]) -> None:
+    if schedule == AVERAGING:
+        raise InvalidParameter(
+            f"{module} error: run {run_id} is one of madlib_fit(), which averages; no order of visits repeats it.",
+            hint="The same call with the same seed repeats it.",
+        )
+    if len(threads) > 1:
+        raise InvalidParameter(
+            f"{module} error: the trainers of run {run_id} had different numbers of threads ({sorted(threads)}); it"
+            " cannot be repeated to the bit.",
+            hint="Its configurations can be trained again by a run of their own.",
+        )
+
+
+def check_recorded(
+    module: str, recorded: Recorded, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
+) -> Orders:
+    """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
+    known = {key for key, _ in recorded.orders}
+    missing = sorted(set(mst_keys) - known)
+    if recorded.segments != segments or epochs > recorded.epochs or missing:
+        raise InvalidParameter(
+            f"{module} error: run {recorded.run_id} went over {recorded.epochs} iterations, segments"
+            f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations,"
+            f" segments {list(segments)} and configurations {sorted(mst_keys)}.",
+            hint="Replay with the packed table and the model selection table of that run.",
+        )
+    return {
+        (key, epoch): completed(recorded.orders.get((key, epoch), ()), segments)
+        for key in mst_keys
+        for epoch in range(1, epochs + 1)
+    }
+
+
+def check_functions(module: str, recorded: Recorded, functions: Mapping[str, str]) -> None:
+    """Raises InvalidParameter where custom functions are not those that the earlier run had."""
+    others = sorted(name for name, digest in functions.items() if recorded.functions.get(name) != digest)
+    if others:
+        raise InvalidParameter(
+            f"{module} error: custom functions {', '.join(others)} are not what they were in run {recorded.run_id}.",
+            hint="A replay takes the sources that the run had: register them again under their names.",
+        )
+
+
+def completed(order: tuple[int, ...], segments: tuple[int, ...]) -> tuple[int, ...]:
+    """An order with the segments that a configuration did not reach, because it failed, at its end.
+
+    >>> completed((2, 0), (0, 1, 2))
+    (2, 0, 1)
+    """
+    return (*order, *(segment for segment in segments if segment not in order))

@@ -1,0 +1,1 @@
+"""The tables and models that users name."""

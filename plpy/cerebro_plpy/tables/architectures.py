@@ -1,0 +1,75 @@
+"""Architecture tables: load_keras_model and delete_keras_model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+from cerebro_plpy.configs.architecture import check_architecture, read_architecture
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A row of an architecture table. `json` is the text as stored."""
+
+    model_id: int
+    json: str
+    has_weights: bool
+
+
+COLUMNS = ("model_id", "model_arch", "model_weights", "name", "description", "__internal_madlib_id__")
+TITLE = "Keras Model Arch"
+
+
+def load(
+    catalog: Catalog, table: str | None, text: str | None, weights: bytes | None, name: str | None, note: str | None
+) -> None:
+    """Check an architecture and add it; the table is made by the first one."""
+    if text is None:
+        raise NullNotAllowed(f"{TITLE}: Model architecture is NULL.", hint="Pass the JSON that model.to_json() gives.")
+    check_architecture(read_architecture(text))
+    if weights is not None and len(weights) % 4:
+        raise InvalidText(
+            f"{TITLE}: model_weights has {len(weights)} bytes; expected a multiple of 4: the weights as float32, one"
+            " after another.",
+            hint="In Python: b''.join(w.astype('<f4').tobytes() for w in model.get_weights()).",
+        )
+    db = catalog.db
+    db.rows(sql("model.lock_name"), table)
+    exists = table is not None and table.strip() and catalog.find(table)
+    relation = existing(catalog, table) if exists else catalog.output(table)
+    if not exists:
+        db.rows(sql("model.table", table=relation.quoted))
+        db.info(f"{TITLE}: Created new keras model architecture table {table}.")
+    db.rows(sql("model.lock", table=relation.quoted))
+    model_id = db.value(sql("model.add", table=relation.quoted), text, weights, name, note, str(uuid4()))
+    db.info(f"{TITLE}: Added model id {model_id} to {table} table")
+
+
+def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
+    """Delete one architecture, and the table with the last one."""
+    relation = existing(catalog, table)
+    db = catalog.db
+    if not db.rows(sql("model.delete", table=relation.quoted), model_id):
+        shown = "NULL" if model_id is None else model_id
+        raise UndefinedObject(
+            f"{TITLE}: Model id {shown} not found", hint=f"SELECT model_id, name FROM {relation.quoted};"
+        )
+    db.info(f"{TITLE}: Model id {model_id} has been deleted from {table}.")
+    if db.value(sql("model.empty", table=relation.quoted)):
+        db.rows(sql("model.drop", table=relation.quoted))
+
+
+def existing(catalog: Catalog, table: str | None) -> Relation:
+    """An architecture table, with the columns that one has."""
+    relation = catalog.relation(table, "keras model architecture")
+    missing = [name for name in COLUMNS if name not in catalog.columns(relation)]
+    if missing:
+        raise UndefinedColumn(
+            f"{TITLE}: Invalid keras model architecture table {table}, missing columns: {', '.join(missing)}",
+            hint="Name a table made by load_keras_model().",
+        )
+    return relation

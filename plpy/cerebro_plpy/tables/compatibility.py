@@ -1,0 +1,210 @@
+"""Whether architectures, packed tables and configurations fit each other, told before training starts.
+
+The inputs and outputs of a model and the columns of a table are matched by their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cerebro_plpy.configs import per_output
+from cerebro_plpy.configs.architecture import Architecture, check_architecture, read_architecture
+from cerebro_plpy.configs.compile_params import CompileParams
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.tables.architectures import StoredModel
+
+Shape = tuple[int, ...]
+
+
+def check_configs(
+    configs: Sequence[Config], architectures: Mapping[int, StoredModel], source: PackedTable, table: Relation
+) -> None:
+    """Every configuration's architecture exists and fits the packed table."""
+    for config in configs:
+        if config.model_id not in architectures:
+            raise UndefinedObject(
+                f"no model arch found in table {table.given} with id {config.model_id}",
+                detail=f"mst_key {config.mst_key} names it.",
+            )
+    summaries = {}
+    for architecture in architectures.values():
+        summary = check_architecture(read_architecture(architecture.json))
+        name = f"model_id {architecture.model_id}"
+        check_inputs(name, summary, source.input_shapes, (source.independent, source.relation.given))
+        summaries[architecture.model_id] = summary
+    for config in configs:
+        summary, name = summaries[config.model_id], f"model_id {config.model_id}"
+        per_output.check_outputs(config.mst_key, config.compile, name, summary.output_names)
+        check_targets(name, summary, source, config.compile)
+        check_class_weight(config, summary, source)
+
+
+def with_metrics(
+    configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable
+) -> tuple[Config, ...]:
+    """Configurations that know what their metrics are called."""
+    outputs = {
+        model_id: check_architecture(read_architecture(model.json)).output_names
+        for model_id, model in architectures.items()
+    }
+    return tuple(
+        replace(c, metrics=per_output.measured(c.compile.metrics, outputs[c.model_id], source.dependent))
+        for c in configs
+    )
+
+
+def check_inputs(
+    name: str, summary: Architecture, given: Sequence[Shape | None], place: tuple[Sequence[str], str]
+) -> None:
+    """A model's inputs against the shapes of the rows of columns, None for one that shows later.
+
+    `place` names the columns and their table.
+    """
+    columns, table = place
+    if len(summary.input_shapes) != len(columns):
+        raise DatatypeMismatch(
+            f"model_keras error: {name} has {counted(summary.input_shapes, 'input')}; received"
+            f" {counted(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
+            hint="Name a column for each input of the model, in the order of the inputs.",
+        )
+    for wanted, shape, column in zip(summary.input_shapes, given, columns):
+        if shape is not None and not same_shape(wanted, shape):
+            raise DatatypeMismatch(
+                f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input"
+                f" shape {list(shape)} of column {column} in table {table}.",
+                detail=f"It is {name}.",
+                hint="Give the first layer the shape of the rows, or reshape the column.",
+            )
+
+
+def check_targets(name: str, summary: Architecture, source: PackedTable, compiled: CompileParams) -> None:
+    """The widths of a model's outputs against those of the packed targets; class numbers may have any width."""
+    table, dependent = source.relation.given, source.dependent
+    if len(summary.output_units) != len(dependent):
+        raise DatatypeMismatch(
+            f"model_keras error: {name} has {counted(summary.output_units, 'output')}; received"
+            f" {counted(dependent, 'dependent column')} of table {table}: {', '.join(dependent)}.",
+            hint="Pack a column for each output of the model, in the order of the outputs.",
+        )
+    losses = per_output.losses_of(compiled, summary.output_names)
+    for number, (units, loss, column) in enumerate(zip(summary.output_units, losses, dependent)):
+        width, is_float = source.target_shapes[number][-1], source.float_targets[number]
+        numbers = is_float and per_output.wants_numbers(loss)
+        binary = units == 1 and width == 2 and not is_float
+        if units is not None and units != width and not binary and not numbers:
+            raise DatatypeMismatch(
+                f"model_keras error: the model with {name} ends in {units} units, but column {column} of table"
+                f" {table} has {width} values a row.",
+                hint="Give the last layer as many units as there are classes (or target values).",
+            )
+
+
+def check_class_weight(config: Config, summary: Architecture, source: PackedTable) -> None:
+    """The classes that are given weights against those that the targets have."""
+    if config.fit.class_weight is None:
+        return
+    if len(source.dependent) > 1:
+        raise FeatureNotSupported(
+            f"class_weight of mst_key {config.mst_key} is for models with one output, but model_id {config.model_id}"
+            f" has {len(source.dependent)}.",
+            hint="Leave class_weight out; loss_weights in the compile parameters weighs outputs.",
+        )
+    shape, table = source.target_shapes[0], source.relation.given
+    if len(shape) > 1:
+        raise FeatureNotSupported(
+            f"class_weight of mst_key {config.mst_key} needs one class per row, but column {source.dependent[0]} of"
+            f" table {table} has rows of shape {list(shape)}.",
+        )
+    numbers = shape[0] == 1 and source.class_values[0] is None
+    (loss,) = per_output.losses_of(config.compile, summary.output_names)
+    classes = (summary.output_units[0] if per_output.wants_numbers(loss) else None) if numbers else shape[0]
+    largest = config.fit.class_weight[-1][0]
+    if classes is not None and largest >= classes:
+        names = source.class_values[0]
+        raise InvalidParameter(
+            f"class_weight of mst_key {config.mst_key} names class {largest}, but column {source.dependent[0]} of table"
+            f" {table} has {classes} classes.",
+            detail=f"Numbered from 0 they are: {', '.join(map(str, names[:100]))}." if names else None,
+            hint=f"Give weights for classes 0 to {classes - 1}; those left out have weight 1.",
+        )
+
+
+def notices(config: Config, source: PackedTable) -> Iterator[str]:
+    """What the caller should know of a configuration's parameters."""
+    yield from (*config.compile.notices, *config.fit.notices)
+    if config.fit.callbacks and config.fit.callbacks.ignored:
+        yield (
+            f"TensorBoard is given {', '.join(config.fit.callbacks.ignored)}, without effect: scalars are written for"
+            " each visit and each evaluation"
+        )
+    rows = -(-source.rows // len(source.segments))
+    buffer = max(1, min(source.buffer_size, rows))
+    batches = -(-rows // buffer) * -(-buffer // config.fit.batch_size)
+    if config.fit.steps_per_epoch is not None and config.fit.steps_per_epoch > batches:
+        yield (
+            f"steps_per_epoch={config.fit.steps_per_epoch}, but a segment has about {batches} batches; a pass ends with"
+            " them"
+        )
+
+
+def same_shape(wanted: Sequence[int | None], given: Shape) -> bool:
+    """Whether rows of a shape can enter a layer that wants another, in which None stands for any length.
+
+    >>> same_shape((None, 3), (7, 3)), same_shape((4,), (5,))
+    (True, False)
+    """
+    return len(wanted) == len(given) and all(w is None or w == g for w, g in zip(wanted, given))
+
+
+def counted(things: Sequence[object], what: str) -> str:
+    """How many there are, in words.
+
+    >>> counted([1], "input"), counted([1, 2], "input")
+    ('1 input', '2 inputs')
+    """
+    return f"{len(things)} {what}" + ("" if len(things) == 1 else "s")
+
+
+def check_order(catalog: Catalog, expected: Sequence[str], given: Sequence[str], what: str) -> None:
+    """Raises where the columns are those of before in another order, for inputs and outputs go by it."""
+    if tuple(given) != tuple(expected) and sorted(given) == sorted(expected):
+        raise InvalidParameter(
+            f"{catalog.module} error: {what} are {', '.join(given)}; expected {', '.join(expected)}, in this order.",
+            hint="The inputs and outputs of a model are matched with columns by their order.",
+        )
+
+
+def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) -> None:
+    """A validation or test table is packed as the training table was."""
+    check_order(catalog, source.independent, other.independent, f"the inputs in table '{other.relation.given}'")
+    check_order(catalog, source.dependent, other.dependent, f"the targets in table '{other.relation.given}'")
+    if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
+        raise DatatypeMismatch(
+            f"{catalog.module} error: rows of table '{other.relation.given}' have shapes {other.input_shapes} and"
+            f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in"
+            f" '{source.relation.given}'.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
+    if source.float_targets != other.float_targets:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: targets of table '{other.relation.given}' are floats where those of"
+            f" '{source.relation.given}' are classes, or the reverse.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
+    if not set(other.segments) <= set(source.segments):
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{other.relation.given}' has {len(other.segments)} segments, not those of"
+            f" '{source.relation.given}'.",
+            detail=f"{list(other.segments)} against {list(source.segments)}.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )
+    if source.class_values != other.class_values:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{other.relation.given}' has other classes than '{source.relation.given}'.",
+            detail=f"{other.class_values} against {source.class_values}.",
+            hint="Pack it with validation_preprocessor_dl() against the training table.",
+        )

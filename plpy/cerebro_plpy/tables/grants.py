@@ -1,0 +1,157 @@
+"""Predictions with a model for roles that must not read its weights.
+
+A model's owner makes a function that runs as the owner: it fills a job of the session that calls it with the weights,
+and the trainer gives them to nobody (see `trainer.requests`). Who may execute the function is PostgreSQL's own
+business: it is granted, revoked, dumped, restored and dropped with its tables like anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerebro_plpy.database import server_process
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import MAX_BYTES, quote_qualified
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidName,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedObject,
+    UndefinedTable,
+    WrongObjectType,
+)
+
+SUFFIX = "_predict"
+COLUMNS = {"mst_key", "model_arch", "model_weights", "__dist_key__"}
+
+
+def may_read(catalog: Catalog, model: Relation) -> bool:
+    """Whether the caller may read the weights of a model table."""
+    return bool(catalog.db.value(sql("grant.may_read"), model.oid))
+
+
+def granted(catalog: Catalog, model: Relation) -> str:
+    """The quoted name of the function that fills a job with weights which the caller may not read.
+
+    It must run as the owner of the table, or it would run as the caller.
+    """
+    read = f"let you read it and {model.name}_state: GRANT SELECT."
+    predict = f"let you predict: SELECT cerebro.grant_predict('{model.given}', your role); or "
+    found = [] if server_process.greenplum() else catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
+    if not found or not found[0]["genuine"] or not found[0]["granted"]:
+        raise InsufficientPrivilege(
+            f"{catalog.module} error: permission denied for the weights in table '{model.given}'.",
+            hint=f"Its owner can {'' if server_process.greenplum() else predict}{read}",
+        )
+    return _function(model)
+
+
+def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
+    """Let a role predict and evaluate with the models of a table of the caller's."""
+    _check_server(catalog)
+    model, companions = _own_tables(catalog, given)
+    name, may_use = _role(catalog, model, role)
+    function, state = _function(model), companions["_state"]
+    found = catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
+    if not found:
+        catalog.db.rows(sql("grant.function", function=function, model=model.quoted, state=state.quoted))
+    elif not found[0]["genuine"]:
+        raise WrongObjectType(
+            f"{catalog.module} error: function {function}(json, integer) exists and is another one.",
+            hint="Rename it: the function that fills jobs for predictions has its name from the model table.",
+        )
+    catalog.db.rows(_text("grant.allow", name, model, companions))
+    if not may_use:
+        catalog.db.notice(
+            f"role {name} has no USAGE on schema {model.schema} and will not find the model: GRANT USAGE ON SCHEMA."
+        )
+
+
+def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
+    """Take that back; with the last role that had it the function goes."""
+    _check_server(catalog)
+    model, companions = _own_tables(catalog, given)
+    name, _ = _role(catalog, model, role)
+    function = _function(model)
+    if not catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX):
+        raise UndefinedObject(
+            f"{catalog.module} error: nobody was granted predictions with table '{model.given}'.",
+            hint="cerebro.grant_predict() grants them; REVOKE takes back what GRANT gave.",
+        )
+    catalog.db.rows(_text("grant.forbid", name, model, companions))
+    if not catalog.db.value(sql("grant.others"), f"{function}(json, integer)"):
+        catalog.db.rows(sql("grant.drop", function=function))
+
+
+def _check_server(catalog: Catalog) -> None:
+    """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
+
+    Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
+    """
+    if server_process.greenplum():
+        raise FeatureNotSupported(
+            f"{catalog.module} error: on Greenplum nobody can predict with a model without reading it: its weights pass"
+            " to the segments through tables of the session that predicts.",
+            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
+        )
+
+
+def _text(name: str, role: str, model: Relation, companions: dict[str, Relation]) -> str:
+    info, summary = companions["_info"].quoted, companions["_summary"].quoted
+    return sql(name, function=_function(model), role=role, model=model.quoted, info=info, summary=summary)
+
+
+def _function(model: Relation) -> str:
+    return quote_qualified((model.schema, model.name + SUFFIX))
+
+
+def _own_tables(catalog: Catalog, given: str | None) -> tuple[Relation, dict[str, Relation]]:
+    """A model table and its companions, all of them tables of the caller's."""
+    model = catalog.relation(given, "model")
+    missing = sorted(COLUMNS - catalog.columns(model).keys())
+    if missing:
+        raise UndefinedColumn(
+            f"{catalog.module} error: table '{model.given}' has no column {', '.join(missing)}.",
+            hint="Name the output table of madlib_fit_multiple_model().",
+        )
+    if len((model.name + SUFFIX).encode()) > MAX_BYTES:
+        raise InvalidName(
+            f"{catalog.module} error: the name of table '{model.given}' leaves no room for that of a function with"
+            f" {SUFFIX} after it, of at most {MAX_BYTES} bytes.",
+            hint="Rename the four output tables.",
+        )
+    companions = {suffix: _companion(catalog, model, suffix) for suffix in ("_info", "_summary", "_state")}
+    _check_own(catalog, [model, *companions.values()])
+    return model, companions
+
+
+def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
+    found = catalog.companion(model, suffix)
+    if found is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: table '{model.given}{suffix}' does not exist.",
+            hint="Name the output table of madlib_fit_multiple_model().",
+        )
+    return found
+
+
+def _check_own(catalog: Catalog, tables: Sequence[Relation]) -> None:
+    others = [row["name"] for row in catalog.db.rows(sql("grant.not_own"), [table.oid for table in tables])]
+    if others:
+        raise InsufficientPrivilege(
+            f"{catalog.module} error: {', '.join(others)}: expected tables of your own.",
+            hint="Only the owner of the four output tables can grant predictions: SET ROLE to it.",
+        )
+
+
+def _role(catalog: Catalog, model: Relation, role: str | None) -> tuple[str, bool]:
+    """The name of a role as it must stand in a statement, and whether it may use the model's schema."""
+    if role is None:
+        raise NullNotAllowed(f"{catalog.module} error: role is NULL; expected the name of a role.")
+    found = catalog.db.rows(sql("grant.role"), model.schema, role)
+    if not found:
+        raise UndefinedObject(f"{catalog.module} error: there is no role {role}.")
+    return found[0]["role"], bool(found[0]["may_use"])

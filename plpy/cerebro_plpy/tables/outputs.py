@@ -1,0 +1,262 @@
+"""Makes MADlib's output tables from the log of a completed run, in the caller's transaction.
+
+A fourth table, `<output>_state`, holds the whole states, so that training can go on from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cerebro_plpy.configs import per_output
+from cerebro_plpy.configs.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.compile_params import CompileParams, parse_compile_params
+from cerebro_plpy.configs.custom_functions import UNSEEN
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
+from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.tables.weights import Weights, read_weights
+
+SUFFIXES = ("_info", "_summary", "_state")
+# pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
+LARGEST_FIELD = 512 << 20
+
+
+def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
+    """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
+    made = names(output, SUFFIXES)
+    if refill:
+        empty(db, made)
+    else:
+        _create(db, made, run["spec"]["source"])
+    for config in read_configs(db, run["run_id"]):
+        architecture = read_logged_architecture(db, run, config)
+        key = (config["mst_key"], run["spec"]["segments"][0])
+        size = write_model(db, made, key, architecture, state_of(config))
+        _write_info(db, made["_info"], run, config, architecture, size)
+    _write_summary(db, made["_summary"], output, run)
+
+
+def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
+    """The quoted names of the output tables, by suffix."""
+    return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
+
+
+def empty(db: Database, tables: Mapping[str, str]) -> None:
+    """Make room in existing output tables."""
+    for table in tables.values():
+        db.rows(sql("warm.empty", table=table))
+
+
+def read_run(db: Database, run_id: int) -> Row:
+    """The log of a completed run, its spec parsed and its types known to be some."""
+    rows = db.rows(sql("output.run"), run_id)
+    if not rows:
+        raise UndefinedObject(
+            f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
+        )
+    if rows[0]["status"] != "completed":
+        raise ObjectNotReady(
+            f"run {run_id} is {rows[0]['status']}; expected a completed one",
+            hint="Only a completed run has models to write out.",
+        )
+    spec = json.loads(rows[0]["spec"])
+    spec["source"]["class_types"] = class_types(db, spec["source"]["class_types"])
+    if "float_target" in spec["source"]:  # of version 0.1.0, which knew one target
+        spec["source"]["float_targets"] = [spec["source"]["float_target"]]
+    return {**rows[0], "spec": spec}
+
+
+def read_configs(db: Database, run_id: int) -> list[Row]:
+    """The configurations of a run; those that did not fail, nor were stopped untrained, have a newest state."""
+    configs = db.rows(sql("output.configs"), run_id, run_id)
+    for config in configs:
+        untrained = config["status"] == "stopped" and config["state_table"] is None
+        if config["status"] != "failed" and not untrained and not config["kept"]:
+            raise ObjectNotReady(
+                f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
+                detail="Its table was dropped, or the transaction that trained in its own session was rolled back.",
+                hint="Train again; schedule => 'replay' repeats a run whose visits are logged.",
+            )
+    return configs
+
+
+def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
+    db.rows(sql("output.models", output=made[""]))
+    db.rows(sql("output.info", output=made["_info"], more=""))
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
+    create_states(db, made["_state"])
+
+
+def create_states(db: Database, table: str) -> None:
+    """Create the table that holds whole states."""
+    db.rows(sql("output.states", output=table))
+    db.rows(sql("output.states_chunk", output=table))
+
+
+def state_of(config: Row) -> StatePlace | None:
+    """Where the newest state of a configuration of a run lies, if it has one."""
+    return StatePlace(config["state_table"], config["segment_id"]) if config["state_table"] else None
+
+
+def read_logged_architecture(db: Database, run: Row, config: Row) -> str:
+    """The architecture of a configuration, as it was when its run began."""
+    return str(db.value(sql("output.architecture"), run["run_id"], config["mst_key"]))
+
+
+def write_model(
+    db: Database, made: dict[str, str], key: tuple[int, int], architecture: str, state: StatePlace | None
+) -> float | None:
+    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
+
+    `key` is its mst_key and the segment that the row names; without a state there are no weights.
+    """
+    found = flat_weights(db, state, key[0]) if state else None
+    db.rows(sql("output.add_model", output=made[""]), key[0], found.flat if found else None, architecture, key[1])
+    if state:
+        add_state(db, made["_state"], key[0], state)
+    return found.size / 1024 if found else None
+
+
+def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
+    """Copy a state."""
+    db.rows(sql("output.add_state", output=table, state=state.table, key=str(state.segment_id)), mst_key)
+
+
+def flat_weights(db: Database, state: StatePlace, mst_key: int) -> Weights:
+    """The weights of a state, as MADlib has them in a field, unless that would be too large."""
+    text = sql("output.read_state", state=state.table, key=str(state.segment_id))
+    found = read_weights(_in_order(db.stream(text)), LARGEST_FIELD)
+    if found.flat is None:
+        db.notice(
+            f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
+            " field; the weights are in the state table."
+        )
+    return found
+
+
+def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
+    """The chunks of a state; they lie in the order in which they were written."""
+    for number, row in enumerate(rows, 1):
+        if row["part"] != number:
+            raise DataCorrupted(
+                f"part {row['part']} of a state came where part {number} was expected",
+                hint="The table that holds the state was changed; train again.",
+            )
+        yield row["chunk"]
+
+
+def _write_info(db: Database, table: str, run: Row, config: Row, architecture: str, size: float | None) -> None:
+    values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
+    metrics = found_metrics(db, run, config, architecture)
+    db.rows(sql("output.add_info", output=table, more=""), *values, *metrics, config["backend"])
+
+
+def found_metrics(db: Database, run: Row, config: Row, architecture: str) -> tuple[object, ...]:
+    """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
+    parsed = parse_compile_params(config["compile_params"], UNSEEN)
+    rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"]) if config["state_table"] else []
+    return metric_columns(rows, parsed, architecture, run["spec"]["source"]["dependent"])
+
+
+def metric_columns(
+    rows: Sequence[Row], compiled: CompileParams, architecture: str, dependent: Sequence[str]
+) -> tuple[object, ...]:
+    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
+    names = check_architecture(read_architecture(architecture)).output_names
+    measured = per_output.measured(compiled.metrics, names, dependent)
+    metric = measured[0].logged if measured else None
+    series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
+    elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
+    types = per_output.in_order(compiled.metrics_given, names) or None
+    return (
+        elapsed,
+        types,
+        compiled.loss_given,
+        *_values(series["training"], metric),
+        *_values(series["validation"], metric),
+    )
+
+
+def deciding_losses(rows: Sequence[Row]) -> list[Row]:
+    """The losses of validation where there are any, else of training: one for each time that metrics were computed."""
+    validated = [row for row in rows if row["dataset"] == "validation"]
+    return [row for row in validated or rows if row["name"] == "loss"]
+
+
+def _values(rows: Sequence[Row], metric: str | None) -> list[object]:
+    """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
+    metrics = [row["value"] for row in rows if row["name"] == metric]
+    losses = [row["value"] for row in rows if row["name"] == "loss"]
+    return [metrics[-1] if metrics else None, losses[-1] if losses else None, metrics or None, losses or None]
+
+
+def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None:
+    spec, source = run["spec"], run["spec"]["source"]
+    db.rows(
+        sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
+        source["table"],
+        spec["validation_table"],
+        output.given,
+        f"{output.given}_info",
+        source["dependent"],
+        source["independent"],
+        spec["model_arch_table"],
+        spec["model_selection_table"],
+        spec["object_table"],
+        run["epochs"],
+        spec["metrics_compute_frequency"],
+        spec["warm_start"],
+        run["name"],
+        spec["description"],
+        run["started_at"],
+        run["ended_at"],
+        spec["version"],
+        num_classes(source),
+        source["dependent_types"],
+        source["normalizing_const"],
+        spec["evaluate_epochs"] or None,
+        run["run_id"],
+        spec["dtype_policy"],
+    )
+
+
+def num_classes(source: dict[str, Any]) -> list[int | None] | None:
+    """How many classes each target has, NULL for floats; where the only target came encoded, none.
+
+    Predict tells by it targets that came encoded from floats.
+
+    >>> num_classes({"float_targets": [False, True], "class_values": [["a", "b"], None], "target_shapes": [[2], [1]]})
+    [2, None]
+    """
+    targets = zip(source["float_targets"], source["class_values"])
+    if len(source["class_values"]) == 1:
+        return None if source["float_targets"][0] else [len(values) for _, values in targets if values]
+    widths = [shape[-1] for shape in source["target_shapes"]]
+    return [None if is_float else len(values or range(n)) for (is_float, values), n in zip(targets, widths)]
+
+
+def class_types(db: Database, logged: Sequence[str]) -> list[str]:
+    """The types of class values: in the log stand texts that the run's owner may change."""
+    found = [row["type"] for row in db.rows(sql("output.types"), list(logged))]
+    if len(found) != len(logged):
+        raise DataCorrupted(
+            f"the log of the run names types of class values that are none: {', '.join(map(repr, logged))}",
+            hint="Types may have been dropped or renamed, or the log changed. Train again.",
+        )
+    return found
+
+
+def class_columns(source: dict[str, Any]) -> tuple[str, str]:
+    """Definitions and values of the `<dependent>_class_values` columns."""
+    types = list(zip(source["dependent"], source["class_types"]))
+    definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
+    constants = [
+        f"{text_array(names)}::text[]::{kind}" if names else f"NULL::{kind}"
+        for names, (_, kind) in zip(source["class_values"], types)
+    ]
+    return ", ".join(definitions), ", ".join(constants)

@@ -1,0 +1,236 @@
+"""Model selection tables: load_model_selection_table and generate_model_configs, and reading them for a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from cerebro_plpy.configs import grid
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.configs.fit_params import FitParams, parse_fit_params
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_flat
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.names import quote_qualified
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import (
+    CerebroError,
+    InsufficientPrivilege,
+    InvalidParameter,
+    NullNotAllowed,
+    UndefinedColumn,
+    UndefinedObject,
+    UndefinedTable,
+)
+from cerebro_plpy.packing.packed_table import read_summary_row
+from cerebro_plpy.tables import object_table
+from cerebro_plpy.tables.architectures import existing
+
+COLUMNS = ("mst_key", "model_id", "compile_params", "fit_params")
+
+
+def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | None] | None) -> Relation:
+    """The architecture table, in which all these models are."""
+    relation = existing(catalog, table)
+    check_flat(catalog.module, "model_id_list", model_ids)
+    if not model_ids or None in model_ids:
+        raise NullNotAllowed(
+            f"{catalog.module} error: model_id_list is NULL, empty or has a NULL; expected one or more model ids.",
+            hint=f"SELECT model_id, name FROM {relation.quoted};",
+        )
+    found = {row["model_id"] for row in catalog.db.rows(sql("model.ids", table=relation.quoted), list(model_ids))}
+    if not set(model_ids) <= found:
+        raise UndefinedObject(
+            f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not found in table"
+            f" {relation.given}",
+            detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
+            hint=f"SELECT model_id, name FROM {relation.quoted};",
+        )
+    return relation
+
+
+def create(catalog: Catalog, table: str | None, architectures: str, objects: str | None) -> Relation:
+    """A new model selection table and its summary."""
+    output = catalog.output(table, ("_summary",))
+    db = catalog.db
+    db.rows(sql("model.selection", table=output.quoted))
+    summary_name = summary_of(output)
+    db.rows(sql("model.selection_summary", table=summary_name))
+    db.rows(sql("model.add_selection_summary", table=summary_name), architectures, objects)
+    return output
+
+
+def summary_of(table: Relation) -> str:
+    """The quoted name of the summary of a table."""
+    return quote_qualified((table.schema, table.name + "_summary"))
+
+
+def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
+    """Add rows in order."""
+    check_callbacks(db, (parse_fit_params(text) for text in {row.fit_params for row in rows}))
+    text = json.dumps([row._asdict() for row in rows])
+    db.rows(sql("model.add_selection", table=table.quoted), text)
+
+
+class Appended(NamedTuple):
+    """An existing model selection table, its rows, and the object table that it names."""
+
+    table: Relation
+    rows: list[grid.ConfigRow]
+    objects: str | None
+
+
+def appended(catalog: Catalog, table: str, architectures: str, objects: str | None) -> Appended:
+    """An existing model selection table over the same architectures and functions, and its rows."""
+    relation = catalog.relation(table, "model selection")
+    named, theirs_too = read_summary(catalog, relation, LocalSession(catalog.db))
+    ours, theirs = catalog.relation(architectures), catalog.relation(named)
+    if ours.oid != theirs.oid:
+        raise InvalidParameter(
+            f"DL: Inconsistent model arch table. Use '{named}' if appending rows to '{table}'",
+            hint=f"Received {architectures!r}. Drop {table} first to start a new one.",
+        )
+    if objects not in (None, theirs_too):
+        raise InvalidParameter(
+            f"DL: Inconsistent object table. Use '{theirs_too}' if appending rows to '{table}'"
+            if theirs_too
+            else f"DL: Inconsistent object table. '{table}' was made without one",
+            hint=f"Received {objects!r}. Drop {table} first to start a new one.",
+        )
+    rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
+    found = [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
+    return Appended(relation, found, theirs_too)
+
+
+class SelectionSummary(NamedTuple):
+    """The tables that a model selection table refers to, by the names that its summary gives."""
+
+    architectures: str | None
+    objects: str | None
+
+
+def read_summary(catalog: Catalog, selection: Relation, reader: Session) -> SelectionSummary:
+    """The summary of a model selection table; one made by hand may lack object_table."""
+    summary = catalog.companion(selection, "_summary")
+    if summary is None or "model_arch_table" not in catalog.columns(summary):
+        raise UndefinedTable(
+            f"{catalog.module} error: Input table '{selection.given}_summary' does not exist. Please ensure that the"
+            f" model selection table ({selection.given}) has been created by load_model_selection_table().",
+            hint="Make it with load_model_selection_table() or generate_model_configs().",
+        )
+    row = read_summary_row(reader, summary)
+    if row.get("model_arch_table") is None:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{selection.given}_summary' names no model_arch_table.",
+            hint="Make it with load_model_selection_table() or generate_model_configs().",
+        )
+    return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
+
+
+def read_configs(
+    catalog: Catalog, reader: Session, selection: Relation, functions: Functions | None
+) -> tuple[Config, ...]:
+    """The configurations of a model selection table, parsed; keys must be there and differ."""
+    missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
+    if missing:
+        raise UndefinedColumn(
+            f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.given}'!",
+            hint="Make the table with load_model_selection_table() or generate_model_configs().",
+        )
+    rows = reader.run(sql("read.selection", table=selection.quoted))
+    if not rows:
+        raise InvalidParameter(f"{catalog.module} error: Input table '{selection.given}' is empty!")
+    keys = [row[0] for row in rows]
+    if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
+        raise InvalidParameter(
+            f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
+            " mst_key, and a model_id, in every row.",
+        )
+    configs = tuple(_config(catalog, selection, functions, row) for row in rows)
+    check_callbacks(catalog.db, (config.fit for config in configs))
+    return configs
+
+
+def _config(
+    catalog: Catalog, selection: Relation, functions: Functions | None, row: tuple[int, int, str | None, str | None]
+) -> Config:
+    mst_key, model_id, compile_text, fit_text = row
+    try:
+        parsed = parse_compile_params(compile_text or "", functions)
+        fit = parse_fit_params(fit_text)
+    except CerebroError as error:
+        raise type(error)(
+            f"{catalog.module} error: mst_key {mst_key} of table '{selection.given}': {error.message}",
+            hint=error.hint,
+            detail=error.detail,
+        ) from error
+    return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
+
+
+ONE_KEY = 1  # of the only configuration, where no table gives it a key
+
+
+@contextmanager
+def told(kind: str, text: str) -> Iterator[None]:
+    """Let an error about parameters tell which ones they are."""
+    try:
+        yield
+    except CerebroError as error:
+        detail = f"{kind} param check failed for: {text}"
+        raise type(error)(error.message, hint=error.hint, detail=detail) from error
+
+
+def load(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    params: tuple[Sequence[str | None] | None, Sequence[str | None] | None],
+    objects: str | None,
+) -> None:
+    """Make a model selection table of all combinations of models, compile and fit parameters."""
+    check_models(catalog, architectures, model_ids)
+    for name, given in zip(("compile_params_list", "fit_params_list"), params):
+        check_flat(catalog.module, name, given)
+        if not given:
+            raise NullNotAllowed(f"{name} cannot be NULL", hint="Pass an array of texts: ARRAY[$$…$$, $$…$$].")
+    functions = object_table.functions(catalog, objects)
+    ids = [i for i in model_ids or () if i is not None]
+    rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions)
+    add(catalog.db, create(catalog, table, architectures or "", objects), rows)
+
+
+def generate(
+    catalog: Catalog,
+    architectures: str | None,
+    table: str | None,
+    model_ids: Sequence[int | None] | None,
+    make: Callable[[list[int], Functions | None], Sequence[grid.ConfigRow]],
+    objects: str | None,
+) -> None:
+    """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
+    check_models(catalog, architectures, model_ids)
+    ids = [i for i in model_ids or () if i is not None]
+    if table is not None and table.strip() and catalog.find(table):
+        before = appended(catalog, table, architectures or "", objects)
+        rows = make(ids, object_table.functions(catalog, before.objects))
+        add(catalog.db, before.table, tuple(grid.collapse(rows, before.rows)))
+    else:
+        rows = make(ids, object_table.functions(catalog, objects))
+        add(catalog.db, create(catalog, table, architectures or "", objects), rows)
+
+
+def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
+    """Refuse callbacks of anybody but a superuser: they write files as the server's user."""
+    if any(fit.callbacks for fit in fits) and not db.value(sql("functions.superuser")):
+        raise InsufficientPrivilege(
+            "Only a superuser may use callbacks.",
+            hint="They write files as the operating-system user of the server. Each epoch's metrics are in"
+            " cerebro.metric and cerebro.learning_curve.",
+        )

@@ -1,0 +1,233 @@
+"""Reads a trained model back from the tables that fit made: what evaluate and predict need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.architecture import read_architecture
+from cerebro_plpy.configs.compile_params import CompileParams, parse_compile_params
+from cerebro_plpy.configs.custom_functions import UNSEEN
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import (
+    InvalidParameter,
+    NullNotAllowed,
+    ObjectNotReady,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from cerebro_plpy.packing.packed_table import names
+from cerebro_plpy.platform.protocol import StateSource
+from cerebro_plpy.tables import grants, model_summary, object_table
+from cerebro_plpy.tables.selection import ONE_KEY
+
+ANY_LOSS = "mean_squared_error"  # which suits every output
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """One model of a model table; of each target `class_values`, None where it came encoded or is a float.
+
+    `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
+    `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
+    object table of custom functions, which `compile` has without their digests. `one` says that its table holds a
+    single model, which has no key there.
+    """
+
+    relation: Relation
+    mst_key: int
+    architecture: object
+    compile: CompileParams
+    independent: tuple[str, ...]
+    dependent: tuple[str, ...]
+    class_values: tuple[tuple[str | None, ...] | None, ...]
+    float_targets: tuple[bool, ...]
+    normalizing_const: float
+    dtype_policy: str | None
+    backend: str
+    compile_text: str
+    objects: str | None
+    states: Relation | None = None
+    sealed: str | None = None
+    one: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"table {self.relation.given}" if self.one else f"mst_key {self.mst_key}"
+
+    def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
+        """The program as the trainer wants it described."""
+        return {
+            "architecture": self.architecture,
+            "compile": self.compile.to_json(),
+            "targets": targets,
+            "dtype_policy": self.dtype_policy,
+        }
+
+    def state(self) -> StateSource:
+        """Where the weights are read from: the model table itself, or else the table of states."""
+        if self.sealed is not None:
+            text = sql("grant.begin", function=self.sealed)
+            return StateSource("sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+        if self.states is not None:
+            text = sql("warm.state", state=self.states.quoted)
+            return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
+        name = f"{self.relation.oid}/{self.mst_key}"
+        if self.one:
+            return StateSource("weights", name, 0, sql("score.one_weights", table=self.relation.quoted))
+        return StateSource("weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,))
+
+
+def measurable(catalog: Catalog, model: TrainedModel) -> TrainedModel:
+    """The model with its custom functions, as they are registered now."""
+    if model.compile.custom is None:
+        return model
+    functions = object_table.functions(catalog, model.objects)
+    return replace(model, compile=parse_compile_params(model.compile_text, functions))
+
+
+def predictable(model: TrainedModel) -> TrainedModel:
+    """The model without its custom functions: nothing of a prediction depends on loss and metrics."""
+    if model.compile.custom is None:
+        return model
+    return replace(model, compile=replace(model.compile, loss=ANY_LOSS, metrics=(), weighted_metrics=None, custom=None))
+
+
+def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
+    """The model with that key; without one, the only model of its table."""
+    if _holds_one(catalog, relation, mst_key):
+        return _read_one(catalog, reader, relation)
+    info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
+    if info is None or summary is None:
+        raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
+    key, compile_text, backend = _info(catalog, reader, info, mst_key)
+    sealed = None if grants.may_read(catalog, relation) else grants.granted(catalog, relation)
+    if sealed is None:
+        architecture, states = _stored(catalog, reader, relation, key)
+    else:
+        architecture, states = _sealed(catalog, reader, (relation, info), key), None
+    row = model_summary.read(reader, summary)
+    model = _described(reader, relation, (summary, row), (key, architecture, compile_text, backend))
+    return replace(model, states=states, sealed=sealed)
+
+
+def _read_one(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
+    """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
+    summary = catalog.companion(relation, "_summary")
+    if summary is None:
+        raise _missing_tables(catalog, relation, "madlib_fit()")
+    row, stored = (
+        model_summary.read(reader, summary, "compile_params"),
+        reader.run(sql("score.one", table=relation.quoted)),
+    )
+    if len(stored) != 1:
+        raise WrongObjectType(
+            f"{catalog.module} error: model table '{relation.given}' has {len(stored)} rows; expected one."
+        )
+    text, backend = str(row["compile_params"]), str(row.get("backend") or frameworks.BACKENDS[0])
+    model = replace(_described(reader, relation, (summary, row), (ONE_KEY, stored[0][0], text, backend)), one=True)
+    if stored[0][1]:
+        return model
+    states = catalog.companion(relation, "_state")
+    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (ONE_KEY,)):
+        raise _no_weights(catalog, "of madlib_fit()", relation)
+    return replace(model, states=states)
+
+
+def _described(
+    reader: Session, relation: Relation, told: tuple[Relation, dict[str, Any]], found: tuple[int, str, str, str]
+) -> TrainedModel:
+    """A model by its key, architecture, compile parameters and framework, with what its summary, and its row, tell."""
+    (summary, row), (key, architecture, compile_text, backend) = told, found
+    dependent = names(row, "dependent_varname")
+    classes = tuple(model_summary.class_values(reader, summary, row, name) for name in dependent)
+    floats = model_summary.float_targets(classes, model_summary.numbers(row, dependent[0]))
+    return TrainedModel(
+        relation=relation,
+        mst_key=key,
+        architecture=read_architecture(architecture),
+        compile=parse_compile_params(compile_text, UNSEEN),
+        independent=names(row, "independent_varname"),
+        dependent=dependent,
+        class_values=classes,
+        float_targets=floats,
+        normalizing_const=float(row["normalizing_const"] or 1.0),
+        dtype_policy=row.get("dtype_policy"),
+        backend=backend,
+        compile_text=compile_text,
+        objects=row.get("object_table"),
+    )
+
+
+def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int) -> tuple[str, Relation | None]:
+    """The architecture of a model, and the table of states where that and not the model table has its weights."""
+    stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
+    if stored and stored[0][1]:
+        return stored[0][0], None
+    states = catalog.companion(relation, "_state") if stored else None
+    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
+        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
+    return stored[0][0], states
+
+
+def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int) -> str:
+    """The architecture of a model whose weights the caller may use but not read."""
+    relation, info = tables
+    rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
+    if not rows:
+        raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
+    return str(rows[0][0])
+
+
+def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongObjectType:
+    return WrongObjectType(
+        f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
+        hint=f"Name the output table of {maker}.",
+    )
+
+
+def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
+    return ObjectNotReady(
+        f"{catalog.module} error: the model {which} has no weights in table '{relation.given}'.",
+        hint="It failed in training (see cerebro.leaderboard for the reason), or was not the best of a search by"
+        " madlib_automl(), which keeps the weights of the best alone.",
+    )
+
+
+def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str, str]:
+    """The key of the model that is meant, its compile parameters, and the framework that trained it."""
+    if mst_key is None:
+        raise NullNotAllowed(
+            f"{catalog.module}: Multi-model needs to pass mst_key",
+            hint=f"SELECT mst_key, training_loss_final FROM {info.quoted} ORDER BY 2;",
+        )
+    rows = reader.run(sql("score.info", table=info.quoted), (mst_key,))
+    if not rows:
+        raise UndefinedObject(
+            f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
+            hint=f"SELECT mst_key FROM {info.quoted};",
+        )
+    return mst_key, str(rows[0][0]), str(rows[0][1] or frameworks.BACKENDS[0])
+
+
+def _holds_one(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
+    """Whether a model table holds a single model, which has no key."""
+    columns = catalog.columns(relation)
+    for name in ("model_weights", "model_arch"):
+        if name not in columns:
+            raise UndefinedColumn(
+                f"{catalog.module} error: column '{name}' does not exist in model table '{relation.given}'.",
+                hint="Name the output table of madlib_fit_multiple_model().",
+            )
+    if "mst_key" not in columns and mst_key is not None:
+        raise InvalidParameter(
+            f"{catalog.module}: Single model should not pass mst_key",
+            detail=f"Table '{relation.given}' holds one model; received {mst_key}.",
+            hint="Leave mst_key out.",
+        )
+    return "mst_key" not in columns

@@ -1,0 +1,257 @@
+"""The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
+
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
+socket pair. `cerebro_trainer.wire` is the other end. The wait loop lets a cancel take effect and watches
+the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed
+backend would not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Union
+
+from cerebro_plpy import errors
+from cerebro_plpy.errors import CerebroError, TrainerFailure
+from cerebro_plpy.trainer import answers, folders, memory, process
+from cerebro_plpy.trainer.answers import Header
+from cerebro_plpy.trainer.process import TrainerSpec
+
+FRAME = struct.Struct("<4sIQ")
+MAGIC = b"CDB1"
+PROTOCOL = 1
+POLL_MS = 100
+END_SECONDS = 2.0
+SEND_BYTES = 4 << 20
+LARGEST = 1 << 30  # bytes of a header or payload: what a value of PostgreSQL can have
+Buffer = Union[bytes, memoryview]
+
+
+class Link:
+    """A running trainer. `check` is called while waiting and may raise to end the wait.
+
+    Without `wait` it may still be starting; then `greet` has to be called before anything else.
+    """
+
+    def __init__(self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True) -> None:
+        self.spec = spec
+        self._check = check
+        self._broken = False
+        self._owed = 0
+        self._unanswered = False
+        self._watch = memory.Watch(spec.memory_bytes)
+        self.hello: Header = {}
+        self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
+        self._home = folders.make()
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        try:
+            self._process = self._spawn(theirs)
+        except OSError as error:
+            folders.remove(self._home)
+            self._stderr.close()
+            self._socket.close()
+            raise process.not_executable(spec, error) from error
+        finally:
+            theirs.close()
+        if wait:
+            self.greet()
+
+    def greet(self) -> None:
+        """Wait until the trainer has loaded its framework and says what it is, unless it has said so."""
+        if not self.hello:
+            try:
+                self.hello = self._greeting()
+            except BaseException:
+                self.close()
+                raise
+
+    def _greeting(self) -> Header:
+        hello = self.answer()
+        if hello.get("protocol") != PROTOCOL:
+            raise TrainerFailure(
+                f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks {PROTOCOL}",
+                hint=f"Install the same version of cerebro_db for {self.spec.python} and the server, then reconnect.",
+            )
+        return hello
+
+    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
+        fd = theirs.fileno()
+        return subprocess.Popen(
+            self.spec.command(fd),
+            env=self.spec.environment(self._home),
+            cwd=self._home,
+            pass_fds=(fd,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=self._stderr,
+            stderr=self._stderr,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The trainer's process id."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Whether the trainer can take another request."""
+        if self._broken or self._owed or self._unanswered or self._process.poll() is not None:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP)
+        return not poll.poll(0)
+
+    def send(self, header: Header, *payload: bytes) -> None:
+        """Send one frame; waits while the trainer's end is full."""
+        self.send_head(header, sum(map(len, payload)))
+        for part in payload:
+            self.send_part(part)
+
+    def send_head(self, header: Header, size: int) -> None:
+        """Begin a frame whose payload of `size` bytes follows in parts."""
+        self._check_open()
+        if self._owed:
+            # A statement that was passing on a large payload has failed; the rest of it will never come.
+            raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
+        head = json.dumps(header, separators=(",", ":")).encode()
+        self._write(FRAME.pack(MAGIC, len(head), size) + head)
+        self._owed = size
+
+    def send_part(self, part: bytes) -> None:
+        """Send the next part of the payload of the frame that was begun."""
+        if len(part) > self._owed:
+            raise errors.DatatypeMismatch(
+                f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
+                hint="Pack the table again with training_preprocessor_dl().",
+            )
+        self._write(part)
+        self._owed -= len(part)
+
+    def post(self, header: Header, *payload: bytes) -> None:
+        """Send a request whose answer is fetched later, before there is another."""
+        if self._unanswered:
+            raise errors.ObjectNotReady("an earlier answer was not fetched", hint="Call cerebro.trainer_start anew.")
+        self.send(header, *payload)
+        self._unanswered = True
+
+    def ask(self, header: Header, *payload: bytes) -> Header:
+        """Send a request and return what its answer holds under `ok`."""
+        self.post(header, *payload)
+        return self.answer()
+
+    def answer(self) -> Header:
+        """The next answer; an error in it is raised as the class of its SQLSTATE."""
+        return self.reply()[0]
+
+    def reply(self) -> tuple[Header, Buffer]:
+        """The next answer and what came with it."""
+        header, payload = self.receive()
+        self._unanswered = False
+        return self._accepted(header), payload
+
+    def chunks(self, header: Header) -> Iterator[Buffer]:
+        """Send a request whose answer is a series of chunks, and give them one by one."""
+        self.post(header)
+        while True:
+            answer, payload = self.receive()
+            if not answer.get("more"):
+                self._unanswered = False
+                self._accepted(answer)
+                return
+            yield payload
+
+    def receive(self) -> tuple[Header, memoryview]:
+        """The next frame."""
+        self._check_open()
+        magic, head, body = FRAME.unpack(self._read(FRAME.size))
+        if magic != MAGIC or max(head, body) > LARGEST:
+            raise self._failure(f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected")
+        text = bytes(self._read(head))
+        header = answers.header(text)
+        if header is None:
+            raise self._failure(f"the trainer sent {text[:80]!r} where a JSON object was expected")
+        return header, self._read(body)
+
+    def close(self) -> None:
+        """End the trainer at once, with what it started, and remove what it had on disk."""
+        self._broken = True
+        self._socket.close()
+        if self._process.poll() is None:  # else its number may be another's
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        self._stderr.close()
+        folders.remove(self._home)
+
+    def _check_open(self) -> None:
+        if self._broken:
+            raise TrainerFailure(f"the trainer (process {self.pid}) was ended before")
+
+    def _accepted(self, answer: Header) -> Header:
+        """What an answer holds under `ok`; an error in it is raised as the class of its SQLSTATE."""
+        result = answers.result(answer)
+        if result is None:
+            raise answers.error(answer) or self._failure(f"the trainer answered {answer!r:.200}")
+        return result
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                self._wait(select.POLLOUT)
+            except OSError as error:
+                raise self._failure(f"the trainer (process {self.pid}) is gone") from error
+
+    def _read(self, size: int) -> memoryview:
+        data = bytearray(size)
+        view, done = memoryview(data), 0
+        while done < size:
+            try:
+                count = self._socket.recv_into(view[done:])
+            except BlockingIOError:
+                self._wait(select.POLLIN)
+                continue
+            except ConnectionError:
+                count = 0
+            if count == 0:
+                raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
+            done += count
+        return view
+
+    def _wait(self, event: int) -> None:
+        poll = select.poll()
+        poll.register(self._socket, event)
+        try:
+            while not poll.poll(POLL_MS):
+                self._check()
+                self._watch.look(self.pid, starting=not self.hello)
+        except BaseException:
+            # The conversation is cut in the middle: this trainer cannot be used again.
+            self.close()
+            raise
+
+    def _failure(self, message: str) -> CerebroError:
+        self._broken = True
+        # A process that gives up closes its socket before it ends; killed in between, its exit status would be lost.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
+        tail = self._stderr.read().decode(errors="replace").strip()
+        self.close()
+        code = self._process.returncode
+        if self.hello or code < 0:
+            return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
+        # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
+        return process.gave_up(self.spec, code, tail)

@@ -1,0 +1,65 @@
+"""How a trainer is started: which program, with what arguments, and an environment with nothing else in it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.trainer import machine
+
+
+@dataclass(frozen=True)
+class TrainerSpec:
+    """How a trainer is started; two equal specs can share one."""
+
+    python: str
+    framework: str = "tensorflow"
+    threads: int = 1
+    gpu: str = machine.NO_GPU
+    idle_seconds: int = 60
+    memory_bytes: int = 0
+    compilation_cache: str | None = None
+    function_path: str | None = None
+
+    def command(self, socket: int) -> list[str]:
+        """The command line of a trainer that has its end of the socket pair as this descriptor."""
+        command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]
+        command += ["--framework", self.framework, "--threads", str(self.threads)]
+        command += ["--idle-seconds", str(self.idle_seconds)]
+        if self.compilation_cache:
+            command += ["--compilation-cache", self.compilation_cache]
+        if self.function_path:
+            command += ["--function-path", self.function_path]
+        return command
+
+    def environment(self, home: str) -> dict[str, str]:
+        """The environment of a trainer that works in this folder."""
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": home,
+            "TMPDIR": home,
+            "KERAS_HOME": home,
+            "KERAS_BACKEND": self.framework,
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "CUDA_VISIBLE_DEVICES": self.gpu,
+        }
+
+
+def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
+    """The error for an interpreter that the system cannot execute."""
+    return ObjectNotReady(
+        f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
+        hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+    )
+
+
+def gave_up(spec: TrainerSpec, status: int, said: str) -> ObjectNotReady:
+    """The error for a trainer that ended by itself before it had started."""
+    return ObjectNotReady(
+        f"the trainer could not start: {spec.python} ended with exit status {status}",
+        detail=said or None,
+        hint="trainer_python in cerebro.setting names the interpreter, which needs"
+        f" cerebro_db[{spec.framework}]; cerebro-db check tells more.",
+    )

@@ -1,0 +1,199 @@
+"""What a segment's functions do: pass rows and state to the trainer of this session, and take results.
+
+Everything comes as arguments and goes back as results. No table is read or written here, because a
+function on a Greenplum segment may not do so; the statement around the function does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
+from cerebro_plpy.trainer import fields, machine, prediction_rows
+from cerebro_plpy.trainer.link import Buffer, Link
+from cerebro_plpy.trainer.process import TrainerSpec
+
+KEY = "cerebro_trainer"
+PACKING = "cerebro_packing"  # the number of the buffer that is being packed
+PART = "cerebro_state_part"  # the number of the chunk of a state that came last
+CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
+SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
+COLLECTED_BYTES, COLLECTED_CHUNKS = 128 << 10, 1024
+ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
+Globals = dict[str, Any]
+
+
+def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> Link:
+    """The trainer of this session; one that was started alike and is still alive is used again.
+
+    `check` is called while waiting for the trainer; it raises when the statement is cancelled.
+    """
+    link: Link | None = session.get(KEY)
+    for left in (PACKING, CHUNKS, PART, SEALED, prediction_rows.KEY):
+        session.pop(left, None)
+    if link is not None and link.spec == spec and link.alive():
+        link.send({"do": "reset"})
+        return link
+    if link is not None:
+        link.close()
+    link = Link(spec, check)
+    if spec.gpu != machine.NO_GPU and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
+        link.close()
+        raise ObjectNotReady(
+            f"the trainer finds no GPU {spec.gpu}: its {spec.framework} has {', '.join(link.hello.get('devices', ()))}",
+            hint="Install the framework with CUDA for the interpreter that trainer_python in cerebro.setting names, or"
+            " leave use_gpus out.",
+        )
+    session[KEY] = link
+    return link
+
+
+def begin_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> None:
+    """Start a trainer for this session without waiting for it: its first use does."""
+    stop_trainer(session)
+    session[KEY] = Link(spec, check, wait=False)
+
+
+def has_trainer(session: Globals) -> bool:
+    """Whether an earlier statement of this session started a trainer."""
+    return KEY in session
+
+
+def forget(session: Globals) -> None:
+    """Let the trainer of this session, if there is one, drop data and state."""
+    link: Link | None = session.get(KEY)
+    if link is not None and link.alive():
+        link.send({"do": "reset"})
+
+
+def stop_trainer(session: Globals) -> None:
+    """End the trainer of this session, if there is one."""
+    session.pop(PACKING, None)
+    link: Link | None = session.pop(KEY, None)
+    if link is not None:
+        link.close()
+
+
+def trainer(session: Globals) -> Link:
+    """The trainer that an earlier statement of this session started, told all that there was to tell it."""
+    link: Link | None = session.get(KEY)
+    if link is None:
+        raise ObjectNotReady(
+            "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
+        )
+    link.greet()
+    chunks, sealed = session.pop(CHUNKS, None), session.pop(SEALED, False)
+    if chunks:
+        link.send({"do": "state", "sealed": sealed}, b"".join(chunks))
+    return link
+
+
+def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes) -> int:
+    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets.
+
+    `shapes` comes with the first part of the row: JSON with the number of inputs, the shape of each array and
+    its size in bytes.
+    """
+    if shapes is not None:
+        arrays, size = _arrays(fields.record("shapes", shapes))
+        header = {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
+        link.send_head(header, size)
+    link.send_part(part)
+    return len(part)
+
+
+def _arrays(told: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
+    """What the trainer is told of the arrays of a row, and their size in bytes."""
+    shapes, sizes = (fields.kind(name, told.get(name), list) for name in ("shapes", "sizes"))
+    inputs = fields.whole("inputs", told.get("inputs"))
+    if len(shapes) != len(sizes):
+        raise InvalidParameter(f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=fields.HINT)
+    arrays: list[dict[str, object]] = []
+    for number, (shape, size) in enumerate(zip(shapes, sizes)):
+        role = "x" if number < inputs else "y"
+        told_size = None if size is None else fields.whole("a size", size)
+        arrays.append({"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape})
+    return arrays, sum(sizes)
+
+
+def _lengths(shape: Any) -> list[int] | None:
+    if shape is None or (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        return shape
+    raise DatatypeMismatch(
+        f"the shape of a packed array is {shape!r:.100}; expected the number of its rows, and the shape of one",
+        hint="Pack the table again with training_preprocessor_dl().",
+    )
+
+
+def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
+    """The element type of a packed array, told by its size in bytes.
+
+    >>> element_type("y", [3, 2], 12)
+    'int16'
+    """
+    count = prod(shape or (0,))
+    kind = ELEMENT_TYPES.get((role, size // count)) if count and size else None
+    if kind is None or not size or size % count:
+        raise DatatypeMismatch(
+            f"a packed {'input' if role == 'x' else 'target'} of shape {shape} has {size} bytes;"
+            " expected 4 for each element, or 2 for an encoded class",
+            hint="Pack the table again with training_preprocessor_dl().",
+        )
+    return kind
+
+
+def add_state(session: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
+    """Pass one chunk of a state on, several at a time because they are small; parts count from 1.
+
+    Where one is sealed, so are those that are sent with it.
+    """
+    expected = session.get(PART, 0) + 1
+    if part not in (1, expected):
+        raise DataCorrupted(
+            f"part {part} of a state came where part {expected} was expected",
+            hint="The table that holds the state was changed; train again.",
+        )
+    session[PART] = part
+    chunks = session.setdefault(CHUNKS, [])
+    chunks.append(chunk)
+    session[SEALED] = sealed or session.get(SEALED, False)
+    if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
+        trainer(session)
+
+
+def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
+    """The state of the job that ended last, in chunks of that size, the last as small as it is."""
+    size = fields.whole("chunk_bytes", chunk_bytes, 1)
+    if size > COLLECTED_BYTES:
+        raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=fields.HINT)
+    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // size * size}):
+        for begin in range(0, len(frame), chunk_bytes):
+            yield frame[begin : begin + chunk_bytes]
+
+
+def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+    """Send rows to be packed, without waiting; None at the end. Returns what became of the rows sent before.
+
+    So the packer works while the database writes one buffer and collects the rows of the next. What is returned
+    are the number of the buffer and its shapes as JSON, and its arrays.
+    """
+    link = trainer(session)
+    packed = _packed(link, session.pop(PACKING)) if PACKING in session else None
+    if spec is not None and data is not None:
+        header = fields.record("spec", spec)
+        number = fields.whole("buffer_id", header.get("buffer_id"))
+        parts = [fields.kind("an element of data", part, bytes) for part in data]
+        link.post({**header, "do": "pack", "lengths": [len(part) for part in parts]}, *parts)
+        session[PACKING] = number
+    return packed
+
+
+def _packed(link: Link, buffer_id: int) -> list[Buffer]:
+    done, payload = link.reply()
+    starts = accumulate(done["lengths"], initial=0)
+    about = json.dumps({"buffer_id": buffer_id, "shapes": done["shapes"]}).encode()
+    return [about, *(payload[start : start + length] for start, length in zip(starts, done["lengths"]))]

@@ -1,0 +1,166 @@
+"""Settings of the administrator, read from `cerebro.setting`: never from a GUC, which any user can set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.trainer import code_folders, machine
+from cerebro_plpy.trainer.process import TrainerSpec
+
+FRAMEWORKS = ("tensorflow", "jax", "none")
+MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One field per row that `cerebro.setting` may have; None means the default."""
+
+    trainer_python: str | None = None
+    worker_conninfo: str | None = None
+    trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
+    trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
+    cache_mb: int | None = field(default=None, metadata={"least": 0})
+    compilation_cache: str | None = None
+    gpus: tuple[int, ...] | None = None
+    function_path: str | None = None
+
+
+def read(db: Database) -> Settings:
+    """The settings in force; unknown names and bad numbers are refused."""
+    known = {f.name: f for f in fields(Settings)}
+    values: dict[str, object] = {}
+    for row in db.rows(sql("read.settings")):
+        name, value = row["name"], row["value"]
+        if name not in known:
+            raise InvalidParameter(
+                f"cerebro.setting has a row named {name!r}; expected one of {', '.join(sorted(known))}",
+                hint="An administrator can delete that row.",
+            )
+        least = known[name].metadata.get("least")
+        values[name] = _gpus(value) if name == "gpus" else value if least is None else _number(name, value, least)
+    return Settings(**values)  # type: ignore[arg-type]
+
+
+def _number(name: str, text: str, least: int) -> int:
+    if not text.strip().isdecimal() or int(text) < least:
+        raise InvalidParameter(f"setting {name} is {text!r}; expected a whole number of at least {least}")
+    return int(text)
+
+
+def _gpus(text: str) -> tuple[int, ...]:
+    """Device numbers between commas.
+
+    >>> _gpus("0, 2"), _gpus("")
+    ((0, 2), ())
+    """
+    numbers = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
+        raise InvalidParameter(f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'")
+    return tuple(map(int, numbers))
+
+
+def usable_gpus(settings: Settings) -> tuple[int, ...]:
+    """The numbers of the GPUs of this machine that trainers may use."""
+    return settings.gpus if settings.gpus is not None else tuple(range(machine.gpus()))
+
+
+def devices(settings: Settings, wanted: bool | None) -> tuple[int, ...]:
+    """The numbers of the GPUs that trainers may use; none where they are not wanted, an error where there are none."""
+    if not wanted:
+        return ()
+    found = usable_gpus(settings)
+    if not found:
+        raise ObjectNotReady(
+            "No GPUs configured on hosts.",
+            hint="Leave use_gpus out to work on the processor. An administrator can name devices in cerebro.setting:"
+            " INSERT INTO cerebro.setting VALUES ('gpus', '0,1').",
+        )
+    return found
+
+
+def device_of(gpus: tuple[int, ...], number: int) -> int | None:
+    """The GPU of the trainer of that number: they go round.
+
+    >>> [device_of((4, 7), number) for number in range(3)], device_of((), 0)
+    ([4, 7, 4], None)
+    """
+    return gpus[number % len(gpus)] if gpus else None
+
+
+@dataclass(frozen=True)
+class TrainerRequest:
+    """What a run may choose about its trainers; all else is the administrator's.
+
+    `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay gives
+    the same bits; `gpu` is the number of a device, None for none.
+    """
+
+    framework: str = "tensorflow"
+    trainers: int = 1
+    gpu: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        numbers = (self.trainers, *(number for number in (self.threads, self.gpu) if number is not None))
+        right = all(type(number) is int and 0 <= number <= MOST for number in numbers)
+        if self.framework not in FRAMEWORKS or not right or 0 in (self.trainers, self.threads):
+            raise InvalidParameter(f"no trainer can be started like this: {self}"[:300])
+
+
+def request(told: Mapping[str, Any]) -> TrainerRequest:
+    """The request that these fields are; `TrainerRequest` checks their values."""
+    if unknown := told.keys() - {f.name for f in fields(TrainerRequest)}:
+        raise InvalidParameter(f"a trainer has no {', '.join(sorted(unknown))}")
+    return TrainerRequest(**told)
+
+
+def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
+    """How a trainer on this machine is started; which program it is, only the administrator decides."""
+    if settings.trainer_python is None:
+        raise ObjectNotReady(
+            "no trainer interpreter is set",
+            hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python',"
+            " '/path/of/an/environment/bin/python');"
+            " the environment must have cerebro_db[tensorflow] installed.",
+        )
+    limit = settings.trainer_memory_mb
+    memory = limit << 20 if limit is not None else machine.memory_bytes() * 3 // 4 // request.trainers
+    return TrainerSpec(
+        python=settings.trainer_python,
+        framework=request.framework,
+        threads=request.threads or (1 if request.framework == "none" else max(1, machine.cores() // request.trainers)),
+        gpu=machine.NO_GPU if request.gpu is None else str(request.gpu),
+        idle_seconds=settings.trainer_idle_seconds,
+        memory_bytes=memory,
+        compilation_cache=code_folders.private(settings.compilation_cache),
+        function_path=code_folders.of_administrators(settings.function_path),
+    )
+
+
+def check_trainer(settings: Settings) -> None:
+    """Refuse to begin where no trainer could be started."""
+    spec = trainer_spec(settings, TrainerRequest())
+    if not os.access(spec.python, os.X_OK):
+        raise ObjectNotReady(
+            f"trainer_python is {spec.python!r}, which is not an executable file for the server's user",
+            hint="As an administrator: UPDATE cerebro.setting SET value = '/path/of/an/environment/bin/python'"
+            " WHERE name = 'trainer_python'; the environment must have cerebro_db[tensorflow] installed.",
+        )
+
+
+def cache_bytes(settings: Settings, trainers: int) -> int:
+    """How many bytes of decoded buffers each of the trainers that are about to start may keep, of all its partitions.
+
+    By default half of what is free, or of the trainer's memory limit, when frameworks and models have their room.
+    """
+    if settings.cache_mb is not None:
+        return settings.cache_mb << 20
+    limit = settings.trainer_memory_mb
+    room = [machine.available_bytes() // trainers, *([] if limit is None else [limit << 20])]
+    return max(0, min(room) - machine.TRAINER_BYTES) // 2
