@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from models import NOISY
 from processes import eventually, trainers
+from specs import spec_of
 from states import same
 from workbench import Row, Workbench, compile_text
 
@@ -179,27 +180,15 @@ def run(place: Place, worker: Worker) -> Run:
 def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     """A new run over a packed table."""
     request = FitRequest(
+        spec=spec_of(source, 2, (2,), seed=4),
         source=source,
         validation=None,
         configs=(CONFIG,),
         architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation,
-        epochs=2,
-        evaluate_epochs=(2,),
-        seed=4,
-        schedule="rotation",
         workers=1,
         gpus=(),
-        dtype_policy=None,
-        warm_states={},
-        orders={},
-        forms={},
-        threads=None,
         backends={CONFIG.mst_key: "tensorflow"},
-        name=None,
-        spec={},
-        max_attempts=3,
-        max_runtime=None,
     )
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.calls.fit_arguments import FitArguments, of_one
+from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.search_arguments import AutomlArguments
+from cerebro_plpy.configs.spec import FitArguments
 
 ROOT = Path(__file__).parents[2]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
-MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": of_one}
+MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": single_model}
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
     "cerebro_trainer": ROOT / "plpy" / "cerebro_trainer",
@@ -233,7 +234,7 @@ def test_sql_calls_functions_that_exist() -> None:
         taken = [argument.arg for argument in defined[call[2]].args.args]
         if defined[call[2]].args.vararg:
             made = MADE_OF.get(call[2], FitArguments)
-            taken += [argument for argument in inspect.signature(made).parameters if argument != "one"]
+            taken += [argument for argument in inspect.signature(made).parameters if argument != "single"]
             assert call[3].split(", ")[2:] == taken[2:], name
         assert len(taken) == len(call[3].split(", ")), name
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
 from cerebro_plpy.calls import background, outputs, resume, runs
-from cerebro_plpy.calls.fit_arguments import FitArguments
+from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from cerebro_plpy.calls import handover
 from cerebro_plpy.calls.fit import fit
-from cerebro_plpy.calls.fit_arguments import MODULE, FitArguments, check_arguments
-from cerebro_plpy.calls.fit_request import find_inputs
+from cerebro_plpy.calls.fit_arguments import MODULE, check_arguments
+from cerebro_plpy.calls.inputs import find_inputs
 from cerebro_plpy.calls.resume import resume
+from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import DONE, ready
@@ -32,8 +33,8 @@ Task = Mapping[str, Any]
 def submit(db: Database, session: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
-    refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).values())
-    return begin(db, session, {"fit": vars(arguments)})
+    refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
+    return begin(db, session, {"fit": arguments.to_json()})
 
 
 def begin(db: Database, session: dict[str, Any], task: Task) -> int:
@@ -80,7 +81,7 @@ def work(db: Database, session: dict[str, Any], asking: int | None, text: str | 
 
     try:
         if "fit" in task:
-            fit(db, session, FitArguments(**task["fit"]), version, logged)
+            fit(db, session, FitArguments.from_json(task["fit"]), version, logged)
         else:
             resume(db, session, task["resume"], logged)
     except SegmentLost:

@@ -19,7 +19,7 @@ from cerebro_plpy.packing import columns, distribution, fill, spread
 from cerebro_plpy.packing.classes import as_in_training, with_found_classes
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing
-from cerebro_plpy.packing.packed_table import PackedTable, read_packed
+from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.packing.spread import Spread
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.trainer import machine, segment, settings
@@ -148,7 +148,7 @@ def read_training(catalog: Catalog, training: str | None) -> PackedTable:
             f" '{training}' has been preprocessed using training_preprocessor_dl().",
             hint=hint,
         )
-    return read_packed(catalog, LocalSession(catalog.db), training, "training")
+    return read_packed(catalog, LocalSession(catalog.db), find_packed(catalog, training, "training"))
 
 
 def check_arguments(catalog: Catalog, given: PackArguments) -> None:

@@ -22,7 +22,7 @@ from cerebro_plpy.platform.protocol import RawRows, StateSource
 from cerebro_plpy.platform.statements import job_result
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import crew_for, together
-from cerebro_plpy.tables.compatibility import check_inputs
+from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 
 PredType = Union[str, int, float, None]
 Labels = Optional[tuple[Optional[str], ...]]
@@ -138,7 +138,8 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
     """Make a table of predictions."""
     db, summary = place.db, predictor.architecture
     shapes = [_row_shape(place.reader, asked.table, column) for column in asked.inputs]
-    check_inputs(predictor.title, summary, shapes, ([column.name for column in asked.inputs], asked.table.given))
+    names = [column.name for column in asked.inputs]
+    check_inputs(predictor.title, summary, InputColumns(asked.table.given, names, shapes))
     _create(db, output, asked)
     known = [shape or tuple(n or 1 for n in expected) for shape, expected in zip(shapes, summary.input_shapes)]
     given = sum(units or 1 for units in summary.output_units)

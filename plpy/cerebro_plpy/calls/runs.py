@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -33,7 +32,7 @@ def claimed(db: Database, module: str, run_id: int | None) -> Row:
             f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
             hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
         )
-    return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+    return rows[0]
 
 
 def drop(db: Database, run_id: int | None) -> None:

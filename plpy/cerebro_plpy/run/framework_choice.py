@@ -28,7 +28,7 @@ def choose(
     found: dict[int, str] = {}
     for group in by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
-        rows = sum(c.fit.passes for c in group) * request.epochs * request.source.rows // request.workers
+        rows = sum(c.fit.passes for c in group) * request.spec.epochs * request.source.rows // request.workers
         seconds = {w.framework: _seconds(platform, request, config, (w, rows), log) for w in workers}
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}

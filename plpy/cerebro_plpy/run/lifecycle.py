@@ -71,7 +71,7 @@ def recorded(
             log.begin(request, pid)
         db.info(
             f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
+            f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
         )
         logged(run_id)
         yield log
@@ -85,7 +85,7 @@ def refuse_lost(place: Workplace, log: RunLog, request: FitRequest) -> None:
     if place.control.segment_lost:
         lost = f"run {log.run_id} is completed, but Greenplum lost a segment meanwhile, and this transaction with it"
         log.outputs_missing(lost)
-        name = request.spec["model_output_table"]
+        name = request.spec.arguments.model_output_table
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 

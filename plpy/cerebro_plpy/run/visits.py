@@ -11,7 +11,7 @@ from typing import Any
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.hopping.schedule import AVERAGING, Visit
+from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit
 from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, read_state, replaced_table, state_table
 from cerebro_plpy.run.request import FitRequest
@@ -21,18 +21,14 @@ from cerebro_plpy.run.request import FitRequest
 class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
     about forms: the rows that its program has still to train, and the timings known. `free` are tables that have
-    nothing of its segment."""
+    nothing of its segment; `tables` hold the configuration's states in turn."""
 
     visit_no: int
     number: int
     remaining_rows: int
     known: Mapping[str, Any]
     free: Collection[str] = ()
-
-
-def tables_of(request: FitRequest) -> int:
-    """How many tables hold states of a configuration in turn; where it averages, one for each segment and the mean."""
-    return len(request.source.segments) + 1 if request.schedule == AVERAGING else HOPPING
+    tables: int = HOPPING
 
 
 def config_seed(seed: int, mst_key: int) -> int:
@@ -51,7 +47,7 @@ def program(request: FitRequest, config: Config) -> dict[str, Any]:
         "architecture": _architecture(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
-        "dtype_policy": request.dtype_policy,
+        "dtype_policy": request.spec.dtype_policy,
     }
 
 
@@ -67,7 +63,7 @@ def named_program(request: FitRequest, config: Config, run_id: int) -> dict[str,
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
     """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
-    seed = config_seed(request.seed, config.mst_key)
+    seed = config_seed(request.spec.seed, config.mst_key)
     key = state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:
@@ -97,16 +93,16 @@ def train_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
-    key, tables = config.mst_key, tables_of(request)
+    key, tables = config.mst_key, attempt.tables
     table = state_table(run_id, key, attempt.visit_no, tables)
     job = {
         "job": visit.kind,
         **named_program(request, config, run_id),
         "result_key": state_key(run_id, key, attempt.visit_no),
         "fit": config.fit.to_json(),
-        "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
+        "order": {"seed": request.spec.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
         "forms": {
-            "use": request.forms.get((key, visit.epoch, visit.segment_id)),
+            "use": request.repeat.forms.get((key, visit.epoch, visit.segment_id)),
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.known,
         },
@@ -148,7 +144,7 @@ def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
-    tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
+    tables = {"training": request.source if request.spec.training_metrics else None, "validation": request.validation}
     datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
     job = {

@@ -38,7 +38,7 @@ def start(place: Workplace, request: FitRequest) -> Crew:
     frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if place.local else None]
     segments = request.source.segments if place.control.greenplum else ()
     workers = place.workers(len(segments) or request.workers, frameworks, segments)
-    platform = platform_of(place, workers, request.gpus, request.threads)
+    platform = platform_of(place, workers, request.gpus, request.repeat.threads)
     missing = _missing(place, platform, workers, some_may=not request.backends)
     place.dismiss(list(missing))
     return Crew([worker for worker in workers if worker not in missing], platform)

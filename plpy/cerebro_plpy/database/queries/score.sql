@@ -8,10 +8,10 @@ SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.ms
 -- name: weights
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
 
--- name: one
+-- name: single
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t
 
--- name: one_weights
+-- name: single_weights
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t
 
 -- name: evaluation
