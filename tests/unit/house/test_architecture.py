@@ -18,7 +18,7 @@ import pytest
 from cerebro_plpy.calls.fit_arguments import FitArguments, of_one
 from cerebro_plpy.calls.search_arguments import AutomlArguments
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
 MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": of_one}
 PACKAGES = {
