@@ -117,7 +117,7 @@ objects: bootstrap ## record the extension's objects in tests/upgrade/objects.tx
 
 coverage: bootstrap ## record in docs/madlib-coverage.md which of MADlib's functions there are and are tested
 	@$(READY) .venv/dev
-	.venv/bin/pytest -q tests/unit/test_madlib_coverage.py -k up_to_date --write-objects
+	.venv/bin/pytest -q tests/unit/house/test_madlib_coverage.py -k up_to_date --write-objects
 
 lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

@@ -80,7 +80,7 @@ def _row(group: list[Form], tests: list[tuple[str, str, str]]) -> str:
 
 def _tests() -> Iterator[tuple[str, str, str]]:
     """File, name and source of every test on a server, with the texts that its module has names for put in."""
-    for path in sorted((ROOT / "tests" / "integration").glob("test_*.py")):
+    for path in sorted((ROOT / "tests" / "integration").rglob("test_*.py")):
         source = path.read_text()
         nodes = ast.parse(source).body
         named = _texts(nodes)

@@ -23,7 +23,7 @@ from bench.workloads import REPORT, SMALL, WORKLOADS
 from hypothesis import given
 from hypothesis import strategies as st
 
-FOLDER = Path(__file__).parents[1] / "bench" / "bench"
+FOLDER = Path(__file__).parents[2] / "bench" / "bench"
 WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)

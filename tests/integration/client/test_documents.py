@@ -12,7 +12,7 @@ import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python-client.md"
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<printed>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 ADDRESS = re.compile(r'"postgresql://[^"]*"')

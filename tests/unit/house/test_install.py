@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SHARE = "/opt/the server/share/postgresql"
 PG_CONFIG = """#!/bin/sh
 case "$1" in

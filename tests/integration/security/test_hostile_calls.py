@@ -23,7 +23,7 @@ from models import CLASSES
 from processes import eventually, trainers
 from workbench import Workbench, compile_text
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "sql-reference.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"
 """No call here takes so long: one that does hangs."""
 CALLS = settings(max_examples=130, deadline=None, suppress_health_check=list(HealthCheck))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "plpy" / "cerebro_plpy"
+FOLDER = Path(__file__).parents[3] / "plpy" / "cerebro_plpy"
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts)
     for path in FOLDER.rglob("*.py")

@@ -14,7 +14,7 @@ from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.image import DockerImage
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOUR = "/usr/local/share/cerebro_db/tour.sql"
 PASSWORD = 'it\'s "quoted"'
 START_SECONDS = 120

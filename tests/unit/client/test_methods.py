@@ -14,7 +14,7 @@ import cerebro_db
 from cerebro_db import arguments, errors
 from cerebro_db.driver import engine_for
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "sql").glob("*.sql"))
+SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")

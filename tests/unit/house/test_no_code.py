@@ -1,7 +1,7 @@
 """Nothing that a user stores is executed: neither side knows how to load code out of data.
 
 One module executes what superusers have registered; that nobody else's text comes there is tested in
-tests/integration/test_custom_function_attacks.py.
+tests/integration/security/test_custom_function_attacks.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PLPY = Path(__file__).parents[2] / "plpy"
+PLPY = Path(__file__).parents[3] / "plpy"
 MODULES = sorted(path for name in ("cerebro_plpy", "cerebro_trainer") for path in (PLPY / name).rglob("*.py"))
 LOADERS = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "h5py", "runpy", "code", "yaml"}
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import psycopg2
 
-SCRIPTS = Path(__file__).parents[1] / "sql"
+SCRIPTS = Path(__file__).parents[2] / "sql"
 
 
 class Database(Protocol):

@@ -10,7 +10,7 @@ import pytest
 from cerebro_plpy.calls import help
 from cerebro_plpy.errors import InvalidParameter, UndefinedObject
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sql-reference.md").read_text()
 SECTIONS = help.sections(PAGE)
 SCRIPTS = "\n".join(path.read_text() for path in sorted((ROOT / "sql").glob("*.sql")))

@@ -19,7 +19,7 @@ from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.search_arguments import AutomlArguments
 from cerebro_plpy.configs.spec import FitArguments
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
 MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": single_model}
 PACKAGES = {

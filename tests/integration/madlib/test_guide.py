@@ -17,7 +17,7 @@ from workbench import Workbench, opened
 
 from cerebro_db import provision
 
-FOLDER = Path(__file__).parents[1] / "sql"
+FOLDER = Path(__file__).parents[2] / "sql"
 SUPERUSERS = "_superuser"
 """The end of the name of a script that a superuser runs before the one without it."""
 CHECKED = sorted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_tour_in_the_readme_is_the_golden_file() -> None:
@@ -19,3 +19,10 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_tests_that_documents_name_are_there() -> None:
+    tests = [str(path) for path in ROOT.glob("tests/**/test_*.py")]
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"`((?:[\w/]*/)?test_\w+\.py)`", page.read_text()):
+            assert any(path.endswith("/" + name) for path in tests), f"{page.name} names {name}"
