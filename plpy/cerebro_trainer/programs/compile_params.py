@@ -1,6 +1,6 @@
 """Optimizers, losses and metrics from plain JSON: class names and numbers, nothing that could run.
 
-Losses and metrics may also be functions that an administrator registered (see `custom`).
+Losses and metrics may also be functions that an administrator registered (see `custom_functions`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import keras
 
-from cerebro_trainer import custom
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.models import guarded
-from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs import custom_functions
 
 NOT_OFFERED = frozenset({"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"})
 """Wrappers, and one whose weights need a last step at the end of training, which hopping has many of."""
@@ -41,7 +41,7 @@ def compiled(spec: ProgramSpec, output_names: Sequence[str]) -> Compiled:
     names = _per_output(arguments.get("loss"), output_names, "loss")
     if not any(names):
         raise ConfigError("no loss is given")
-    own = custom.defined(spec.sources)
+    own = custom_functions.defined(spec.sources)
     indices = tuple(_is_sparse(keras.losses.get, name, "loss", own) for name in names)
     one_hot = [target.classes > 0 for target in spec.targets]
     if len(one_hot) != len(names):
@@ -169,11 +169,11 @@ def _metric(name: object, one_hot: bool, own: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{name!r} is no metric of targets and predictions")
     if _is_sparse(keras.metrics.get, name, "metric", own) and one_hot:
         return MetricOnIndices(keras.metrics.get(name), str(name))
-    return custom.as_metric(str(name), own[str(name)]) if name in own else name
+    return custom_functions.as_metric(str(name), own[str(name)]) if name in own else name
 
 
 def _loss(name: Any, own: Mapping[str, Any]) -> Any:
-    return custom.as_loss(name, own[name]) if name in own else name
+    return custom_functions.as_loss(name, own[name]) if name in own else name
 
 
 def _is_sparse(get: Callable[[Any], Any], name: object, what: str, own: Mapping[str, Any]) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_trainer.architectures import WRAPPED
-from cerebro_trainer.arguments import Node
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models.architectures import WRAPPED
+from cerebro_trainer.models.layer_arguments import Node
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODELS = ("Sequential", "Model")

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.streams import Reading, Stream, damaged
+from cerebro_trainer.wire.streams import Reading, Stream, damaged
 
 FORMAT = "cerebro_db.state/1"
 LENGTH = struct.Struct("<Q")

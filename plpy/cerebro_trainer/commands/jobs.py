@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import order, weighting
-from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.callbacks import Callbacks
+from cerebro_trainer.data import class_weights, order
+from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.fields import integer, record, typed
-from cerebro_trainer.forms import Forms, Wanted
-from cerebro_trainer.programs import FALLBACK, Program, Sums
+from cerebro_trainer.programs.forms import Forms, Wanted
+from cerebro_trainer.programs.protocol import FALLBACK, Program, Sums
+from cerebro_trainer.programs.tensorboard import Callbacks
+from cerebro_trainer.wire.fields import integer, record, typed
 
 
 class Job(ABC):
@@ -56,7 +56,7 @@ class Fit:
     batch_size: int
     epochs: int
     shuffle: bool
-    class_weight: weighting.ClassWeight | None
+    class_weight: class_weights.ClassWeight | None
     steps: order.Steps | None
     place: order.Place
     wanted: Wanted
@@ -72,7 +72,7 @@ class Fit:
             batch_size=batch_size,
             epochs=passes,
             shuffle=typed(fit, "shuffle", bool),
-            class_weight=weighting.from_fit(fit),
+            class_weight=class_weights.from_fit(fit),
             steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
             place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
             wanted=Wanted.from_header(header),
@@ -100,7 +100,7 @@ class TrainJob(Job):
         fit, rows = self._fit, self._order(buffer, pass_no)
         if not len(rows):
             return
-        buffer = weighting.weighted(buffer, fit.class_weight)
+        buffer = class_weights.weighted(buffer, fit.class_weight)
         if self._form is None:
             self._form = self._forms.choose(self.program, fit.wanted, buffer, rows, fit.batch_size)
         began = time.perf_counter()
@@ -163,7 +163,7 @@ class TimeJob(Job):
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if self._form is None and buffer.rows:
             fit, rows = self._fit, order.natural(buffer.rows)
-            weighted = weighting.weighted(buffer, fit.class_weight)
+            weighted = class_weights.weighted(buffer, fit.class_weight)
             self._form = self._forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size)
 
     def result(self) -> dict[str, object]:

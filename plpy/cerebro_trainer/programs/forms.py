@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import RequestError, summary
-from cerebro_trainer.fields import integer, number, record
-from cerebro_trainer.programs import FALLBACK, Program
+from cerebro_trainer.programs.protocol import FALLBACK, Program
+from cerebro_trainer.wire.fields import integer, number, record
 
 WORTH = 10.0
 """A form is tried if the rows still to come take so many times its expected compilation."""

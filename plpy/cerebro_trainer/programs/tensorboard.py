@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cerebro_trainer.fields import integer, record, text, typed
+from cerebro_trainer.wire.fields import integer, record, text, typed
 
 KINDS = ("train", "validation")
 

@@ -22,21 +22,21 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from cerebro_trainer import compiled_code
-from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.columns import filled
-from cerebro_trainer.keras_program import KerasProgram
-from cerebro_trainer.metrics import packed
-from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
-from cerebro_trainer.specs import ProgramSpec
-from cerebro_trainer.summaries import EventFiles
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import filled
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.event_files import EventFiles
+from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
 
 
 def start(threads: int, cache: Path | None) -> Framework:
     """Set TensorFlow up for this process: this many threads, the same bits for the same work, where code is kept."""
     if cache is not None:
         # Read when XLA is first used. Only what XLA compiles is kept, which is what takes long.
-        folder = compiled_code.folder(cache, "tensorflow", tf.__version__, threads)
+        folder = code_cache.folder(cache, "tensorflow", tf.__version__, threads)
         os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={folder}"
     tf.config.experimental.enable_op_determinism()
     tf.config.threading.set_intra_op_parallelism_threads(threads)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cerebro_trainer.fields import integer, items, record, text
-from cerebro_trainer.numbers import Split, split
+from cerebro_trainer.models.variable_numbers import Split, split
+from cerebro_trainer.wire.fields import integer, items, record, text
 
 
 @dataclass(frozen=True)

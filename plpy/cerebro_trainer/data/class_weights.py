@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.fields import typed
+from cerebro_trainer.wire.fields import typed
 
 ClassWeight: TypeAlias = npt.NDArray[np.float32]
 """By class, from 0; classes beyond its end have weight 1."""

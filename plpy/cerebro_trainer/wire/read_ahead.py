@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Waited
 
-from cerebro_trainer.wire import Connection, Frame, PeerGone
+from cerebro_trainer.wire.frames import Connection, Frame, PeerGone
 
 
 class Ahead:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import arrays, order
+from cerebro_trainer.data import arrays, order
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.fields import integer, items, number, text, typed
-from cerebro_trainer.wire import Bytes
+from cerebro_trainer.wire.fields import integer, items, number, text, typed
+from cerebro_trainer.wire.frames import Bytes
 
 Array = npt.NDArray[Any]
 
@@ -93,7 +93,7 @@ def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
     if kind in WHOLE:
         return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
     if kind == "image":
-        from cerebro_trainer import images  # its library is needed where there are images only
+        from cerebro_trainer.data import images  # its library is needed where there are images only
 
         return images.decode(arrays.variable_length(payload, rows), _divisor(entry), str(entry.get("column")))
     if kind in FLOATS:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire import Bytes
+from cerebro_trainer.wire.frames import Bytes
 
 HEAD = struct.Struct("=iiI")
 DIMENSION_BYTES = 8

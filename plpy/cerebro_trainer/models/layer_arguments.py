@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from cerebro_trainer import allowlist
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models import allowlist
 
 Json: TypeAlias = Any
 Node: TypeAlias = dict[str, Any]

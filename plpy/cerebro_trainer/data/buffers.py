@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.fields import integer, items, text
-from cerebro_trainer.wire import Bytes
+from cerebro_trainer.wire.fields import integer, items, text
+from cerebro_trainer.wire.frames import Bytes
 
 MAX_DIMENSIONS = 32
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "int16": np.dtype("<i2")}

@@ -21,13 +21,13 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import compiled_code
-from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.columns import Columns, blocked, cut, filled, mapped, taken
-from cerebro_trainer.keras_program import KerasProgram
-from cerebro_trainer.metrics import packed
-from cerebro_trainer.programs import FALLBACK, Array, Framework, Sums
-from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, taken
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
 
 BLOCK_STEPS = 16
 """Batches in one call of the form scan_block."""
@@ -49,7 +49,7 @@ def start(threads: int, cache: Path | None) -> Framework:
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
         options["jax_platforms"] = "cpu"
     if cache is not None:
-        options["jax_compilation_cache_dir"] = str(compiled_code.folder(cache, "jax", jax.__version__, threads))
+        options["jax_compilation_cache_dir"] = str(code_cache.folder(cache, "jax", jax.__version__, threads))
         options["jax_persistent_cache_min_compile_time_secs"] = 0.0  # building a model compiles many small functions
     for name, value in options.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """Architecture JSON of any Keras, rewritten as data into Keras 3 JSON that holds nothing but listed classes.
 
 The rewriting *is* the safety check: what it returns is built node by node from known names, so there is no
-way round it. It needs no framework; `models` hands the result to Keras.
+way round it. It needs no framework; `keras_model` hands the result to Keras.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from cerebro_trainer import allowlist, arguments
-from cerebro_trainer.arguments import Json, Node
 from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models import allowlist, layer_arguments
+from cerebro_trainer.models.layer_arguments import Json, Node
 
 MODELS = ("Sequential", "Functional", "Model")
 WRAPPED = frozenset({"layer", "backward_layer", "forward_layer", "cell", "cells"})
@@ -23,16 +23,16 @@ def rewrite(architecture: Json) -> Node:
     if not isinstance(architecture, dict) or "class_name" not in architecture:
         raise ConfigError(
             'an architecture is a JSON object with "class_name" and "config", as '
-            f"model.to_json() writes it; received {arguments.short(architecture)}"
+            f"model.to_json() writes it; received {layer_arguments.short(architecture)}"
         )
-    return _model(architecture, arguments.MAX_DEPTH)
+    return _model(architecture, layer_arguments.MAX_DEPTH)
 
 
 def _model(node: Node, depth: int) -> Node:
-    arguments.check_depth(depth)
+    layer_arguments.check_depth(depth)
     if node.get("class_name") not in MODELS:
         raise ConfigError(
-            f"expected a Sequential or Functional model, received {arguments.short(node.get('class_name'))}",
+            f"expected a Sequential or Functional model, received {layer_arguments.short(node.get('class_name'))}",
             sqlstate="0A000",
             hint="Models of own classes cannot be rebuilt from JSON without running code.",
         )
@@ -40,7 +40,7 @@ def _model(node: Node, depth: int) -> Node:
     if isinstance(config, list):  # Keras before 2.2.3 wrote a Sequential's layers alone
         config = {"layers": config}
     if not isinstance(config, dict):
-        raise ConfigError(f"a model's config is an object, received {arguments.short(config)}")
+        raise ConfigError(f"a model's config is an object, received {layer_arguments.short(config)}")
     return (_sequential if node["class_name"] == "Sequential" else _functional)(config, depth)
 
 
@@ -53,13 +53,15 @@ def _sequential(config: Node, depth: int) -> Node:
         name = f"{first.get('name', 'first')}_input"
         layers.insert(
             0,
-            arguments.node(
+            layer_arguments.node(
                 "keras.layers",
                 "InputLayer",
                 {"batch_shape": _batch_shape(shape), "dtype": "float32", "name": name},
             ),
         )
-    return arguments.node("keras", "Sequential", {"name": _name(config.get("name", "sequential")), "layers": layers})
+    return layer_arguments.node(
+        "keras", "Sequential", {"name": _name(config.get("name", "sequential")), "layers": layers}
+    )
 
 
 def _functional(config: Node, depth: int) -> Node:
@@ -68,7 +70,7 @@ def _functional(config: Node, depth: int) -> Node:
         layer = _layer(entry, depth)
         calls = [_call(call, depth) for call in _list(entry, "inbound_nodes")]
         layers.append({**layer, "name": _name(entry.get("name")), "inbound_nodes": calls})
-    return arguments.node(
+    return layer_arguments.node(
         "keras",
         "Model",
         {
@@ -87,7 +89,7 @@ def _references(entry: Json) -> list[Json]:
         return [entry]
     parts = [entry[key] for key in sorted(entry)] if isinstance(entry, dict) else entry
     if not isinstance(parts, list):
-        raise ConfigError(f"expected references to layers, received {arguments.short(entry)}")
+        raise ConfigError(f"expected references to layers, received {layer_arguments.short(entry)}")
     return [reference for part in parts for reference in _references(part)]
 
 
@@ -99,21 +101,23 @@ def _unwrapped(references: list[Json]) -> Json:
 def _call(call: Json, depth: int) -> Json:
     if isinstance(call, dict):
         return {
-            "args": arguments.plain(call.get("args", []), depth),
-            "kwargs": arguments.plain(call.get("kwargs", {}), depth),
+            "args": layer_arguments.plain(call.get("args", []), depth),
+            "kwargs": layer_arguments.plain(call.get("kwargs", {}), depth),
         }
-    return arguments.plain(call, depth)
+    return layer_arguments.plain(call, depth)
 
 
 def _layer(entry: Json, depth: int) -> Node:
-    arguments.check_depth(depth)
+    layer_arguments.check_depth(depth)
     if not isinstance(entry, dict) or not isinstance(entry.get("config"), (dict, list)):
-        raise ConfigError(f'a layer is an object with "class_name" and "config"; received {arguments.short(entry)}')
+        raise ConfigError(
+            f'a layer is an object with "class_name" and "config"; received {layer_arguments.short(entry)}'
+        )
     old, module = entry.get("class_name"), str(entry.get("module", "keras.layers"))
     if old in MODELS:
         return _model(entry, depth - 1)
     if module in allowlist.OPERATION_MODULES:
-        return arguments.node(module, str(old), arguments.plain(entry["config"], depth))
+        return layer_arguments.node(module, str(old), layer_arguments.plain(entry["config"], depth))
     name = allowlist.OLD_LAYERS.get(str(old), str(old))
     genuine = re.fullmatch(r"(tensorflow\.|tf_)?keras(\.\w+)*", module) and entry.get("registered_name") in (
         None,
@@ -121,12 +125,12 @@ def _layer(entry: Json, depth: int) -> Node:
     )
     if name not in allowlist.LAYERS or not genuine or not isinstance(entry["config"], dict):
         raise ConfigError(
-            f"layer class {arguments.short(old)} of module {arguments.short(module)} is not allowed",
+            f"layer class {layer_arguments.short(old)} of module {layer_arguments.short(module)} is not allowed",
             sqlstate="0A000",
             hint="Allowed are Keras' own layers that run no code from the architecture and read "
             "no files: no Lambda, no TFSMLayer, no classes of your own.",
         )
-    return arguments.node("keras.layers", name, _arguments(name, entry["config"], depth))
+    return layer_arguments.node("keras.layers", name, _arguments(name, entry["config"], depth))
 
 
 def _arguments(name: str, old: Node, depth: int) -> Node:
@@ -166,17 +170,17 @@ def _value(key: str, old: Json, depth: int) -> Json:
         return _layer(old, depth - 1)
     if key in WRAPPED and old is not None:
         return [_layer(cell, depth - 1) for cell in old] if isinstance(old, list) else _layer(old, depth - 1)
-    return arguments.value(key, old, depth)
+    return layer_arguments.value(key, old, depth)
 
 
 def _list(node: Node, key: str) -> list[Any]:
     value = node.get(key)
     if not isinstance(value, list):
-        raise ConfigError(f'the architecture lacks the list "{key}" in {arguments.short(node)}')
+        raise ConfigError(f'the architecture lacks the list "{key}" in {layer_arguments.short(node)}')
     return value
 
 
 def _name(value: Json) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"a layer's name must be text, received {arguments.short(value)}")
+        raise ConfigError(f"a layer's name must be text, received {layer_arguments.short(value)}")
     return value

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.fields import integer, items, number, record, text, typed
+from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
 
 try:
     import optuna

@@ -10,14 +10,15 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from cerebro_trainer import gpus, packing
-from cerebro_trainer.ahead import Ahead
-from cerebro_trainer.buffers import Dataset, from_frame
+from cerebro_trainer.commands import gpus
+from cerebro_trainer.commands.job_commands import Work
+from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.buffers import Dataset, from_frame
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
-from cerebro_trainer.fields import integer, text
-from cerebro_trainer.programs import Framework
-from cerebro_trainer.wire import Bytes, Connection, Frame, Message, Messages
-from cerebro_trainer.work import Work
+from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.wire.fields import integer, text
+from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages
+from cerebro_trainer.wire.read_ahead import Ahead
 
 
 class Command(NamedTuple):
@@ -124,7 +125,7 @@ class Trainer:
         return (Message({"ok": dataset.summary()}),)
 
     def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        columns = packing.pack(header, payload)
+        columns = raw_rows.pack(header, payload)
         reply = {
             "shapes": [column.shape for column in columns],
             "lengths": [column.nbytes for column in columns],
@@ -133,7 +134,7 @@ class Trainer:
 
     def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         # Loaded here, because Optuna need not be installed.
-        suggestions = importlib.import_module("cerebro_trainer.suggestions")
+        suggestions = importlib.import_module("cerebro_trainer.commands.suggestions")
         return (Message({"ok": {"points": suggestions.suggest(header)}}),)
 
     def _dataset(self, key: str) -> Dataset:

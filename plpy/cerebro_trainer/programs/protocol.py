@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.buffers import Buffer
-from cerebro_trainer.callbacks import Board
+from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.specs import ProgramSpec
-from cerebro_trainer.state import Layout
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.tensorboard import Board
+from cerebro_trainer.state.serialization import Layout
 
 Array: TypeAlias = npt.NDArray[Any]
 Sums: TypeAlias = list[list[float]]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import arrays
+from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.fields import integer, number, record, text
+from cerebro_trainer.wire.fields import integer, number, record, text
 
 
 @dataclass(frozen=True, kw_only=True)

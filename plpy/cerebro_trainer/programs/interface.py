@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.buffers import Buffer
+from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 
 Shape: TypeAlias = tuple[int | None, ...]

@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from cerebro_trainer import state
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.state import Array, Assign, Layout
-from cerebro_trainer.streams import Reading, Stream
+from cerebro_trainer.state import serialization
+from cerebro_trainer.state.serialization import Array, Assign, Layout
+from cerebro_trainer.wire.streams import Reading, Stream
 
 
 class Mean:
@@ -55,6 +55,6 @@ def read(layout: Layout, assign: Assign, shares: Sequence[int]) -> Reading:
     stream, mean, total = Stream(), Mean(layout), 0
     for rows in shares:
         total += rows
-        yield from state.read_one(stream, layout, partial(mean.add, rows / max(1, total)))
-    yield from state.check_end(stream)
+        yield from serialization.read_one(stream, layout, partial(mean.add, rows / max(1, total)))
+    yield from serialization.check_end(stream)
     mean.assign(assign)

@@ -13,8 +13,8 @@ import keras
 import numpy as np
 
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.fitting import Output, Shape
-from cerebro_trainer.models import guarded
+from cerebro_trainer.models.keras_model import guarded
+from cerebro_trainer.programs.interface import Output, Shape
 
 PROBE_ROWS = 4
 

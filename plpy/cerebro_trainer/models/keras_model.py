@@ -10,9 +10,9 @@ from typing import Any
 
 import keras
 
-from cerebro_trainer import architectures, precision
-from cerebro_trainer.arguments import Json, Node
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
+from cerebro_trainer.models import architectures, precision
+from cerebro_trainer.models.layer_arguments import Json, Node
 
 BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""

@@ -7,18 +7,20 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer import averaging, packing, state, streams
-from cerebro_trainer.buffers import Buffer, Dataset
-from cerebro_trainer.callbacks import Callbacks
+from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
+from cerebro_trainer.commands.predictions import Want, tabulate
+from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
-from cerebro_trainer.fields import integer, integers, record, text, typed
-from cerebro_trainer.forms import Forms
-from cerebro_trainer.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
-from cerebro_trainer.predictions import Want, tabulate
-from cerebro_trainer.programs import Framework, Program, Programs
-from cerebro_trainer.specs import ProgramSpec
-from cerebro_trainer.streams import Reading
-from cerebro_trainer.wire import Bytes, Message, Messages
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.forms import Forms
+from cerebro_trainer.programs.protocol import Framework, Program, Programs
+from cerebro_trainer.programs.tensorboard import Callbacks
+from cerebro_trainer.state import averaging, serialization
+from cerebro_trainer.wire import streams
+from cerebro_trainer.wire.fields import integer, integers, record, text, typed
+from cerebro_trainer.wire.frames import Bytes, Message, Messages
+from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
 KINDS = ("train", "time", "average", "evaluate", "predict")
@@ -116,7 +118,7 @@ class Work:
             sealed = self._sealed and self._job is not None
             raise RequestError("the state of this job is sealed" if sealed else "no state is held", sqlstate="55000")
         program, total, count = self._held.program, 0, 0
-        for chunk in state.dump(program.read(), program.layout, program.step, size):
+        for chunk in serialization.dump(program.read(), program.layout, program.step, size):
             total, count = total + sum(map(len, chunk)), count + 1
             yield Message({"more": True}, *chunk)
         yield Message({"ok": {"bytes": total, "chunks": count}})
@@ -134,7 +136,7 @@ class Work:
         counts = typed(header, "classes", list)
         if not all(count is None or (type(count) is int and count >= 0) for count in counts):
             raise RequestError(f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[:300])
-        inputs = packing.inputs(header, payload)
+        inputs = raw_rows.inputs(header, payload)
         with self._boundary():
             found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
         return (Message({"ok": found.as_header()}),)
@@ -186,13 +188,17 @@ class Work:
             return None
         self._held = None
         if source == "chunks":
-            return state.read(program.layout, program.assign)
+            return serialization.read(program.layout, program.assign)
         if source == "averaged":
             return averaging.read(program.layout, program.assign, integers(header, "shares"))
         program.write(program.initial(integer(header, "seed")))
         if source == "weights":
-            return state.read_flat_weights(program.layout, program.assign)
-        return state.read(program.layout, program.assign, weights_only=True) if source == "weights_of_chunks" else None
+            return serialization.read_flat_weights(program.layout, program.assign)
+        return (
+            serialization.read(program.layout, program.assign, weights_only=True)
+            if source == "weights_of_chunks"
+            else None
+        )
 
     def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""

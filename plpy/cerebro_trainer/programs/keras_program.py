@@ -9,15 +9,15 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer import models
-from cerebro_trainer.compiling import Compiled, compiled
-from cerebro_trainer.fitting import Interface, Output
-from cerebro_trainer.metrics import CompiledMetrics, packed
-from cerebro_trainer.numbers import attach
-from cerebro_trainer.precision import scales_loss
-from cerebro_trainer.programs import Array, Program, Sums
-from cerebro_trainer.specs import ProgramSpec
-from cerebro_trainer.state import Layout
+from cerebro_trainer.models import keras_model
+from cerebro_trainer.models.precision import scales_loss
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.models.variable_numbers import attach
+from cerebro_trainer.programs.compile_params import Compiled, compiled
+from cerebro_trainer.programs.interface import Interface, Output
+from cerebro_trainer.programs.metrics import CompiledMetrics, packed
+from cerebro_trainer.programs.protocol import Array, Program, Sums
+from cerebro_trainer.state.serialization import Layout
 
 EVALUATION_BYTES = 16 << 20
 EVALUATION_ROWS = 256
@@ -29,15 +29,15 @@ class KerasProgram(Program):
 
     def __init__(self, spec: ProgramSpec, framework: str) -> None:
         self.spec = spec
-        self._node = models.prepare(spec.split.architecture, spec.dtype_policy)
-        self.model = models.build(self._node)
-        parts = compiled(spec, models.output_names(self.model))
+        self._node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
+        self.model = keras_model.build(self._node)
+        parts = compiled(spec, keras_model.output_names(self.model))
         outputs = tuple(
             Output(tuple(output.shape[1:]), target.classes, indices)
             for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
         )
         shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
-        self.interface = Interface(shapes, outputs, models.vocabularies(self.model))
+        self.interface = Interface(shapes, outputs, keras_model.vocabularies(self.model))
         self._compile(parts)
         self.trainable = bool(self.model.trainable_variables)
         self.optimizer: Any = self.model.optimizer
@@ -57,7 +57,7 @@ class KerasProgram(Program):
         optimizer = parts.optimizer
         if scales_loss(self._node):
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
-        models.guarded(
+        keras_model.guarded(
             lambda: self.model.compile(
                 optimizer=optimizer,
                 loss=parts.losses,
@@ -86,7 +86,7 @@ class KerasProgram(Program):
 
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
-        model = models.build_seeded(self._node, seed)
+        model = keras_model.build_seeded(self._node, seed)
         return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def set_numbers(self, spec: ProgramSpec) -> None:
