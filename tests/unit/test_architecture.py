@@ -36,6 +36,10 @@ ORDER = {
         "errors", "hopping", "configs", "database", "trainer", "packing", "platform", "tables", "run", "calls", "api",
     ),
     "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
+    "cerebro_db": (
+        "errors", "driver", "records", "record_list", "run_reader", "arguments", "show", "calls", "preparation",
+        "session", "server", "check", "demo", "cli",
+    ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
 PURE = {"errors", "hopping", "configs"}

@@ -13,9 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cerebro_db.check.finding import Finding
 from cerebro_db.driver import translated
 from cerebro_db.errors import CerebroError
-from cerebro_db.finding import Finding
 
 Report = Mapping[str, Any]
 

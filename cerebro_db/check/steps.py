@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.text import Text
 
-from cerebro_db import machine, segments
+from cerebro_db.check import machine, segments
+from cerebro_db.check.finding import Finding
+from cerebro_db.check.segments import row
 from cerebro_db.driver import engine_for, translated
 from cerebro_db.errors import CerebroError, from_driver
-from cerebro_db.finding import Finding
-from cerebro_db.segments import row
 
 OLDEST = 14
 OLDEST_GREENPLUM = 12  # as which Greenplum 7 counts

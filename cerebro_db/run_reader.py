@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from cerebro_db import errors, tables
+from cerebro_db import errors, records
 from cerebro_db.driver import translated
-from cerebro_db.records import Records
-from cerebro_db.tables import Point, Progress, Run, Span, Standing, Visit
+from cerebro_db.record_list import Records
+from cerebro_db.records import Point, Progress, Run, Span, Standing, Visit
 
 R = TypeVar("R")
 
@@ -27,14 +27,14 @@ class RunReader:
 
     def runs(self) -> Records[Run]:
         """All runs, newest first."""
-        return self._read(Run, sa.select(tables.RUN).order_by(tables.RUN.c.run_id.desc()))
+        return self._read(Run, sa.select(records.RUN).order_by(records.RUN.c.run_id.desc()))
 
     def newest_run_of(self, pid: int) -> int | None:
         """The id of the newest run that server process `pid` has begun in its present session."""
-        run, process = tables.RUN.c, tables.ACTIVITY.c
+        run, process = records.RUN.c, records.ACTIVITY.c
         query = (
             sa.select(sa.func.max(run.run_id))
-            .join_from(tables.RUN, tables.ACTIVITY, process.pid == run.pid)
+            .join_from(records.RUN, records.ACTIVITY, process.pid == run.pid)
             .where(run.pid == pid, process.backend_start <= run.started_at)
         )
         with translated(), self.engine.connect() as connection:
@@ -43,7 +43,7 @@ class RunReader:
 
     def progress(self, run_id: int) -> Progress:
         """How far one run is; UndefinedObject where there is none such."""
-        found = self._read(Progress, _of(tables.PROGRESS, run_id))
+        found = self._read(Progress, _of(records.PROGRESS, run_id))
         if not found:
             raise errors.UndefinedObject(
                 f"run {run_id} does not exist, or belongs to a role that you do not have",
@@ -53,26 +53,26 @@ class RunReader:
 
     def leaderboard(self, run_id: int) -> Records[Standing]:
         """The configs of a run, best first."""
-        board = tables.LEADERBOARD
+        board = records.LEADERBOARD
         return self._read(Standing, _of(board, run_id).order_by(board.c.rank, board.c.mst_key))
 
     def learning_curve(self, run_id: int) -> Records[Point]:
         """Every metric of every config after every epoch at which it was computed."""
-        curve = tables.LEARNING_CURVE
+        curve = records.LEARNING_CURVE
         order = (curve.c.mst_key, curve.c.dataset, curve.c.name, curve.c.epoch)
         return self._read(Point, _of(curve, run_id).order_by(*order))
 
     def timeline(self, run_id: int) -> Records[Span]:
         """What each segment did when, in order of time."""
-        return self._read(Span, _of(tables.TIMELINE, run_id).order_by(tables.TIMELINE.c.started_at))
+        return self._read(Span, _of(records.TIMELINE, run_id).order_by(records.TIMELINE.c.started_at))
 
     def visits(self, run_id: int) -> Records[Visit]:
         """Every visit, also those going on and those that failed, in order of time."""
-        return self._read(Visit, _of(tables.VISIT, run_id).order_by(tables.VISIT.c.started_at))
+        return self._read(Visit, _of(records.VISIT, run_id).order_by(records.VISIT.c.started_at))
 
     def rows(self, table: str) -> Records[dict[str, Any]]:
         """All rows of a table or view, such as an output of evaluate or predict, in no particular order."""
-        relation, schema = tables.CLASS, tables.NAMESPACE
+        relation, schema = records.CLASS, records.NAMESPACE
         named = (
             sa.select(schema.c.nspname, relation.c.relname)
             .join_from(relation, schema, schema.c.oid == relation.c.relnamespace)

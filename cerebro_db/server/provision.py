@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from cerebro_db.deployment import Build
 from cerebro_db.driver import sqlalchemy_url, translated
+from cerebro_db.server.deployment import Build
 
 DATABASE = "cerebro"
 ROLE = "cerebro"

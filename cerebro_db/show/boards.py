@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from cerebro_db.tables import Point, Progress, Standing
+from cerebro_db.records import Point, Progress, Standing
 
 WIDTH = 120
 

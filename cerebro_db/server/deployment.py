@@ -13,7 +13,7 @@ from pathlib import Path
 from cerebro_db.errors import ObjectNotReady
 
 PACKAGE = "cerebro_plpy"
-EXTENSION = Path(__file__).parent / "extension"
+EXTENSION = Path(__file__).parents[1] / "extension"
 REFERENCE = "sql-reference.md"
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cerebro_db.deployment import interpreter
 from cerebro_db.errors import InsufficientPrivilege, ObjectNotReady
+from cerebro_db.server.deployment import interpreter
 
 USER = "postgres"
 

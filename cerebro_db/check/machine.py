@@ -7,9 +7,9 @@ import subprocess
 
 import sqlalchemy as sa
 
-from cerebro_db import segments
-from cerebro_db.finding import Finding
-from cerebro_db.segments import row
+from cerebro_db.check import segments
+from cerebro_db.check.finding import Finding
+from cerebro_db.check.segments import row
 
 
 def out_of_memory(connection: sa.Connection) -> Finding | None:

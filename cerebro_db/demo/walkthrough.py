@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from cerebro_db import digits
-from cerebro_db.boards import leaderboard_table, standard_output
+from cerebro_db.demo import digits
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.errors import ObjectNotReady
-from cerebro_db.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.session import Session, connect
-from cerebro_db.watch import follow
+from cerebro_db.show.boards import leaderboard_table, standard_output
+from cerebro_db.show.pictures import draw_learning_curves, draw_occupancy
+from cerebro_db.show.watch import follow
 
 METADATA = sa.MetaData(schema="demo")
 IMAGES, HELD_OUT = (

@@ -9,10 +9,10 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from cerebro_db.boards import landmark, leaderboard_table, progress_bar, progress_line, standard_output
 from cerebro_db.driver import engine_for
-from cerebro_db.runs import RunReader
-from cerebro_db.tables import Progress, Span
+from cerebro_db.records import Progress, Span
+from cerebro_db.run_reader import RunReader
+from cerebro_db.show.boards import landmark, leaderboard_table, progress_bar, progress_line, standard_output
 
 POLL_SECONDS = 0.5
 

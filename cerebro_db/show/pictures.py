@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from cerebro_db.tables import Point, Span
+from cerebro_db.records import Point, Span
 
 # With more configs than this a legend hides more than it tells; only the best one is named then.
 FEW = 10

@@ -11,9 +11,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from cerebro_db.boards import landmark, progress_bar, progress_line, standard_output
 from cerebro_db.errors import CerebroError
-from cerebro_db.tables import Progress
+from cerebro_db.records import Progress
+from cerebro_db.show.boards import landmark, progress_bar, progress_line, standard_output
 
 LOOK_SECONDS = 0.5
 Find = Callable[[], Progress | None]

@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cerebro_db import deployment, installation, owner, provision
-from cerebro_db.cluster import Cluster, Running
 from cerebro_db.errors import InsufficientPrivilege, InvalidParameter, ObjectNotReady
+from cerebro_db.server import deployment, installation, owner, provision
+from cerebro_db.server.cluster import Cluster, Running
 
 PORT = 5432  # only names the socket
 LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel takes
