@@ -23,8 +23,8 @@ from typing import Union
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, TrainerFailure
 from cerebro_plpy.trainer import answers, folders, memory, process
-from cerebro_plpy.trainer.answers import Header
 from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.wire import Header
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
