@@ -1,4 +1,7 @@
-"""What an architecture may be made of, by name.
+"""What an architecture may be made of, by name: one file, which is also cerebro_plpy/configs/allowlist.py, by a link.
+
+The trainer rewrites what it builds by these names, and that is what holds; the backend refuses what is not among them
+when an architecture is loaded, so that its user hears of it at once.
 
 A positive list: a layer that a later Keras adds is refused until someone has looked at it. Left out are
 layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper), those that read files
@@ -8,11 +11,13 @@ layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper
 from __future__ import annotations
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-LAYERS = _names("""
+MODELS = ("Sequential", "Functional", "Model")
+LAYERS = names("""
     Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D
     AdaptiveAveragePooling3D AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add
     AdditiveAttention AlphaDropout Attention Average AveragePooling1D AveragePooling2D AveragePooling3D
@@ -29,19 +34,16 @@ LAYERS = _names("""
     SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract
     TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D
     ZeroPadding3D""")
-INITIALIZERS = _names("""
+INITIALIZERS = names("""
     Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity LecunNormal LecunUniform Ones
     Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros""")
-REGULARIZERS = _names("L1 L1L2 L2 OrthogonalRegularizer")
-CONSTRAINTS = _names("MaxNorm MinMaxNorm NonNeg UnitNorm")
-ACTIVATIONS = _names("""
+REGULARIZERS = names("L1 L1L2 L2 OrthogonalRegularizer")
+CONSTRAINTS = names("MaxNorm MinMaxNorm NonNeg UnitNorm")
+ACTIVATIONS = names("""
     celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu
     linear log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus
     softsign sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
-DTYPES = _names("""
-    float16 bfloat16 float32 float64 mixed_float16 mixed_bfloat16 bool int8 int16 int32 int64 uint8
-    uint16 uint32""")
-OPERATION_MODULES = _names("keras.src.ops.numpy keras.src.ops.nn keras.src.ops.math")
+OPERATION_MODULES = names("keras.src.ops.numpy keras.src.ops.nn keras.src.ops.math")
 """Where Keras 3 says that operations between layers live, such as the sum that `x + y` records."""
 
 OLD_LAYERS = {
@@ -52,21 +54,4 @@ OLD_LAYERS = {
     "SyncBatchNormalization": "BatchNormalization",
 }
 OLD_ACTIVATIONS = {"softmax_v2": "softmax", "relu_v2": "relu"}
-REMOVED = _names("""
-    adjustment batch_input_shape batch_shape fused implementation input_dtype input_length rng_type
-    softmax_robust_masking time_major virtual_batch_size""")
-"""Arguments of Keras 2 that Keras 3 lacks or says elsewhere, and that do not change what is computed."""
-REMOVED_FROM = {
-    **dict.fromkeys(
-        ("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "DepthwiseConv1D", "DepthwiseConv2D"),
-        _names("groups"),
-    ),
-    **dict.fromkeys(
-        ("SeparableConv1D", "SeparableConv2D"),
-        _names("groups kernel_initializer kernel_regularizer kernel_constraint"),
-    ),
-    **dict.fromkeys(("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"), _names("trainable noise_shape")),
-    "Discretization": _names("trainable"),
-    "MultiHeadAttention": _names("query_shape key_shape value_shape"),
-}
-"""Arguments that Keras 2 wrote for single layers without using them."""
+"""What Keras 2 called otherwise than Keras 3; for activations only some versions of tf.keras."""

@@ -13,9 +13,28 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models import allowlist, layer_arguments
 from cerebro_trainer.models.layer_arguments import Json, Node
 
-MODELS = ("Sequential", "Functional", "Model")
 WRAPPED = frozenset({"layer", "backward_layer", "forward_layer", "cell", "cells"})
 """Arguments that are layers themselves."""
+REMOVED = allowlist.names("""
+    adjustment batch_input_shape batch_shape fused implementation input_dtype input_length rng_type
+    softmax_robust_masking time_major virtual_batch_size""")
+"""Arguments of Keras 2 that Keras 3 lacks or says elsewhere, and that do not change what is computed."""
+REMOVED_FROM = {
+    **dict.fromkeys(
+        ("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "DepthwiseConv1D", "DepthwiseConv2D"),
+        allowlist.names("groups"),
+    ),
+    **dict.fromkeys(
+        ("SeparableConv1D", "SeparableConv2D"),
+        allowlist.names("groups kernel_initializer kernel_regularizer kernel_constraint"),
+    ),
+    **dict.fromkeys(
+        ("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"), allowlist.names("trainable noise_shape")
+    ),
+    "Discretization": allowlist.names("trainable"),
+    "MultiHeadAttention": allowlist.names("query_shape key_shape value_shape"),
+}
+"""Arguments that Keras 2 wrote for single layers without using them."""
 
 
 def rewrite(architecture: Json) -> Node:
@@ -30,7 +49,7 @@ def rewrite(architecture: Json) -> Node:
 
 def _model(node: Node, depth: int) -> Node:
     layer_arguments.check_depth(depth)
-    if node.get("class_name") not in MODELS:
+    if node.get("class_name") not in allowlist.MODELS:
         raise ConfigError(
             f"expected a Sequential or Functional model, received {layer_arguments.short(node.get('class_name'))}",
             sqlstate="0A000",
@@ -114,7 +133,7 @@ def _layer(entry: Json, depth: int) -> Node:
             f'a layer is an object with "class_name" and "config"; received {layer_arguments.short(entry)}'
         )
     old, module = entry.get("class_name"), str(entry.get("module", "keras.layers"))
-    if old in MODELS:
+    if old in allowlist.MODELS:
         return _model(entry, depth - 1)
     if module in allowlist.OPERATION_MODULES:
         return layer_arguments.node(module, str(old), layer_arguments.plain(entry["config"], depth))
@@ -135,7 +154,7 @@ def _layer(entry: Json, depth: int) -> Node:
 
 def _arguments(name: str, old: Node, depth: int) -> Node:
     """A layer's arguments, as Keras 3 has them."""
-    removed = allowlist.REMOVED | allowlist.REMOVED_FROM.get(name, frozenset())
+    removed = REMOVED | REMOVED_FROM.get(name, frozenset())
     config = {key: _value(key, value, depth) for key, value in old.items() if key not in removed}
     if config.get("stateful"):
         raise ConfigError(

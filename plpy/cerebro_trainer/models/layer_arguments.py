@@ -17,6 +17,9 @@ KINDS = (
     ("_regularizer", "keras.regularizers", allowlist.REGULARIZERS),
     ("_constraint", "keras.constraints", allowlist.CONSTRAINTS),
 )
+DTYPES = allowlist.names("""
+    float16 bfloat16 float32 float64 mixed_float16 mixed_bfloat16 bool int8 int16 int32 int64 uint8
+    uint16 uint32""")
 PLAIN_CALLS = (None, "__keras_tensor__", "__slice__", "__ellipsis__")
 """Keras' special forms in call arguments that stand for no value of their own."""
 
@@ -43,7 +46,7 @@ def plain(old: Json, depth: int) -> Json:
     special, config = old.get("class_name"), old.get("config")
     if special in PLAIN_CALLS:
         return {key: plain(item, depth - 1) for key, item in old.items()}
-    if special in ("__tensor__", "__numpy__") and isinstance(config, dict) and config.get("dtype") in allowlist.DTYPES:
+    if special in ("__tensor__", "__numpy__") and isinstance(config, dict) and config.get("dtype") in DTYPES:
         return {"class_name": special, "config": config}
     raise ConfigError(f"an argument of class {short(special)} is not allowed", sqlstate="0A000")
 
@@ -86,6 +89,6 @@ def _activation(old: Json) -> str:
 def _dtype(value: Json) -> str:
     config = value.get("config") if isinstance(value, dict) else {"name": value}
     name = config.get("name") if isinstance(config, dict) else None
-    if name not in allowlist.DTYPES:
-        raise ConfigError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(allowlist.DTYPES))}")
+    if name not in DTYPES:
+        raise ConfigError(f"dtype {short(value)} is not supported; supported are {', '.join(sorted(DTYPES))}")
     return str(name)
