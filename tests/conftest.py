@@ -25,7 +25,7 @@ from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
 from workbench import Workbench
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60

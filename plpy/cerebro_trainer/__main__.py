@@ -23,16 +23,19 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import TracebackType
 
-from cerebro_trainer.ahead import Ahead
-from cerebro_trainer.programs import Framework
-from cerebro_trainer.trainer import Trainer
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.commands.trainer import Trainer
+from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.read_ahead import Ahead
 
 PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
-FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
+FRAMEWORKS = {
+    "tensorflow": "cerebro_trainer.programs.tensorflow_program",
+    "jax": "cerebro_trainer.programs.jax_program",
+}
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
     "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),

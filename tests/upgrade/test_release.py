@@ -21,7 +21,7 @@ from listing import listing
 from servers import Database, Server
 from workbench import Workbench, opened
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 HERE = Path(__file__).parent
 OLD = "0.1.0"

@@ -10,7 +10,7 @@ from cerebro_plpy.api.entry import package_version
 from cerebro_plpy.database import server_process, strict_json
 from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings
+from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
 from cerebro_plpy.trainer.settings import TrainerRequest
@@ -49,7 +49,8 @@ def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) ->
 
     def open_it() -> None:
         size = fields.needed("cache_bytes", cache_bytes)
-        segment.trainer(session).send({"do": "open", "dataset": fields.needed("dataset", dataset), "cache_bytes": size})
+        told = {"dataset": fields.needed("dataset", dataset), "cache_bytes": size}
+        segment.trainer(session).send(wire.request("open", told))
 
     raise_to_sql(plpy, open_it)
 
@@ -70,7 +71,7 @@ def dataset_add(
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
-    request = {"do": "close", "dataset": dataset}
+    request = wire.request("close", {"dataset": dataset})
     return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(session).ask(request)))
 
 
@@ -95,8 +96,7 @@ def job_begin(plpy: Any, session: Globals, spec: str) -> str:
 
     def begun() -> str:
         asked = requests.with_sources(Database(plpy), fields.record("spec", spec))
-        request = {**asked, "do": "begin", "sealed": False}
-        return json.dumps(segment.trainer(session).ask(request))
+        return json.dumps(segment.trainer(session).ask(wire.request("begin", asked, sealed=False)))
 
     return raise_to_sql(plpy, begun)
 
@@ -107,7 +107,9 @@ def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: st
     def begun() -> str:
         trainer = segment.trainer(session)
         request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
-        return json.dumps(trainer.ask(requests.with_sources(Database(plpy), request)))
+        return json.dumps(
+            trainer.ask(wire.request("begin", requests.with_sources(Database(plpy), request), sealed=True))
+        )
 
     return raise_to_sql(plpy, begun)
 
@@ -125,7 +127,7 @@ def sealed_add(plpy: Any, session: Globals, part: int | None, chunk: bytes | Non
 
 def job_finish(plpy: Any, session: Globals) -> str:
     """End a job; its result as JSON."""
-    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask({"do": "finish"})))
+    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask(wire.request("finish"))))
 
 
 def metric_results(plpy: Any, session: Globals, spec: str) -> str:
@@ -133,8 +135,7 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
 
     def results() -> str:
         asked = requests.with_sources(Database(plpy), strict_json.restored(fields.record("spec", spec)))
-        request = {**asked, "do": "results"}
-        return strict_json.dumps(segment.trainer(session).ask(request))
+        return strict_json.dumps(segment.trainer(session).ask(wire.request("results", asked)))
 
     return raise_to_sql(plpy, results)
 

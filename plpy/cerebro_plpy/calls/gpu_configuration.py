@@ -15,7 +15,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.trainer import machine, settings, wire
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -51,7 +51,7 @@ def of_this_host(db: Database, source: str) -> list[str]:
     numbers = ",".join(map(str, settings.usable_gpus(chosen))) or machine.NO_GPU
     link = Link(_spec(chosen, framework, numbers), db.check_interrupts)
     try:
-        return list(map(str, link.ask({"do": "gpus"})["gpus"]))
+        return list(map(str, link.ask(wire.request("gpus"))["gpus"]))
     finally:
         link.close()
 

@@ -19,8 +19,8 @@ from psycopg2.extensions import connection as Connection
 from bench.copying import write_table
 from bench.job import Job
 from bench.workloads import RUN_SEED, Workload
-from cerebro_db import provision
-from cerebro_db.server import EmbeddedServer
+from cerebro_db.server import provision
+from cerebro_db.server.embedded_server import EmbeddedServer
 
 
 @dataclass(frozen=True, kw_only=True)
