@@ -89,7 +89,6 @@ def _arguments() -> argparse.Namespace:
         help="end when no request came for so long; 0: wait for ever",
     )
     parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
-    parser.add_argument("--function-path", help="a folder of modules that custom functions may import")
     return parser.parse_args()
 
 
@@ -129,9 +128,6 @@ def _framework(arguments: argparse.Namespace) -> Framework | None:
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    if arguments.function_path:
-        sys.dont_write_bytecode = True  # beside modules that are an administrator's
-        sys.path.append(arguments.function_path)  # last, so that nothing there stands in for another module
     sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
         module = importlib.import_module(FRAMEWORKS[name])

@@ -125,6 +125,7 @@ class Database:
     def leave_client(self) -> None:
         """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
         self.value(sql("session.silence"))
+        server_process.leave_client(int(self.value(sql("session.setting"), "port")))
         self._alone = True
         self.check_interrupts()
 

@@ -14,6 +14,8 @@ import socket
 import stat
 from functools import cache
 
+TERMINATE = b"X\0\0\0\4"  # what a client says before it goes, in the server's protocol
+
 
 @cache
 def greenplum() -> bool:
@@ -46,6 +48,23 @@ def hung_up(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLRDHUP)
     return bool(poll.poll(0))
+
+
+def leave_client(port: int) -> None:
+    """Put something in the client's place to which all can be sent, and which wants this session to end.
+
+    Where a client cannot be told, this session would be ended by the first message to it once it has gone: by the one
+    that its statement is done, which does no harm, or by an INFO of somebody's trigger.
+    """
+    descriptor = client_socket(port)
+    if descriptor is None:
+        return
+    here, there = socket.socketpair()
+    with here:
+        here.setblocking(False)  # as the server expects it
+        os.dup2(here.fileno(), descriptor, inheritable=False)
+    there.sendall(TERMINATE)
+    there.detach()  # open for as long as this process lives
 
 
 def _is_served(fd: int, port: int) -> bool:

@@ -42,6 +42,12 @@ END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 
 
+def label(role: str, run_id: int | None = None) -> str:
+    """What others see of a session in pg_stat_activity."""
+    of_run = "" if run_id is None else f" run {run_id}"
+    return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+
+
 class Workplace:
     """Sessions of one call. `control` writes the log; `reader` reads the caller's tables."""
 
@@ -86,9 +92,7 @@ class Workplace:
         return session
 
     def _label(self, role: str) -> str:
-        """What others see in pg_stat_activity."""
-        of_run = "" if self._run_id is None else f" run {self._run_id}"
-        return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+        return label(role, self._run_id)
 
     def show(self, run_id: int) -> None:
         """Let others see which run these sessions work for."""

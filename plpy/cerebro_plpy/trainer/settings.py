@@ -28,7 +28,6 @@ class Settings:
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
     gpus: tuple[int, ...] | None = None
-    function_path: str | None = None
 
 
 def read(db: Database) -> Settings:
@@ -139,7 +138,6 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
         compilation_cache=code_folders.private(settings.compilation_cache),
-        function_path=code_folders.of_administrators(settings.function_path),
     )
 
 

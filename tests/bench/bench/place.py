@@ -150,6 +150,6 @@ def pack(session: Connection, job: Job) -> float:
         return time.perf_counter() - began
 
 
-def environment(more: dict[str, str] | None = None) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Of a contender: what this process has, and where the modules of these measurements lie."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(more or {})}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -29,7 +29,7 @@ SELECT pg_catalog.{lock}(1667590770, %s::integer)
 SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
 
 -- name: silence
--- A client that has gone is noticed by sending to it, which would end the session.
+-- To nobody: the client has gone.
 SELECT pg_catalog.set_config('client_min_messages', 'error', false)
 
 -- name: idle
