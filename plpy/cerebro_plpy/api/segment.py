@@ -49,8 +49,8 @@ def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) ->
 
     def open_it() -> None:
         size = fields.needed("cache_bytes", cache_bytes)
-        told = {"dataset": fields.needed("dataset", dataset), "cache_bytes": size}
-        segment.trainer(session).send(wire.request("open", told))
+        link = segment.trainer(session)
+        link.send(wire.request("open", dataset=fields.needed("dataset", dataset), cache_bytes=size))
 
     raise_to_sql(plpy, open_it)
 
@@ -71,7 +71,7 @@ def dataset_add(
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
-    request = wire.request("close", {"dataset": dataset})
+    request = wire.request("close", dataset=dataset)
     return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(session).ask(request)))
 
 

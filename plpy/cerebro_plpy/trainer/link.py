@@ -1,9 +1,9 @@
 """The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
 
-A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
-socket pair. `cerebro_trainer.wire.frames` is the other end. The wait loop lets a cancel take effect and watches
-the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed
-backend would not run.
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix socket pair.
+`cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait loop lets a cancel take effect and
+watches the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed backend
+would not run.
 """
 
 from __future__ import annotations

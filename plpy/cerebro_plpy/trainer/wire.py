@@ -32,11 +32,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def request(do: str, told: Mapping[str, Any] = NOTHING, /, **more: Any) -> Header:
-    """The header of a request, of whose fields `more` come from the backend itself.
+def request(do: str, fields: Mapping[str, Any] = NOTHING, /, **own: Any) -> Header:
+    """The header of a request; `own` are fields that the backend itself says, whatever a session said.
 
     >>> request("state_get", {"chunk_bytes": 1000, "do": "reset"})
     {'do': 'state_get', 'chunk_bytes': 1000}
     """
-    fields = {**told, **more}
-    return {"do": do, **{name: fields[name] for name in FIELDS[do] if name in fields}}
+    values = {**fields, **own}
+    return {"do": do, **{name: values[name] for name in FIELDS[do] if name in values}}
