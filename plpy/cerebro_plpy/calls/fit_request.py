@@ -26,7 +26,7 @@ from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, existing
 from cerebro_plpy.tables.compatibility import check_configs, check_validation, notices, with_metrics
 from cerebro_plpy.tables.selection import ONE_KEY, SelectionSummary, read_configs, read_summary, told
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.trainer import settings
 
 WRITER = "tensorflow"
 
@@ -129,7 +129,7 @@ def requested(
 ) -> FitRequest:
     """The request that `spec` logs, over these data and models."""
     source, validation = data
-    most = len(source.segments) if place.control.greenplum else machine.parallel_trainers()
+    most = place.platform.most_workers(len(source.segments))
     return FitRequest(
         source=source,
         validation=validation,

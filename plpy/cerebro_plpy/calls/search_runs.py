@@ -32,7 +32,6 @@ from cerebro_plpy.configs.stages import Losses, Search, Stage
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages, workers
@@ -136,7 +135,7 @@ class Runs:
         self._holding.add(self.run_ids[-1])
         with recorded(self._db, self._place, request, self.run_ids[-1]) as log:
             around = surroundings(self._db, self._place, request)
-            orchestrator = Orchestrator(self._crew.platform, request, self._crew.workers, log, around, {})
+            orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
             try:
                 orchestrator.run()
             except ConfigFailure as error:
@@ -163,7 +162,8 @@ class Runs:
         again = Again(seed, {}, {}, None, None, frameworks.asked(None, stage.rows))
         models = Models(configs, basis.architectures, basis.table)
         request = requested(self._place, given, spec, basis.data, models, again)
-        warm = {key: WarmState("chunks", state_tables.read_state(state), ()) for key, state in self._states()}
+        read = self._place.platform.state_rows
+        warm = {key: WarmState("chunks", read(*state), ()) for key, state in self._states()}
         name = f"{given.name or given.model_output_table}: {stage.title}"
         return replace(request, name=name, warm_states=warm)
 
@@ -225,7 +225,7 @@ class Runs:
     def _refuse_lost(self) -> None:
         if self._place.control.segment_lost:
             raise SegmentLost(
-                "Greenplum lost a segment during the search, and this transaction with it",
+                f"{self._place.platform.name} lost a segment during the search, and this transaction with it",
                 hint="Call madlib_keras_automl() again.",
             )
 

@@ -16,13 +16,14 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
-from cerebro_plpy.platform.protocol import Platform, VisitResult, Worker
+from cerebro_plpy.platform.job import Sums
+from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Results, Surroundings, Task
 from cerebro_plpy.run.training import Past, Standing, added
-from cerebro_plpy.run.visits import Attempt, evaluate_visit, named_program, train_visit
+from cerebro_plpy.run.visits import Attempt, evaluate_visit, program, program_key, train_visit
 
 
 class Orchestrator:
@@ -30,14 +31,14 @@ class Orchestrator:
 
     def __init__(
         self,
-        platform: Platform,
+        visits: Visits,
         request: FitRequest,
         workers: Sequence[Worker],
         log: RunLog,
         around: Surroundings,
         past: Mapping[int, Past],
     ) -> None:
-        self._platform, self._request, self._log, self._around = platform, request, log, around
+        self._visits, self._request, self._log, self._around = visits, request, log, around
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
@@ -119,11 +120,11 @@ class Orchestrator:
         request, run_id = self._request, self._log.run_id
         if visit.kind == "evaluate":
             evaluate = evaluate_visit(request, standing.config, run_id, visit, attempt, standing.state)
-            return self._platform.evaluate(worker, evaluate)
+            return self._visits.evaluate(worker, evaluate)
         known = self._timings.of(standing.situation(worker))
         number, free = standing.number(visit), standing.free(visit)
         place = Attempt(number, attempt, self._rows_ahead(standing), known, free)
-        return self._platform.train(
+        return self._visits.train(
             worker, train_visit(request, standing.config, run_id, visit, place, standing.source(visit))
         )
 
@@ -154,17 +155,20 @@ class Orchestrator:
         if task.kind == "evaluate":
             standing.parts.setdefault(task.epoch, []).append(value)
             if len(standing.parts[task.epoch]) == len(self._plan.segments):
-                program = named_program(self._request, standing.config, self._log.run_id)
-                found = {**program, **added(standing.parts.pop(task.epoch))}
+                found = self._sums(standing, added(standing.parts.pop(task.epoch)))
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
                 return self._compute(dispatcher, worker, Results(task, found))
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind != "evaluate":
             self._trained(worker, standing, task, value)
 
+    def _sums(self, standing: Standing, total: Mapping[str, Any]) -> Sums:
+        key = program_key(self._log.run_id, standing.config.mst_key)
+        return Sums(program(self._request, standing.config), total["sums"], total["rows"], key)
+
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
         self._tasks[worker.number] = (worker, task)
-        dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
+        dispatcher.begin(worker.number, worker.session, self._visits.results(worker, task.sums))
 
     def _trained(self, worker: Worker, standing: Standing, visit: Visit, result: VisitResult) -> None:
         if result.timings:
@@ -193,7 +197,7 @@ class Orchestrator:
 
     def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
-            worker.forget()
+            worker.memory.forget()
             if isinstance(error, ConnectionFailure):
                 self._log_lost(task, error)
                 if not self._around.reopen(worker):
@@ -207,7 +211,7 @@ class Orchestrator:
 
     def _dismiss(self, worker: Worker, error: CerebroError) -> None:
         """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._numbers) == 1 or worker.segment_id is not None:
+        if len(self._numbers) == 1 or not worker.replaceable:
             raise error
         self._numbers.remove(worker.number)
         self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))

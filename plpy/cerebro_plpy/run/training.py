@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Union
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.schedule import AVERAGING, Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.protocol import StateSource, VisitResult, Worker
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.protocol import VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.timings import Situation, digest
@@ -73,7 +74,7 @@ class Standing:
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
-        return Situation(worker.machine, self.program, self.config.fit.batch_size, worker.threads)
+        return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
 
     def number(self, visit: Visit) -> int:
         """The number in the log of a visit that leaves a state.
