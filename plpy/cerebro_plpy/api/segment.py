@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import package_version
-from cerebro_plpy.database import server_process, strict_json
-from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.api.entry import database, package_version
+from cerebro_plpy.database import strict_json
+from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
@@ -36,7 +36,7 @@ def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
 def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
     # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
     # device.
-    db = Database(plpy)
+    db = database(plpy)
     chosen = settings.read(db)
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
@@ -95,7 +95,7 @@ def job_begin(plpy: Any, session: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
-        asked = requests.with_sources(Database(plpy), fields.record("spec", spec))
+        asked = requests.with_sources(database(plpy), fields.record("spec", spec))
         return json.dumps(segment.trainer(session).ask(wire.request("begin", asked, sealed=False)))
 
     return raise_to_sql(plpy, begun)
@@ -107,9 +107,8 @@ def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: st
     def begun() -> str:
         trainer = segment.trainer(session)
         request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
-        return json.dumps(
-            trainer.ask(wire.request("begin", requests.with_sources(Database(plpy), request), sealed=True))
-        )
+        asked = requests.with_sources(database(plpy), request)
+        return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))
 
     return raise_to_sql(plpy, begun)
 
@@ -134,7 +133,7 @@ def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        asked = requests.with_sources(Database(plpy), strict_json.restored(fields.record("spec", spec)))
+        asked = requests.with_sources(database(plpy), strict_json.restored(fields.record("spec", spec)))
         return strict_json.dumps(segment.trainer(session).ask(wire.request("results", asked)))
 
     return raise_to_sql(plpy, results)
@@ -156,17 +155,14 @@ def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
-    """Send a block of rows to be packed; the packed arrays of the block before.
+    """Send a block of rows to be packed; the packed arrays of the block before."""
 
-    On Greenplum the process that packs may be one on a segment, where nobody has started a packer.
-    """
+    def start() -> None:
+        _started(plpy, session, TrainerRequest(framework="none"))
 
     def packed() -> list[Buffer] | None:
-        if server_process.greenplum() and not segment.has_trainer(session):
-            if spec is None:
-                return None
-            _started(plpy, session, TrainerRequest(framework="none"))
-        return segment.pack_rows(session, spec, data)
+        ready = database(plpy).platform.packer_ready(segment.has_trainer(session), spec is not None, start)
+        return segment.pack_rows(session, spec, data) if ready else None
 
     return raise_to_sql(plpy, packed)
 
@@ -178,4 +174,4 @@ def trainer_stop(plpy: Any, session: Globals) -> None:
 
 def gpu_count(plpy: Any, session: Globals) -> int:
     """How many GPUs of this machine trainers may use."""
-    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(Database(plpy)))))
+    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(database(plpy)))))

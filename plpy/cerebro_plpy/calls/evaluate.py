@@ -14,7 +14,8 @@ from cerebro_plpy.database.dispatch import Steps, drive
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.packing.packed_table import PackedTable, packed_relation, read_packed
-from cerebro_plpy.platform.protocol import Dataset, Worker
+from cerebro_plpy.platform.job import Dataset, Job, Sums
+from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace, opened
 from cerebro_plpy.run.training import added
 from cerebro_plpy.run.workers import Crew, crew_for, together
@@ -30,7 +31,7 @@ def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> No
         test = read_packed(catalog, place.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
         found = _measure(place, model, test, bool(given.use_gpus))
-    db.rows(sql("score.evaluation", output=tables.output.quoted))
+    db.rows(sql("score.evaluation", output=tables.output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
     names = per_output.in_order(model.compile.metrics_given, outputs) or None
@@ -43,25 +44,24 @@ def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool
     """Loss and metrics from those of the segments, added up in the order of these."""
     crew = crew_for(place, model.backend, gpu, test.segments)
     program = model.program(test.targets())
-    job = {"job": "evaluate", "program": program, "result_key": model.state().key}
+    job = Job("evaluate", program, model.state().key)
     parts: dict[str, dict[str, Any]] = {}
     shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
     steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
     for _, found in together(place, crew, steps):
         parts.update(found or {})
     in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
-    request = {"program": program, **added(in_order)}
-    worker = crew.workers[0]
-    return dict(drive(worker.session, crew.platform.results(worker, request))["test"])
+    total, worker = added(in_order), crew.workers[0]
+    return dict(drive(worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"])))["test"])
 
 
 def _parts(
-    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: dict[str, Any]
+    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: Job
 ) -> Steps[dict[str, dict[str, Any]]]:
     """Rows and sums of a worker's segments, one after another."""
     parts: dict[str, dict[str, Any]] = {}
     for dataset in share:
-        parts.update((yield from crew.platform.measure(worker, (dataset,), model.state(), job)))
+        parts.update((yield from crew.visits.measure(worker, (dataset,), model.state(), job)))
     return parts
 
 

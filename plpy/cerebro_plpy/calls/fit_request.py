@@ -26,7 +26,7 @@ from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs, notices
 from cerebro_plpy.tables.selection import SINGLE_KEY, read_configs, told
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.trainer import settings
 
 WRITER = "tensorflow"
 
@@ -108,7 +108,7 @@ def read_models(catalog: Catalog, place: Workplace, call: Call, source: PackedTa
 def requested(catalog: Catalog, place: Workplace, spec: Spec, data: Data, models: Models, repeat: Repeat) -> FitRequest:
     """The request of this spec, over these data and models."""
     arguments, segments = spec.arguments, data.source.segments
-    most = len(segments) if place.control.greenplum else machine.parallel_trainers()
+    most = place.platform.most_workers(len(segments))
     return FitRequest(
         spec=spec,
         source=data.source,

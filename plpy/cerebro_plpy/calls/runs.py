@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
@@ -39,7 +38,7 @@ def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay."""
     run = claimed(db, "drop_run", run_id)
     drop_states(db, run["run_id"])
-    for table in LOG if server_process.greenplum() else LOG[-1:]:  # there foreign keys are not enforced
+    for table in db.platform.deletions(LOG):
         db.rows(sql("run.drop_log", table=table), run["run_id"])
 
 
@@ -87,8 +86,7 @@ def standing(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
-    if server_process.greenplum():
-        db.value(sql("greenplum.look_anew"))
+    db.platform.look_anew(db)
     # Before the status, which then cannot be older than the end of the work.
     at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
     rows = db.rows(sql("background.standing"), run_id)

@@ -84,7 +84,7 @@ def load_schedule(db: Database, table: str | None, r: int | None, eta: int | Non
     method = Hyperband(r, 3 if eta is None else eta, skip_last or 0)
     method.check(catalog.module)
     output = catalog.output(table)
-    db.rows(sql("automl.schedule", output=output.quoted))
+    db.rows(sql("automl.schedule", output=output.quoted, **db.platform.clauses))
     for found in method.schedule():
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)
 

@@ -29,9 +29,9 @@ def write(db: Database, tables: SearchTables, given: AutomlArguments, runs: Runs
     source = replace(source, class_types=outputs.class_types(db, source.class_types))
     made = outputs.names(output, outputs.SUFFIXES)
     places = any(tried.place for tried in runs.tried.values())
-    db.rows(sql("automl.models", output=made[""]))
+    db.rows(sql("automl.models", output=made[""], **db.platform.clauses))
     more = sql("automl.info_columns", places=sql("automl.places") if places else "")
-    db.rows(sql("output.info", output=made["_info"], more=more))
+    db.rows(sql("output.info", output=made["_info"], more=more, **db.platform.clauses))
     outputs.create_states(db, made["_state"])
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
@@ -82,7 +82,7 @@ def _write_summary(
 ) -> None:
     columns, constants = outputs.class_columns(source)
     times = db.row(sql("automl.times"), run_ids)
-    db.rows(sql("automl.summary", output=table, class_columns=columns))
+    db.rows(sql("automl.summary", output=table, class_columns=columns, **db.platform.clauses))
     db.rows(
         sql("automl.add_summary", output=table, class_values=constants),
         source.table,

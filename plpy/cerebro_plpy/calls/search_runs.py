@@ -24,7 +24,6 @@ from cerebro_plpy.configs.spec import FitArguments, Ranking, SearchSpec, Spec
 from cerebro_plpy.configs.stages import Losses, Search, Stage
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
-from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages, workers
@@ -130,7 +129,7 @@ class Runs:
         self._holding.add(self.run_ids[-1])
         with recorded(self._db, self._place, request, self.run_ids[-1]) as log:
             around = surroundings(self._db, self._place, request)
-            orchestrator = Orchestrator(self._crew.platform, request, self._crew.workers, log, around, {})
+            orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
             try:
                 orchestrator.run()
             except ConfigFailure as error:
@@ -148,7 +147,8 @@ class Runs:
         spec = self._spec(stage, configs)
         models = Models(configs, basis.architectures, basis.table, frameworks.asked(None, stage.rows))
         request = requested(self._catalog, self._place, spec, basis.data, models, Repeat())
-        warm = {key: WarmState("chunks", state_tables.read_state(state), ()) for key, state in self._states()}
+        read = self._place.platform.state_rows
+        warm = {key: WarmState("chunks", read(*state), ()) for key, state in self._states()}
         return replace(request, warm_states=warm)
 
     def _spec(self, stage: Stage, configs: tuple[Config, ...]) -> Spec:
@@ -232,7 +232,7 @@ class Runs:
     def _refuse_lost(self) -> None:
         if self._place.control.segment_lost:
             raise SegmentLost(
-                "Greenplum lost a segment during the search, and this transaction with it",
+                f"{self._place.platform.name} lost a segment during the search, and this transaction with it",
                 hint="Call madlib_keras_automl() again.",
             )
 

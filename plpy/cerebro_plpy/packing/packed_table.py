@@ -9,16 +9,15 @@ from math import prod
 from typing import Any
 
 from cerebro_plpy.configs.spec import DataSpec
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
-from cerebro_plpy.packing import distribution
-from cerebro_plpy.packing.distribution import KEY
 from cerebro_plpy.trainer import machine
+
+KEY = "__dist_key__"
 
 
 @dataclass(frozen=True)
@@ -218,8 +217,7 @@ def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
     """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
-    if server_process.greenplum():
-        distribution.check_table(catalog, reader, relation)
+    reader.platform.check_distributed(reader, catalog.module, relation)
     placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
         raise WrongObjectType(
@@ -230,8 +228,7 @@ def _segments(
     if KEY in columns:
         found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
         segments = tuple(row[0] for row in found)
-        if server_process.greenplum():
-            distribution.check_keys(catalog, reader, relation, segments)
+        reader.platform.check_keys(reader, catalog.module, relation, segments)
         return segments, f"t.{quote_identifier(KEY)}"
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:

@@ -16,7 +16,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
-from cerebro_plpy.platform.protocol import Platform, VisitResult, Worker
+from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
@@ -29,14 +29,14 @@ class Orchestrator:
 
     def __init__(
         self,
-        platform: Platform,
+        visits: Visits,
         request: FitRequest,
         workers: Sequence[Worker],
         log: RunLog,
         around: Surroundings,
         past: Mapping[int, Past],
     ) -> None:
-        self._platform, self._request, self._log, self._around = platform, request, log, around
+        self._visits, self._request, self._log, self._around = visits, request, log, around
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self._numbers = {worker.number for worker in workers}
         segments = request.source.segments
@@ -118,9 +118,9 @@ class Orchestrator:
 
     def _steps(self, worker: Worker, visit: Visit, training: ConfigTraining, attempt: int) -> Any:
         if visit.kind == "evaluate":
-            return self._platform.evaluate(worker, training.evaluate_visit(visit, attempt))
+            return self._visits.evaluate(worker, training.evaluate_visit(visit, attempt))
         known = self._timings.of(training.situation(worker))
-        return self._platform.train(worker, training.train_visit(visit, attempt, self._rows_ahead(training), known))
+        return self._visits.train(worker, training.train_visit(visit, attempt, self._rows_ahead(training), known))
 
     def _rows_ahead(self, training: ConfigTraining) -> int:
         """The rows that a worker is still to train with this configuration's program and batch size."""
@@ -150,14 +150,14 @@ class Orchestrator:
             training.parts.setdefault(task.epoch, []).append(value)
             if len(training.parts[task.epoch]) == len(self._plan.segments):
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
-                return self._compute(dispatcher, worker, Results(task, training.results(task.epoch)))
+                return self._compute(dispatcher, worker, Results(task, training.sums(task.epoch)))
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind != "evaluate":
             self._trained(worker, training, task, value)
 
     def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
         self._tasks[worker.number] = (worker, task)
-        dispatcher.begin(worker.number, worker.session, self._platform.results(worker, task.request))
+        dispatcher.begin(worker.number, worker.session, self._visits.results(worker, task.sums))
 
     def _trained(self, worker: Worker, training: ConfigTraining, visit: Visit, result: VisitResult) -> None:
         if result.timings:
@@ -186,7 +186,7 @@ class Orchestrator:
 
     def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
-            worker.forget()
+            worker.memory.forget()
             if isinstance(error, ConnectionFailure):
                 self._log_lost(task, error)
                 if not self._around.reopen(worker):
@@ -200,7 +200,7 @@ class Orchestrator:
 
     def _dismiss(self, worker: Worker, error: CerebroError) -> None:
         """Go on without a worker that is lost for good, as long as there is another one."""
-        if len(self._numbers) == 1 or worker.segment_id is not None:
+        if len(self._numbers) == 1 or not worker.replaceable:
             raise error
         self._numbers.remove(worker.number)
         self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))

@@ -16,7 +16,6 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.statements import state_table
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import route_of
 from cerebro_plpy.run.timings import Situation, Timings
@@ -52,7 +51,7 @@ class RunLog:
         tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
         for start in range(0, len(tables), TABLES_AT_ONCE):
             made = tables[start : start + TABLES_AT_ONCE]
-            self._control.run("; ".join(state_table(self._control, name) for name in made))
+            self._control.run("; ".join(self._control.platform.state_table(name) for name in made))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = state_tables.state_tables(self.run_id, config.mst_key, route_of(request).tables)

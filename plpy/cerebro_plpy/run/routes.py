@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from cerebro_plpy.hopping.schedule import AVERAGING, Visit
-from cerebro_plpy.platform.protocol import StateSource
+from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.visits import averaged_state

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Union
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.protocol import EvaluateVisit, StateSource, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.job import StateSource, Sums
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
@@ -19,8 +20,8 @@ from cerebro_plpy.run.visits import (
     evaluate_visit,
     initial_state,
     later_state,
-    named_program,
     program,
+    program_key,
     train_visit,
 )
 
@@ -87,7 +88,7 @@ class ConfigTraining:
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
-        return Situation(worker.machine, self.program, self.config.fit.batch_size, worker.threads)
+        return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
 
     def train_visit(self, visit: Visit, attempt: int, remaining_rows: int, known: Mapping[str, Any]) -> TrainVisit:
         """This attempt at a visit that leaves a state; `known` are timings of forms."""
@@ -100,9 +101,10 @@ class ConfigTraining:
         """This attempt at an evaluation over a segment."""
         return evaluate_visit(self.request, self.config, self.run_id, visit, attempt, self.state)
 
-    def results(self, epoch: int) -> dict[str, Any]:
-        """The request for metrics from what all segments found, which is asked for once."""
-        return {**named_program(self.request, self.config, self.run_id), **added(self.parts.pop(epoch))}
+    def sums(self, epoch: int) -> Sums:
+        """What all segments found in an epoch, which is asked for once."""
+        total, key = added(self.parts.pop(epoch)), program_key(self.run_id, self.config.mst_key)
+        return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:
         """The number in the log of a visit that leaves a state."""

@@ -12,8 +12,9 @@ from typing import Any
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit
-from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, read_state, replaced_table, state_table
+from cerebro_plpy.platform.job import Dataset, Job, StateSource
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit
+from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, replaced_table, state_table
 from cerebro_plpy.run.request import FitRequest
 
 
@@ -56,9 +57,9 @@ def _architecture(text: str) -> Any:
     return json.loads(text)
 
 
-def named_program(request: FitRequest, config: Config, run_id: int) -> dict[str, Any]:
-    """The program under a name, which is enough for a trainer that has it already."""
-    return {"program": program(request, config), "program_key": f"{run_id}/{config.mst_key}"}
+def program_key(run_id: int, mst_key: int) -> str:
+    """The name of a configuration's program, which is enough for a trainer that has it already."""
+    return f"{run_id}/{mst_key}"
 
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
@@ -76,7 +77,7 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
 
 def later_state(run_id: int, mst_key: int, visit_no: int, place: StatePlace) -> StateSource:
     """The state that a visit left."""
-    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, read_state(place))
+    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, place=place)
 
 
 def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
@@ -95,19 +96,20 @@ def train_visit(
     """A training visit, or one that averages the states of others."""
     key, tables = config.mst_key, attempt.tables
     table = state_table(run_id, key, attempt.visit_no, tables)
-    job = {
-        "job": visit.kind,
-        **named_program(request, config, run_id),
-        "result_key": state_key(run_id, key, attempt.visit_no),
-        "fit": config.fit.to_json(),
-        "order": {"seed": request.spec.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
-        "forms": {
+    job = Job(
+        visit.kind,
+        program(request, config),
+        state_key(run_id, key, attempt.visit_no),
+        program_key(run_id, key),
+        fit=config.fit,
+        order={"seed": request.spec.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
+        forms={
             "use": request.repeat.forms.get((key, visit.epoch, visit.segment_id)),
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.known,
         },
-        **_callbacks(config, run_id, visit, {}),
-    }
+        callbacks=_callbacks(config, run_id, visit, {}),
+    )
     return TrainVisit(
         run_id=run_id,
         epoch=visit.epoch,
@@ -117,19 +119,18 @@ def train_visit(
         dataset=Dataset(request.source, visit.segment_id),
         state=state,
         job=job,
-        kind=visit.kind,
         state_table=table,
         emptied=table not in attempt.free,
         replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
     )
 
 
-def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any]:
+def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any] | None:
     """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes first."""
     board = config.fit.callbacks
     if board is None:
-        return {}
-    told = {
+        return None
+    return {
         "folder": board.folder(visit.segment_id, run_id, config.mst_key),
         "epoch": visit.epoch,
         "histograms": board.wants_histograms(visit.epoch),
@@ -137,7 +138,6 @@ def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str,
         "metrics": list(config.compile.metrics),
         "datasets": dict(datasets),
     }
-    return {"callbacks": told}
 
 
 def evaluate_visit(
@@ -147,12 +147,13 @@ def evaluate_visit(
     tables = {"training": request.source if request.spec.training_metrics else None, "validation": request.validation}
     datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
-    job = {
-        "job": "evaluate",
-        **named_program(request, config, run_id),
-        "result_key": state.key,
-        **_callbacks(config, run_id, visit, shown),
-    }
+    job = Job(
+        "evaluate",
+        program(request, config),
+        state.key,
+        program_key(run_id, config.mst_key),
+        callbacks=_callbacks(config, run_id, visit, shown),
+    )
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,

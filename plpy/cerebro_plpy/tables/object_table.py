@@ -37,7 +37,7 @@ def load(catalog: Catalog, table: str | None, source: bytes | str | None, name: 
     db.rows(sql("model.lock_name"), quoted)
     if trusted_table(db, plain) is None:
         catalog.output(quoted)
-        db.rows(sql("functions.create", table=quoted))
+        db.rows(sql("functions.create", table=quoted, **db.platform.clauses))
         db.rows(sql("functions.grant", table=quoted))
         db.info(f"{TITLE}: Created new custom function table {plain}.")
     existing(catalog, plain)

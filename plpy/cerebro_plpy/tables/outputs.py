@@ -99,15 +99,16 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 
 
 def _create(db: Database, made: dict[str, str], source: DataSpec) -> None:
-    db.rows(sql("output.models", output=made[""]))
-    db.rows(sql("output.info", output=made["_info"], more=""))
-    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
+    clauses = db.platform.clauses
+    db.rows(sql("output.models", output=made[""], **clauses))
+    db.rows(sql("output.info", output=made["_info"], more="", **clauses))
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0], **clauses))
     create_states(db, made["_state"])
 
 
 def create_states(db: Database, table: str) -> None:
     """Create the table that holds whole states."""
-    db.rows(sql("output.states", output=table))
+    db.rows(sql("output.states", output=table, **db.platform.clauses))
     db.rows(sql("output.states_chunk", output=table))
 
 
@@ -145,13 +146,12 @@ def write_model(
 
 def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
     """Copy a state."""
-    db.rows(sql("output.add_state", output=table, state=state.table, key=str(state.segment_id)), mst_key)
+    db.rows(sql("output.add_state", output=table, source=db.platform.state_rows(*state)), mst_key)
 
 
 def flat_weights(db: Database, state: StatePlace, mst_key: int) -> Weights:
     """The weights of a state, as MADlib has them in a field, unless that would be too large."""
-    text = sql("output.read_state", state=state.table, key=str(state.segment_id))
-    found = read_weights(_in_order(db.stream(text)), LARGEST_FIELD)
+    found = read_weights(_in_order(db.stream(db.platform.state_rows(*state))), LARGEST_FIELD)
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"

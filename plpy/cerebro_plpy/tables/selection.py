@@ -59,9 +59,9 @@ def create(catalog: Catalog, table: str | None, architectures: str, objects: str
     """A new model selection table and its summary."""
     output = catalog.output(table, ("_summary",))
     db = catalog.db
-    db.rows(sql("model.selection", table=output.quoted))
+    db.rows(sql("model.selection", table=output.quoted, **db.platform.clauses))
     summary_name = summary_of(output)
-    db.rows(sql("model.selection_summary", table=summary_name))
+    db.rows(sql("model.selection_summary", table=summary_name, **db.platform.clauses))
     db.rows(sql("model.add_selection_summary", table=summary_name), architectures, objects)
     return output
 

@@ -48,8 +48,8 @@ def write(db: Database, run: LoggedRun, output: Relation, refill: bool) -> None:
 
 
 def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
-    db.rows(sql("single.model", output=made[""]))
-    db.rows(sql("single.summary", output=made["_summary"], class_columns=class_columns))
+    db.rows(sql("single.model", output=made[""], **db.platform.clauses))
+    db.rows(sql("single.summary", output=made["_summary"], class_columns=class_columns, **db.platform.clauses))
     create_states(db, made["_state"])
 
 

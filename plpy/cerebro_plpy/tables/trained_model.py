@@ -21,7 +21,7 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.packing.packed_table import names
-from cerebro_plpy.platform.protocol import StateSource
+from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.tables import grants, model_summary, object_table
 from cerebro_plpy.tables.selection import SINGLE_KEY
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer import code_folders, machine
@@ -30,7 +30,7 @@ class Settings:
     gpus: tuple[int, ...] | None = None
 
 
-def read(db: Database) -> Settings:
+def read(db: Caller) -> Settings:
     """The settings in force; unknown names and bad numbers are refused."""
     known = {f.name: f for f in fields(Settings)}
     values: dict[str, object] = {}

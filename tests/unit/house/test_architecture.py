@@ -145,6 +145,46 @@ def test_pure_rooms_reach_pure_rooms_only() -> None:
             assert {room(name) for name in names if name.startswith("cerebro_plpy.")} <= PURE, path
 
 
+# A name or a message of one platform, a statement of its own, or the question whether workers are bound to segments.
+OF_ONE_PLATFORM = re.compile(r"greenplum|'spread\.|segment_id is (?:not )?None", re.IGNORECASE)
+
+
+def code(path: Path) -> str:
+    """What a module does, without comments and docstrings."""
+    found = tree(path)
+    for node in ast.walk(found):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(found)
+
+
+def test_which_platform_it_is_only_adapters_know() -> None:
+    """A third platform is a module beside the others, because nobody else asks which one this is."""
+    asked: dict[bool, list[str]] = {True: [], False: []}
+    for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
+        found = OF_ONE_PLATFORM.findall(code(path))
+        asked[room(name_of(path)) == "platform"] += [f"{name_of(path)}: {text}" for text in found]
+    assert len(asked[True]) > 20, "this test finds nothing any more"
+    assert asked[False] == []
+
+
+def test_statements_are_the_same_on_every_platform() -> None:
+    """What one needs beside stands in files of its own, or in clauses that its adapter supplies."""
+    folder = PACKAGES["cerebro_plpy"] / "database" / "queries"
+    for path in folder.glob("*.sql"):
+        text = re.sub(r"^--.*$", "", path.read_text(), flags=re.MULTILINE)
+        assert ("DISTRIBUTED" in text or "gp_" in text) == (path.stem in ("greenplum", "spread")), path
+
+
+def test_adapters_are_named_where_one_is_chosen() -> None:
+    """They know nothing of each other either, and a call chooses its adapter where it enters."""
+    adapters = {f"cerebro_plpy.platform.{name}" for name in ("greenplum", "postgres")}
+    importers = {name for name, targets in arrows("cerebro_plpy").items() if targets & adapters}
+    assert importers == {"cerebro_plpy.platform.choice"}
+    choosers = {name for name, targets in arrows("cerebro_plpy").items() if "cerebro_plpy.platform.choice" in targets}
+    assert choosers == {"cerebro_plpy.api.entry"}
+
+
 def test_nobody_but_sql_names_the_interface() -> None:
     for name, targets in arrows("cerebro_plpy").items():
         assert room(name) == "api" or not any(room(target) == "api" for target in targets), name

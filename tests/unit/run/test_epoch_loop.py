@@ -27,7 +27,9 @@ from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
@@ -47,8 +49,8 @@ Fault: TypeAlias = type[CerebroError] | None
 class Session:
     """Answers each statement after a few looks; always readable, so that nobody really waits."""
 
-    greenplum = False
     pid = 0
+    platform = Postgres()
 
     def __init__(self, looks: Sequence[int]) -> None:
         self._looks = cycle(looks)
@@ -94,7 +96,7 @@ class Unreliable:
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
-        self._check_forms(visit.job["forms"])
+        self._check_forms(visit.job.forms or {})
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
         segment, before = visit.dataset.segment_id, self.remains.get(visit.state_table, set())
@@ -149,14 +151,27 @@ class Unreliable:
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
         return {"training": {"rows": 1, "sums": [[1.0, float(segment)]]}}
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
 
-    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def measure(
+        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
+    ) -> Steps[dict[str, Any]]:
+        raise NotImplementedError("an epoch loop evaluates in visits")
+
+    def predict(
+        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[str | None]:
+        raise NotImplementedError("an epoch loop predicts nothing")
+
+    def predicted(self, worker: Worker) -> Statement:
+        raise NotImplementedError("an epoch loop predicts nothing")
+
+    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         with self._alone("workers", worker.number):
             yield from self._work(("results",), 1)
-        ((count, total),) = request["sums"]["training"]
-        return {"training": {"loss": total, "metrics": [count + request["rows"]["training"]]}}
+        ((count, total),) = sums.sums["training"]
+        return {"training": {"loss": total, "metrics": [count + sums.rows["training"]]}}
 
     def _work(self, task: tuple[object, ...], attempt: int) -> Iterator[Statement]:
         if task[0] != "results":

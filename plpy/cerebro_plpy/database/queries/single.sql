@@ -1,6 +1,6 @@
 -- name: model
 CREATE TABLE {output} (model_weights bytea, model_arch json)
--- on Greenplum: DISTRIBUTED RANDOMLY
+{distributed_randomly}
 
 -- name: add_model
 INSERT INTO {output} (model_weights, model_arch) VALUES (%s::bytea, %s::json)
@@ -17,7 +17,7 @@ CREATE TABLE {output} (
     validation_metrics_final double precision, validation_loss_final double precision,
     validation_metrics double precision[], validation_loss double precision[],
     metrics_iters integer[], {class_columns}, run_id bigint, dtype_policy text, backend text)
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_summary
 INSERT INTO {output} VALUES (

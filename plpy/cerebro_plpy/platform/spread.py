@@ -10,16 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.platform import Caller, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.packing.columns import Column
-from cerebro_plpy.packing.distribution import Distribution
 
 # So many bits less make 16,384 numbers of all hashes, and one of those of half a megabyte of a table.
 HASHED_BITS, ORDERED_BITS = 50, 22
@@ -36,9 +32,12 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Rows with what tells them apart: `hashed` under a seed, `ordered` as they lie, where that is an order."""
+    """Rows with what tells them apart: `hashed` under a seed, `ordered` as they lie, where that is an order.
 
-    relation: Relation
+    `rows` is the quoted name of what they are read from.
+    """
+
+    rows: str
     hashed: str
     ordered: str | None
 
@@ -46,19 +45,11 @@ class Source:
         """A statement of numbers, and what else is selected of each row."""
         by_hash = sql(self.hashed, seed=f"'{seed or 0}'::bigint")
         number = sql(self.ordered) if seed is None and self.ordered else by_hash
-        return sql("spread.numbers", number=number, columns=columns, source=self.relation.quoted)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """What tells rows apart on Greenplum, and the segments that they go to."""
-
-    source: Source
-    distribution: Distribution
+        return sql("spread.numbers", number=number, columns=columns, source=self.rows)
 
 
 @contextmanager
-def packers(db: Database) -> Iterator[None]:
+def packers(db: Caller) -> Iterator[None]:
     """Each segment starts its packer with its first buffer; none is left from before, nor stays."""
     with db.configured(**SETTINGS):
         db.rows(sql("spread.stop_packers"))
@@ -69,32 +60,47 @@ def packers(db: Database) -> Iterator[None]:
 
 
 @contextmanager
-def placed(db: Database, source: Relation, columns: Sequence[Column]) -> Iterator[Source]:
+def placed(db: Caller, source: Table, columns: Sequence[str]) -> Iterator[Source]:
     """The source, where its rows have places; else a copy of it in which they have."""
     places = db.row(sql("spread.has_places"), source.oid, source.oid)
     if places["direct"] and places["single"]:
-        yield Source(source, "spread.number_of_row", "spread.number_in_order")
+        yield Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
     elif places["direct"]:
-        yield Source(source, "spread.number_of_part_row", None)
+        yield Source(source.quoted, "spread.number_of_part_row", None)
     else:
-        names = ", ".join(f"t.{quote_identifier(c.name)}" for c in columns)
+        names = ", ".join(f"t.{column}" for column in columns)
         db.rows(sql("spread.copy", columns=names, source=source.quoted))
-        yield Source(replace(source, quoted="pg_temp.cerebro_rows"), "spread.number_of_copy", None)
+        yield Source("pg_temp.cerebro_rows", "spread.number_of_copy", None)
         db.rows(sql("spread.drop_copy"))
 
 
-def fill(db: Database, source: Source, seed: int | None, statement: Mapping[str, str], described: str) -> None:
-    """Pack all rows. `statement` are the parts of the statement that PostgreSQL needs too."""
-    bits = ORDERED_BITS if seed is None and source.ordered else HASHED_BITS
-    bounds = find_bounds(db, source.numbers(seed), bits, int(statement["buffers"]))
-    numbered = source.numbers(seed, f", {statement['columns']}")
-    packed = sql("spread.packed", **{**statement, "numbers": numbered, "bounds": bounds})
-    db.rows(sql("spread.fill", **{**statement, "packed": packed}), described)
-    last = sql("spread.packed_last", keys=statement["keys"])
-    db.rows(sql("spread.fill", **{**statement, "packed": last}))
+class SpreadPackers:
+    """See `database.platform.Packers`."""
+
+    def __init__(self, db: Caller, source: Source) -> None:
+        self._db = db
+        self._source = source
+        self.rows = source.rows
+
+    def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
+        """What the packer of that segment says of the first image, which is brought there."""
+        image = self._db.value(sql("spread.first", column=column, source=self.rows))
+        self._db.rows(sql("spread.image", key=str(key)), spec, image)
+        return self._db.value(sql("spread.image_packed", key=str(key)))
+
+    def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
+        """Pack all rows, on all segments at a time."""
+        db, source = self._db, self._source
+        bits = ORDERED_BITS if seed is None and source.ordered else HASHED_BITS
+        bounds = find_bounds(db, source.numbers(seed), bits, int(parts["buffers"]))
+        numbered = source.numbers(seed, f", {parts['columns']}")
+        packed = sql("spread.packed", **{**parts, "numbers": numbered, "bounds": bounds})
+        db.rows(sql("spread.fill", **{**parts, "packed": packed}), arrays)
+        last = sql("spread.packed_last", keys=parts["keys"])
+        db.rows(sql("spread.fill", **{**parts, "packed": last}))
 
 
-def find_bounds(db: Database, numbers: str, shift: int, buffers: int) -> str:
+def find_bounds(db: Caller, numbers: str, shift: int, buffers: int) -> str:
     """The numbers with which buffers begin, but for the first, as an array literal.
 
     Buffers are cut from the order of all numbers, evenly. Nothing sorts these at one place: each segment counts them by
@@ -120,9 +126,3 @@ def first_rows(bins: Sequence[int], counts: Sequence[int], buffers: int) -> tupl
     places = [min(-(-number * rows // buffers) + 1, rows) for number in range(1, buffers)] if rows else []
     found = [bisect_left(ends, place) for place in places]
     return [bins[i] for i in found], [place - ends[i] + counts[i] for i, place in zip(found, places)]
-
-
-def about_image(db: Database, key: int, spec: str, image: Any) -> str:
-    """What the packer of the segment with this key says of an image."""
-    db.rows(sql("spread.image", key=str(key)), spec, image)
-    return str(db.value(sql("spread.image_packed", key=str(key))))
