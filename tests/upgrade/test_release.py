@@ -130,7 +130,7 @@ def restored(server: Server, programs: Programs, updated: Old) -> Iterator[Old]:
             yield Old(administrator=administrator, owner=owner, there=updated.there, here=facts(administrator))
 
 
-@pytest.fixture(scope="module", params=["updated", "restored"])
+@pytest.fixture(scope="module", params=["updated", pytest.param("restored", marks=pytest.mark.long)])
 def old(request: pytest.FixtureRequest) -> Old:
     found: Old = request.getfixturevalue(request.param)
     return found

@@ -84,6 +84,7 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     assert bench.value("SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM diverged_state") == [1, 3]
 
 
+@pytest.mark.long
 def test_a_loss_that_only_the_evaluation_finds_is_a_failure_too(bench: Workbench) -> None:
     """The only batch is trained on with a finite loss; what it does to the weights shows afterwards."""
     bench.pack("late_packed", 1, buffer=1000)
@@ -273,6 +274,7 @@ def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: W
     caller.close()
 
 
+@pytest.mark.long
 def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench, watcher: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', 'endless_packed')")
     bench.configure("blocked_configs", several(1))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import psycopg2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from packed import (
     FLOATS,
@@ -24,9 +24,10 @@ from packed import (
     pack,
     summary,
 )
+from trials import trials
 from workbench import Workbench
 
-SOME = settings(max_examples=12, deadline=None)
+SOME = trials(12)
 
 
 def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:

@@ -298,6 +298,7 @@ def test_later_configurations_have_other_keys(bench: Workbench, opted: str) -> N
     assert bench.value("SELECT max(mst_key) FROM opted_mst") == 6
 
 
+@pytest.mark.long_for(method="hyperopt")
 @pytest.mark.parametrize("method", ["hyperband", "hyperopt"])
 def test_a_random_state_can_be_repeated(bench: Workbench, method: str) -> None:
     given = {"hyperband": "R=3, eta=3", "hyperopt": "num_configs=4, num_iterations=1, algorithm=rand"}[method]

@@ -226,6 +226,7 @@ def test_a_cancelled_run_goes_on_to_the_same_bits(bench: Workbench, other: Workb
     assert weights(bench, "disturbed") == weights(bench, "undisturbed")
 
 
+@pytest.mark.long
 def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tables: int) -> None:
     slow = {"fitted": "batch_size=1,epochs=8", "iterations": 2, "model_id": tables, "seed": 6, "workers": 2}
     fit(bench, "untouched", ADAM, **slow)  # type: ignore[arg-type]

@@ -131,6 +131,7 @@ def test_the_number_of_workers_changes_nothing_but_the_threads(
         assert rotated["workers"] == rotated["once"]
 
 
+@pytest.mark.long
 def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int) -> None:
     bench.pack("drawn_packed", 2)
     bench.configure("drawn_configs", several(1))
