@@ -1,6 +1,6 @@
 """Wrong calls of every public function: each is told what is wrong before any work, and leaves nothing.
 
-The words are those that MADlib's users know.
+The messages that MADlib's users know are compared whole, of others a noun.
 """
 
 from __future__ import annotations
