@@ -175,7 +175,9 @@ MODELS = [
          f"{PREDICT} error: invalid id column ('gone') for test table (points)."),
     Case(f"{PREDICT}('model', 'points', 'id', 'gone', 'o', mst_key => 1)", COLUMN,
          f"{PREDICT} error: invalid independent_varname ('gone') for test table (points)."),
-    Case(f"{EVALUATE}('single', 'packed', 'o', FALSE, 1)", WRONG, f"{EVALUATE}: Single model should not pass mst_key"),
+    *(Case(call, WRONG, f"{module}: Single model should not pass mst_key") for call, module in [
+        (f"{EVALUATE}('single', 'packed', 'o', FALSE, 1)", EVALUATE),
+        (f"{PREDICT}('single', 'points', 'id', 'x', 'o', mst_key => 1)", PREDICT)]),
     *(Case(call, NULL, f"{module}: Multi-model needs to pass mst_key") for call, module in [
         (f"{EVALUATE}('model', 'packed', 'o')", EVALUATE), (f"{PREDICT}('model', 'points', 'id', 'x', 'o')", PREDICT)]),
     *(Case(call, "42704", f"{module}: mst_key 7 does not exist in the info table") for call, module in [

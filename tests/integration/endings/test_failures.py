@@ -43,6 +43,7 @@ def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: 
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
+@pytest.mark.checklist(26)
 def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
     assert bench.rows(
         "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 ORDER BY 1", diverged
@@ -70,6 +71,7 @@ def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     assert best == (1, board[0][0], 12, 12)
 
 
+@pytest.mark.checklist(26)
 def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: int) -> None:
     assert bench.value("SELECT array_agg(mst_key ORDER BY mst_key) FROM diverged") == [1, 2, 3]
     assert bench.row("SELECT model_weights, model_arch IS NULL FROM diverged WHERE mst_key = 2") == (None, False)

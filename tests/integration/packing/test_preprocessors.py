@@ -39,6 +39,7 @@ def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in bench.rows(query, table)]
 
 
+@pytest.mark.checklist(2)
 def test_the_packed_table_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
     table = pack(bench, source, "y, n", "x, id")
     assert columns(bench, table) == [

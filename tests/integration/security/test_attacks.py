@@ -362,6 +362,7 @@ LOADED = {"another package", "a path as a name"}  # the first is taken for Keras
 TRAINED = {"another package"}
 
 
+@pytest.mark.checklist(47)
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_hostile_architectures(tables: Workbench, kind: str) -> None:
     """By the front door, and by hand into the table, past the check at loading."""

@@ -176,6 +176,7 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, ta
     assert weights(bench, "wide") == weights(bench, "narrow")
 
 
+@pytest.mark.checklist(31)
 def test_evaluate_and_predict_take_its_table(bench: Workbench) -> None:
     fit(bench, "taken", ADAM, seed=2)
     bench.rows("SELECT madlib_keras_evaluate('taken', 'packed', 'taken_loss')")

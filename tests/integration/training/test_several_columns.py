@@ -93,6 +93,7 @@ def trained(bench: Workbench, model: str, initial: Arrays) -> Any:
     return found
 
 
+@pytest.mark.checklist(21)
 def test_training_gives_what_keras_gives_on_the_same_batches(
     bench: Workbench, packed: str, model: str, trained: Any, initial: Arrays
 ) -> None:
