@@ -26,10 +26,10 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all install uninstall installcheck demo test bench objects coverage lint clean bootstrap
+.PHONY: help all install uninstall installcheck demo test test-long bench objects lint clean bootstrap
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
 
 all: $(BUILT) ## build the extension script and the upgrade scripts into build/
 
@@ -102,9 +102,16 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-test: bootstrap ## run every test, on a PostgreSQL that the tests start themselves
+# Files are run whole, and so are all tests that use the trainer of one framework: it is started once.
+PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadgroup
+
+test: bootstrap ## run the tests, on a PostgreSQL that they start themselves
 	@$(READY) .venv/dev .venv/package
-	.venv/bin/pytest -rfEs -n 2 --dist loadfile
+	$(PYTEST) -m "not long" --hypothesis-profile few
+
+test-long: bootstrap ## run the slow tests that rarely tell more, and try each property with more examples
+	@$(READY) .venv/dev .venv/package
+	$(PYTEST) -m "long or hypothesis"
 
 # What BENCH may say: .venv/bin/python -m bench --help
 bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
@@ -114,10 +121,6 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 objects: bootstrap ## record the extension's objects in tests/upgrade/objects.txt, after a change of the interface
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade -k objects --write-objects
-
-coverage: bootstrap ## record in docs/madlib-coverage.md which of MADlib's functions there are and are tested
-	@$(READY) .venv/dev
-	.venv/bin/pytest -q tests/unit/house/test_madlib_coverage.py -k up_to_date --write-objects
 
 lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 	@$(READY) .venv/dev .venv/package

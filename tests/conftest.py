@@ -13,13 +13,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import greenplum
 import psycopg2
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg2.extensions import connection as Connection
 from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
@@ -29,14 +30,18 @@ from cerebro_db.server import provision
 
 FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60
+FEW = 25
+"""Examples of a property in `make test`; `make test-long` has as many as the test says, or 100."""
 log_size = pytest.StashKey[int]()
 numbers = itertools.count(1)
+# Property tests must not fail because a machine is slow: no deadline per example, nor for drawing them.
+settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("all"), max_examples=FEW)
+settings.load_profile("all")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--write-objects", action="store_true", help="write what tests compare with (make objects, coverage)"
-    )
+    parser.addoption("--write-objects", action="store_true", help="write what tests compare with (make objects)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,8 +85,6 @@ def server() -> Server:
 @pytest.fixture(scope="session", params=["postgresql", "greenplum"] if greenplum.given() else ["postgresql"])
 def platform(request: pytest.FixtureRequest) -> str:
     """Each platform that is given; the tests are the same, but for those that are marked with a reason."""
-    if request.param == "greenplum" and not greenplum.given():
-        pytest.skip(greenplum.MISSING)
     return str(request.param)
 
 
@@ -94,12 +97,28 @@ def address(platform: str, request: pytest.FixtureRequest) -> Address:
     return server.url
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        on = getattr(item, "callspec", None)
+        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         mark = item.get_closest_marker("postgresql")
-        if mark and on and on.params.get("platform") == "greenplum":
+        if mark and params.get("platform") == "greenplum":
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
+        if any(_matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
+            item.add_marker(pytest.mark.long)
+        # What runs one after the other in one process: a file, and all tests with the trainer of a framework.
+        group = params.get("framework", item.path.relative_to(item.config.rootpath))
+        item.add_marker(pytest.mark.xdist_group(str(group)))
+
+
+def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
+    """Whether each parameter that is named has that value, or one of those."""
+    return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not greenplum.given():
+        terminalreporter.write_line(f"Without {greenplum.FOLDER}: {greenplum.MISSING}")
 
 
 @pytest.fixture
@@ -171,6 +190,19 @@ def _session(url: str) -> Iterator[Connection]:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A new folder that any system user can reach, for a server of the test's own; that server is stopped."""
+    with _new_folder() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_folder() -> Iterator[Path]:
+    """The same for all tests of a module."""
+    with _new_folder() as made:
+        yield made
+
+
+@contextmanager
+def _new_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="cerebro-db-test-", dir="/tmp"))
     made.chmod(0o755)
     yield made

@@ -16,11 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import buffers, program
+from trials import trials
 
-MANY = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-FEW = settings(MANY, max_examples=40)
+UNHURT = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+MANY, FEW = (settings(trials(number), suppress_health_check=UNHURT) for number in (120, 40))
 BEGIN = {
     "do": "begin", "job": "train", "program": program(), "program_key": "p", "state": {"source": "new", "seed": 1},
     "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2, "class_weight": [1.0, 2.0, 1.0]},

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from processes import eventually
 from trainer_peer import PREFIX
+from trials import trials
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, TrainerFailure
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
 HELLO: dict[str, Any] = {"ok": {"protocol": 1, "devices": ["CPU:0"]}}
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(trials(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 Speak = Callable[[bytes], TrainerSpec]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from test_trainer_forms import use
 from trainer_peer import Peer
 from trainer_programs import FORMS, NOISY, buffers, content, program
@@ -11,6 +12,7 @@ from trainer_programs import FORMS, NOISY, buffers, content, program
 NEW = {"source": "new", "seed": 3}
 
 
+@pytest.mark.long_for(framework="jax")
 def test_compiled_code_is_found_again_and_gives_the_same_bits(trainer: Peer, framework: str, tmp_path: Path) -> None:
     (compiled,) = (form for form in FORMS[framework] if form in ("xla_loop", "scan"))
     states, files = [], []

@@ -61,6 +61,8 @@ def custom(loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), arch
     return {**program(architecture, loss=loss, metrics=metrics), "sources": {name: SOURCES[name] for name in named}}
 
 
+@pytest.mark.long_for(framework="jax", form=(0, 1))
+@pytest.mark.long_for(framework="tensorflow", form=0)
 @pytest.mark.parametrize(("loss", "metric"), [("Own", "own_accuracy"), ("own_class", "own_counts")])
 def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: str, metric: str) -> None:
     trainer.load("d", buffers(*SIZES))

@@ -77,6 +77,7 @@ def test_two_datasets_at_once(trainer: Peer) -> None:
         assert both[key] == trainer.evaluate(program(), state, [key])[key]
 
 
+@pytest.mark.long_for(framework="jax")
 def test_evaluation_and_prediction_leave_the_state_alone(trainer: Peer) -> None:
     trainer.load("d", buffers(30))
     _, state = trainer.train(program(NOISY), NEW)

@@ -46,6 +46,7 @@ CASES = {
 }
 
 
+@pytest.mark.long_for(framework="jax", position=(1, 2, 3))
 @pytest.mark.parametrize(
     ("case", "position"), [("one-hot", position) for position in range(4)] + [(case, 0) for case in CASES][1:]
 )

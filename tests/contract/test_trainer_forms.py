@@ -36,6 +36,7 @@ def ahead(rows: int, **known: Any) -> Json:
     return {"use": None, "remaining_rows": rows, "known": known}
 
 
+@pytest.mark.long_for(architecture=MLP)
 @pytest.mark.parametrize("architecture", [MLP, REGULARISED])
 @pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
 def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
@@ -53,6 +54,7 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architectu
             np.testing.assert_allclose(left, right, atol=1e-4)
 
 
+@pytest.mark.long_for(form=0)
 def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, form: str) -> None:
     """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
     for peer in (trainer, second_trainer):
@@ -123,6 +125,7 @@ def regularised(l1: float, l2: float) -> Json:
     return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
 
 
+@pytest.mark.long_for(form=(0, 1))
 def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, form: str) -> None:
     """And each trains with its own: in a program that others used, and in one that nobody used before."""
     trainer.load("d", buffers(*SIZES))

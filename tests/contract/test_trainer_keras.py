@@ -50,6 +50,7 @@ def halved(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long_for(framework="jax", optimizer=("AdamW", "Adamax", "Nadam", "Lion", "RMSprop", "Adadelta", "Adagrad"))
 @pytest.mark.parametrize(
     ("optimizer", "config"),
     [

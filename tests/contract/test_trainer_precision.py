@@ -54,6 +54,7 @@ def by_keras(keras: Any, architecture: Json, policy: str, state: bytes) -> Any:
     return model
 
 
+@pytest.mark.long_for(framework="jax", architecture=MLP)
 @pytest.mark.parametrize("policy", MIXED)
 @pytest.mark.parametrize("architecture", [MLP, CONVOLUTION], ids=["MLP", "convolution"])
 def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, policy: str, architecture: Json) -> None:
@@ -72,6 +73,7 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
     assert result["loss"] != plain["loss"], "it was computed in short numbers"
 
 
+@pytest.mark.long_for(framework="jax", policy="mixed_float16")
 @pytest.mark.parametrize("policy", MIXED)
 def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: str) -> None:
     trainer.load("d", buffers(*SIZES))

@@ -17,6 +17,7 @@ from workbench import Workbench, drop_database, opened
 
 from cerebro_db.server import provision
 
+FOLDER = "tests/integration/greenplum"
 URL = "CEREBRO_TEST_GREENPLUM_URL"
 MISSING = (
     f"no Greenplum is given: {URL} is not set to a superuser's URL, such as postgresql://gpadmin@/postgres?host=/tmp"

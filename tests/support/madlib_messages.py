@@ -12,8 +12,9 @@ from wrong_calls import COLUMN, EXISTS, NAME, NULL, TABLE, WRONG, Case
 PACK, VALIDATE = "training_preprocessor_dl", "validation_preprocessor_dl"
 LOAD, SELECT, GENERATE = "load_keras_model", "load_model_selection_table", "generate_model_configs"
 FIT, EVALUATE, PREDICT = "madlib_keras_fit_multiple_model", "madlib_keras_evaluate", "madlib_keras_predict"
-RUN = "madlib_keras_fit_multiple"
-GRIDS = "$${'loss': ['mse']}$$, $${'epochs': [1]}$$"
+RUN, ONE = "madlib_keras_fit_multiple", "madlib_keras_fit"
+BYOM, AUTOML, ROUNDS = "madlib_keras_predict_byom", "madlib_keras_automl", "hyperband_schedule"
+GRIDS = "$${'loss': ['mse'], 'optimizer': ['SGD'], 'lr': [0.01, 0.1, 'log']}$$, $${'epochs': [1]}$$"
 NO_SHAPE = '{"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense", "config": {"units": 3}}]}}'
 KNOWN_TYPES = "['linear', 'log', 'log_near_one']"
 
@@ -28,36 +29,46 @@ def grid(text: str, search: str = "", fit: str = "{}") -> str:
     return f"{GENERATE}('models', 'o', ARRAY[1], $${text}$$, $${fit}$${search})"
 
 
+COMPILED, EMPTY = f"ARRAY[$${COMPILE}$$]", "ARRAY['']"
+# The functions by the names that their messages give them, with a place for an input table and one for an output table.
+READING = {
+    PACK: f"{PACK}(?, 'o', 'label', 'x')",
+    VALIDATE: f"{VALIDATE}(?, 'o', 'label', 'x', 'packed')",
+    "delete_keras_model": "delete_keras_model(?, 1)",
+    SELECT: f"{SELECT}(?, 'o', ARRAY[1], {COMPILED}, {EMPTY})",
+    GENERATE: f"{GENERATE}(?, 'o', ARRAY[1], '{{}}', '{{}}')",
+    RUN: f"{FIT}(?, 'o', 'mst', 1)",
+    ONE: f"{ONE}(?, 'o', 'models', 1, $${COMPILE}$$, '', 1)",
+    EVALUATE: f"{EVALUATE}(?, 'packed', 'o', FALSE, 1)",
+    PREDICT: f"{PREDICT}(?, 'points', 'id', 'x', 'o', mst_key => 1)",
+    BYOM: f"{BYOM}(?, 1, 'points', 'id', 'x', 'o')",
+    AUTOML: f"{AUTOML}(?, 'o', 'models', 'm', ARRAY[1], {GRIDS})",
+}
+WRITING = {
+    PACK: f"{PACK}('points', ?, 'label', 'x')",
+    VALIDATE: f"{VALIDATE}('points', ?, 'label', 'x', 'packed')",
+    SELECT: f"{SELECT}('models', ?, ARRAY[1], {COMPILED}, {EMPTY})",
+    RUN: f"{FIT}('packed', ?, 'mst', 1)",
+    EVALUATE: f"{EVALUATE}('model', 'packed', ?, FALSE, 1)",
+    PREDICT: f"{PREDICT}('model', 'points', 'id', 'x', ?, mst_key => 1)",
+    AUTOML: f"{AUTOML}('packed', ?, 'models', 'm', ARRAY[1], {GRIDS})",
+}
+THERE = "Output table 'points' already exists. Drop it before calling the function."
 TABLES = [
-    *(Case(call, NULL, f"{module} error: NULL/empty input table name!") for call, module in [
-        (f"{PACK}(NULL, 'o', 'label', 'x')", PACK), (f"{VALIDATE}('', 'o', 'label', 'x', 'packed')", VALIDATE),
-        (f"{SELECT}(NULL, 'o', ARRAY[1], ARRAY[''], ARRAY[''])", SELECT), (f"{FIT}('packed', 'o', '', 1)", RUN),
-        (f"{EVALUATE}(NULL, 'packed', 'o', FALSE, 1)", EVALUATE),
-        (f"{PREDICT}(NULL, 'points', 'id', 'x', 'o')", PREDICT),
-    ]),
-    *(Case(call, TABLE, f"{module} error: Input table 'gone' does not exist.") for call, module in [
-        (f"{PACK}('gone', 'o', 'label', 'x')", PACK), (f"{FIT}('gone', 'o', 'mst', 1)", RUN),
-        (f"{FIT}('packed', 'o', 'mst', 1, FALSE, 'gone')", RUN),
-        (f"{EVALUATE}('model', 'gone', 'o', FALSE, 1)", EVALUATE),
-        (f"{PREDICT}('model', 'gone', 'id', 'x', 'o', mst_key => 1)", PREDICT),
-    ]),
+    *(Case(READING[module].replace("?", name), NULL, f"{module} error: NULL/empty input table name!")
+      for module in READING for name in ("NULL", "'  '")),
+    *(Case(READING[module].replace("?", "'gone'"), TABLE, f"{module} error: Input table 'gone' does not exist.")
+      for module in READING),
+    *(Case(WRITING[module].replace("?", name), NULL, f"{module} error: NULL/empty output table name!")
+      for module in WRITING for name in ("NULL", "''")),
+    *(Case(WRITING[module].replace("?", "'points'"), EXISTS, f"{module} error: {THERE}") for module in WRITING),
+    Case(f"{FIT}('packed', 'o', 'mst', 1, FALSE, 'gone')", TABLE, f"{RUN} error: Input table 'gone' does not exist."),
     *(Case(call, WRONG, f"{module} error: Input table '{table}' is empty!") for call, module, table in [
         (f"{PACK}('nothing', 'o', 'label', 'x')", PACK, "nothing"),
         (f"{FIT}('drained', 'o', 'mst', 1)", RUN, "drained"),
         (f"{FIT}('packed', 'o', 'mst', 1, FALSE, 'drained')", RUN, "drained"),
         (f"{FIT}('packed', 'o', 'empty_mst', 1)", RUN, "empty_mst"),
         (f"{EVALUATE}('model', 'drained', 'o', FALSE, 1)", EVALUATE, "drained"),
-    ]),
-    *(Case(call, NULL, f"{module} error: NULL/empty output table name!") for call, module in [
-        (f"{PACK}('points', NULL, 'label', 'x')", PACK), (f"{FIT}('packed', NULL, 'mst', 1)", RUN),
-        (f"{EVALUATE}('model', 'packed', '', FALSE, 1)", EVALUATE),
-        (f"{PREDICT}('model', 'points', 'id', 'x', NULL, mst_key => 1)", PREDICT),
-    ]),
-    *(Case(call, EXISTS, f"{module} error: Output table 'points' already exists. Drop it before calling the function.")
-      for call, module in [
-        (f"{PACK}('points', 'points', 'label', 'x')", PACK), (f"{FIT}('packed', 'points', 'mst', 1)", RUN),
-        (f"{EVALUATE}('model', 'packed', 'points', FALSE, 1)", EVALUATE),
-        (f"{PREDICT}('model', 'points', 'id', 'x', 'points', mst_key => 1)", PREDICT),
     ]),
     *(Case(call, NAME, f"{module} error: Invalid output table name a.b.c") for call, module in [
         (f"{PACK}('points', 'a.b.c', 'label', 'x')", PACK), (f"{FIT}('packed', 'a.b.c', 'mst', 1)", RUN),
@@ -145,7 +156,7 @@ GRID = [
     Case(grid("{'loss': ['mse'], 'lr': [1], 'optimizer_params_list': [{'optimizer': ['SGD']}]}"), WRONG,
          "DL: 'optimizer_params_list' key should only contain 'optimizer' and/or optimizer related params and no such"
          " params should reside out of the key"),
-    Case(f"{GENERATE}('other_models', 'mst', ARRAY[1], {GRIDS})", WRONG,
+    Case(f"{GENERATE}('other_models', 'mst', ARRAY[1], $${{'loss': ['mse']}}$$, $${{'epochs': [1]}}$$)", WRONG,
          "DL: Inconsistent model arch table. Use 'models' if appending rows to 'mst'"),
 ]  # fmt: skip
 TRAINING = [
@@ -164,6 +175,9 @@ MODELS = [
          f"{PREDICT} error: invalid id column ('gone') for test table (points)."),
     Case(f"{PREDICT}('model', 'points', 'id', 'gone', 'o', mst_key => 1)", COLUMN,
          f"{PREDICT} error: invalid independent_varname ('gone') for test table (points)."),
+    *(Case(call, WRONG, f"{module}: Single model should not pass mst_key") for call, module in [
+        (f"{EVALUATE}('single', 'packed', 'o', FALSE, 1)", EVALUATE),
+        (f"{PREDICT}('single', 'points', 'id', 'x', 'o', mst_key => 1)", PREDICT)]),
     *(Case(call, NULL, f"{module}: Multi-model needs to pass mst_key") for call, module in [
         (f"{EVALUATE}('model', 'packed', 'o')", EVALUATE), (f"{PREDICT}('model', 'points', 'id', 'x', 'o')", PREDICT)]),
     *(Case(call, "42704", f"{module}: mst_key 7 does not exist in the info table") for call, module in [
@@ -176,4 +190,44 @@ MODELS = [
     Case(f"{EVALUATE}('strange', 'packed', 'o', FALSE, 1)", COLUMN,
          "One or more expected columns missing in model summary table ('strange_summary')."),
 ]  # fmt: skip
-MESSAGES = [*TABLES, *PREPROCESSED, *ARCHITECTURES, *PARAMETERS, *GRID, *TRAINING, *MODELS]
+CALLBACKS = [
+    Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]'])", WRONG,
+         "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are accepted."),
+    Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[$$callbacks=[TensorBoard(log_dir='/tmp')]$$])",
+         "42501", "Only a superuser may use callbacks."),
+    Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'public.points')", WRONG,
+         "DL: Custom function table has to be in the madlib schema"),
+]  # fmt: skip
+OWN_MODELS = [
+    Case(f"{BYOM}('own_models', 2, 'points', 'id', 'x', 'o')", NULL,
+         f"{BYOM}: Model weights and architecture should not be NULL."),
+    Case(f"{BYOM}('own_models', 5, 'points', 'id', 'x', 'o')", "MS001",
+         "Number of elements in model weights(1) doesn't match model(67)"),
+    Case(f"{BYOM}('own_models', 1, 'points', 'id', 'x', 'o', class_values => ARRAY['a', 'b'])", WRONG,
+         f"{BYOM}: The number of class values do not match the provided architecture."),
+]  # fmt: skip
+
+
+def searching(method: str, params: str, message: str) -> Case:
+    """A search whose tables are right."""
+    return Case(f"{AUTOML}('packed', 'o', 'models', 'm', ARRAY[1], {GRIDS}, {method}, {params})", WRONG, message)
+
+
+SEARCHES = [
+    searching("'hyperbrand'", "NULL", "the chosen automl method must be 'hyperband' or 'hyperopt'"),
+    searching("'hyperband'", "'R=2, eta=3'", f"{AUTOML}: R should not be less than eta"),
+    searching("'hyperband'", "'R=9, eta=1'", f"{AUTOML}: eta must be greater than 1"),
+    searching("'hyperband'", "'R=9, eta=3, skip_last=3'", "skip_last must be non-negative and less than 3"),
+    searching("'hyperband'", "'R=9, rounds=2'",
+              "Invalid param(s) passed in for hyperband. Only R, eta, and skip_last may be specified"),
+    searching("'hyperopt'", "'algorithm=atpe'", "valid algorithm 'automl_params' for hyperopt: 'rand', 'tpe'"),
+    searching("'hyperopt'", "'num_configs=0'", "num_configs and num_iterations in 'automl_params' must be > 0"),
+    searching("'hyperopt'", "'R=6'",
+              "Invalid param(s) passed in for hyperopt. Only num_configs, num_iterations, and algorithm may be"),
+    Case(f"{ROUNDS}('o', 9, 1)", WRONG, f"{ROUNDS}: eta must be greater than 1"),
+    Case(f"{ROUNDS}('o', 2, 3)", WRONG, f"{ROUNDS}: R should not be less than eta"),
+    Case(f"{ROUNDS}('o', 9, 3, 3)", WRONG, f"{ROUNDS}: skip_last must be non-negative and less than 3"),
+]  # fmt: skip
+MESSAGES = [
+    *TABLES, *PREPROCESSED, *ARCHITECTURES, *PARAMETERS, *GRID, *TRAINING, *MODELS, *CALLBACKS, *OWN_MODELS, *SEARCHES,
+]  # fmt: skip

@@ -15,11 +15,14 @@ def session_of(bench: Workbench, role: str) -> Workbench:
     return Workbench(bench.url.replace("//cerebro@", f"//{role}@", 1))
 
 
-def refused(session: Workbench, statement: str, *values: object, code: str = "42501") -> psycopg2.Error:
-    """The error of a statement that is not allowed."""
+def refused(
+    session: Workbench, statement: str, *values: object, code: str | None = "42501", words: str = ""
+) -> psycopg2.Error:
+    """The error of a statement that is refused, with that SQLSTATE (None: any) and those words; the session goes on."""
     with pytest.raises(psycopg2.Error) as error:
         session.rows(statement, *values)
-    assert error.value.pgcode == code, str(error.value)
+    assert code in (None, error.value.pgcode) and words in str(error.value), str(error.value)
+    assert not session.connection.closed
     return error.value
 
 

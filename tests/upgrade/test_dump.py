@@ -73,7 +73,7 @@ def programs(shared_superuser: Workbench) -> Programs:
     return Programs(shared_superuser)
 
 
-@pytest.fixture(scope="module", params=[plain, custom])
+@pytest.fixture(scope="module", params=[plain, pytest.param(custom, marks=pytest.mark.long)])
 def copy(
     request: pytest.FixtureRequest,
     address: Address,
@@ -182,6 +182,7 @@ def under_way(bench: Workbench, runs: Runs) -> Iterator[int]:
     session.close()
 
 
+@pytest.mark.long
 def test_a_copy_of_a_run_under_way_leaves_the_original_alone(
     address: Address, programs: Programs, shared_database: Database, bench: Workbench, under_way: int, tmp_path: Path
 ) -> None:

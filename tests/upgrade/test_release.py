@@ -156,7 +156,7 @@ def restored(server: Server, programs: Programs, updated: Old, version: str) -> 
             yield Old(version=version, administrator=administrator, owner=owner, there=updated.there, here=here)
 
 
-@pytest.fixture(scope="module", params=["updated", "restored"])
+@pytest.fixture(scope="module", params=["updated", pytest.param("restored", marks=pytest.mark.long)])
 def old(request: pytest.FixtureRequest, version: str) -> Old:
     found: Old = request.getfixturevalue(request.param)
     return found

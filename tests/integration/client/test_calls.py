@@ -53,6 +53,7 @@ def test_a_replay_gives_the_same_bits(
     assert last.startswith(f"run {run} completed, epoch 2 of 2, visit 16 of 16"), "it shows the new run, not the old"
 
 
+@pytest.mark.long
 def test_a_run_in_the_background(session: cerebro_db.Session, original: int) -> None:
     run = session.submit("packed", "later", "configs", 2, schedule="replay", replay_run=original)
     assert session.wait(run) == "completed"
@@ -138,6 +139,7 @@ def test_reports(session: cerebro_db.Session, shared_database: Database) -> None
             assert connection.exec_driver_sql(query).scalar_one()
 
 
+@pytest.mark.long
 def test_a_bar_that_cannot_look_does_not_end_the_fit(
     shared_database: Database, original: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

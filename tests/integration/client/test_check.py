@@ -51,6 +51,7 @@ def test_no_extension(database: Database, superuser: Connection) -> None:
     assert check(database.url) == (1, {"server": "OK", "extension": "FAIL"})
 
 
+@pytest.mark.long_for(value=("no conninfo", "/usr/bin/false"))
 @pytest.mark.parametrize(
     ("setting", "value", "step"),
     [

@@ -69,6 +69,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.fixture(scope="module")
+def served(shared_folder: Path) -> Path:
+    """The folder of a started server, which the tests leave as they found it."""
+    start(shared_folder / "server")
+    return shared_folder / "server"
+
+
 def test_a_life(folder: Path) -> None:
     data = folder / "server"
     assert run("status", data).returncode == 3
@@ -93,9 +100,8 @@ def test_a_life(folder: Path) -> None:
     assert ask(url, "TABLE kept") == 1
 
 
-def test_what_the_role_finds(folder: Path) -> None:
-    data = folder / "server"
-    url = start(data)
+def test_what_the_role_finds(served: Path) -> None:
+    url = start(served)
     assert make_url(url).username == make_url(url).database == "cerebro"
     with engine_for(url).connect() as connection:
         assert connection.exec_driver_sql("SELECT current_schemas(false)").scalar() == ["public", "madlib"]
@@ -109,9 +115,8 @@ def test_what_the_role_finds(folder: Path) -> None:
     connection.engine.dispose()
 
 
-def test_only_the_owner_reaches_it(folder: Path) -> None:
-    data = folder / "server"
-    url = start(data)
+def test_only_the_owner_reaches_it(served: Path) -> None:
+    data, url = served, start(served)
     assert ask(as_superuser(url), "SHOW listen_addresses") == ""
     rule = "concat_ws(' ', type, database::text, user_name::text, auth_method)"
     rules = f"SELECT string_agg({rule}, ';') FROM pg_hba_file_rules"
@@ -123,9 +128,8 @@ def test_only_the_owner_reaches_it(folder: Path) -> None:
     assert owners == {socket.st_uid} == {expected}
 
 
-def test_settings_follow_the_environment(folder: Path) -> None:
-    data = folder / "server"
-    url = as_superuser(start(data))
+def test_settings_follow_the_environment(served: Path) -> None:
+    data, url = served, as_superuser(start(served))
     setting = "SELECT value FROM cerebro.setting WHERE name = '{}'"
     trainer = str(ask(url, setting.format("trainer_python")))
     subprocess.run([trainer, "-I", "-c", "import cerebro_trainer"], check=True, cwd="/")
@@ -138,9 +142,8 @@ def test_settings_follow_the_environment(folder: Path) -> None:
     assert ask(url, setting.format("worker_conninfo")) == worker
 
 
-def test_another_build_replaces_the_extension(folder: Path) -> None:
-    data = folder / "server"
-    url = as_superuser(start(data))
+def test_another_build_replaces_the_extension(served: Path) -> None:
+    data, url = served, as_superuser(start(served))
     made = "SELECT oid FROM pg_extension WHERE extname = 'cerebro_db'"
     before = ask(url, made)
     assert "anew" not in run("start", data).stderr
@@ -150,6 +153,7 @@ def test_another_build_replaces_the_extension(folder: Path) -> None:
     assert ask(url, made) not in (None, before)
 
 
+@pytest.mark.long
 def test_starts_at_once_make_one_server(folder: Path) -> None:
     data = folder / "server"
     with ThreadPoolExecutor(3) as pool:
@@ -183,6 +187,7 @@ def test_a_crash_is_recovered_from(folder: Path) -> None:
     assert ask(url, "TABLE kept") == 1
 
 
+@pytest.mark.long
 def test_a_deleted_server_makes_room(folder: Path) -> None:
     data = folder / "server"
     url = start(data)
@@ -194,7 +199,7 @@ def test_a_deleted_server_makes_room(folder: Path) -> None:
     assert ask(url, "SELECT count(*) FROM pg_extension WHERE extname = 'cerebro_db'") == 1
 
 
-@pytest.mark.parametrize("name", ["two words", "größer 'als' 100%", "a:b,c;d", "long" * 30])
+@pytest.mark.parametrize("name", ["größer als 'a:b', c;d 100%", pytest.param("long" * 30, marks=pytest.mark.long)])
 def test_odd_folders(folder: Path, name: str) -> None:
     data = folder / name
     url = start(data)

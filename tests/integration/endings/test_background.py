@@ -8,6 +8,7 @@ import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually, trainers
+from roles import refused
 from workbench import Workbench, compile_text
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)")
@@ -72,6 +73,7 @@ def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
     eventually(lambda: not trainers(backends))
 
 
+@pytest.mark.long
 def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> None:
     """What was deleted since a run began can be removed, except where a SELECT goes on as long as the run."""
     eventually(lambda: completed(bench, endless, 1))
@@ -119,6 +121,7 @@ def test_its_source_can_be_read_and_written_meanwhile(bench: Workbench, endless:
     assert wait(bench, endless, "0") == "running"
 
 
+@pytest.mark.long
 def test_it_can_be_cancelled_and_go_on_in_the_background(bench: Workbench) -> None:
     run = submit(bench, "halted", EPOCHS, metrics_compute_frequency=1)
     eventually(lambda: completed(bench, run, 2))
@@ -148,25 +151,19 @@ def test_waiting_has_an_end(bench: Workbench, endless: int) -> None:
     assert wait(bench, endless, "100 ms") == "running"
 
 
-def refused(session: Workbench, code: str, words: str, query: str, *values: object) -> None:
-    with pytest.raises(psycopg2.Error, match=words) as caught:
-        session.rows(query, *values)
-    assert caught.value.pgcode == code
-
-
 @pytest.mark.parametrize("function", ["wait", "cancel"])
 def test_there_must_be_a_run(bench: Workbench, function: str) -> None:
-    refused(bench, "22004", "run_id is NULL", f"SELECT cerebro.{function}(NULL)")
-    refused(bench, "42704", "no run 999999 that you may see", f"SELECT cerebro.{function}(999999)")
+    refused(bench, f"SELECT cerebro.{function}(NULL)", code="22004", words="run_id")
+    refused(bench, f"SELECT cerebro.{function}(999999)", code="42704", words="999999")
 
 
 WRONG = {
-    "a table that is not there": ("'nowhere', 'o', 'noisy', 1", "42P01", "'nowhere' does not exist"),
-    "a table that is not packed": ("'points', 'o', 'noisy', 1", "42809", "has been preprocessed"),
-    "no iteration": ("'packed', 'o', 'noisy', 0", "22023", "cannot be < 1"),
-    "no attempt": ("'packed', 'o', 'noisy', 1, max_attempts => 0", "22023", "max_attempts is 0"),
-    "less than no time": ("'packed', 'o', 'noisy', 1, max_runtime => '-1 s'", "22023", "max_runtime is '-00:00:01'"),
-    "an output that is there": ("'packed', 'points', 'noisy', 1", "42P07", "'points' already exists"),
+    "a table that is not there": ("'nowhere', 'o', 'noisy', 1", "42P01", "nowhere"),
+    "a table that is not packed": ("'points', 'o', 'noisy', 1", "42809", "points"),
+    "no iteration": ("'packed', 'o', 'noisy', 0", "22023", "iterations"),
+    "no attempt": ("'packed', 'o', 'noisy', 1, max_attempts => 0", "22023", "max_attempts"),
+    "less than no time": ("'packed', 'o', 'noisy', 1, max_runtime => '-1 s'", "22023", "max_runtime"),
+    "an output that is there": ("'packed', 'points', 'noisy', 1", "42P07", "points"),
 }
 
 
@@ -174,7 +171,7 @@ WRONG = {
 def test_what_is_wrong_is_told_at_once(bench: Workbench, case: tuple[str, str, str]) -> None:
     arguments, code, words = case
     before = bench.newest_run()
-    refused(bench, code, words, f"SELECT cerebro.submit({arguments})")
+    refused(bench, f"SELECT cerebro.submit({arguments})", code=code, words=words)
     assert bench.newest_run() == before
     sessions = "SELECT FROM pg_stat_activity WHERE application_name = 'cerebro_db background'"
     eventually(lambda: not bench.rows(sessions))
@@ -191,7 +188,7 @@ def test_what_only_the_caller_sees_is_refused(bench: Workbench) -> None:
     caller = bench.another()
     caller.connection.autocommit = False
     caller.rows("SELECT training_preprocessor_dl('points', 'unseen', 'label', 'x', n_segments => 2)")
-    refused(caller, "25001", "cannot use", "SELECT cerebro.submit('unseen', 'o', 'noisy', 1)")
+    refused(caller, "SELECT cerebro.submit('unseen', 'o', 'noisy', 1)", code="25001", words="unseen")
     caller.close()
 
 
@@ -206,16 +203,11 @@ def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> No
 
 
 def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
-    refused(
-        bench,
-        "42P07",
-        "being made by another transaction",
-        "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)",
-    )
+    refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)", code="42P07", words="endless")
 
 
 def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
-    refused(bench, "55000", "SELECT cerebro.submit", "CALL cerebro.work('{}')")
+    refused(bench, "CALL cerebro.work('{}')", code="55000", words="cerebro.submit")
 
 
 def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_superuser: Workbench) -> None:

@@ -10,6 +10,8 @@ from workbench import Workbench, compile_text
 
 from cerebro_plpy.platform import state_tables
 
+pytestmark = pytest.mark.long
+
 WIDE = sequential([4], dense(400, "one"), dense(400, "two"), dense(3, "output", "softmax"))
 CONFIGS, EPOCHS, SEGMENTS, WORKERS = 4, 20, 2, 2
 TABLES = "SELECT c.relname FROM pg_class c WHERE relnamespace = 'cerebro_state'::regnamespace ORDER BY 1"

@@ -15,6 +15,8 @@ from processes import eventually
 from servers import Database
 from workbench import Workbench, several
 
+pytestmark = pytest.mark.long
+
 WIDE = sequential([4], dense(2_000, "one"), dense(100, "two"), dense(3, "out", "softmax"))
 EPOCHS = 4
 COMPLETED = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"

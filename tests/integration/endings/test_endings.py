@@ -63,6 +63,7 @@ def accepts(url: str) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(own: Workbench, folder: Path) -> None:
     postmaster = parent(own.pid())
     with ThreadPoolExecutor(1) as pool:

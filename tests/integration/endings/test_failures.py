@@ -43,6 +43,7 @@ def test_a_config_without_a_loss_fails_and_says_why(bench: Workbench, diverged: 
     assert visits == [("failed", reason)], "what cannot succeed is not tried again"
 
 
+@pytest.mark.checklist(26)
 def test_the_other_configs_complete(bench: Workbench, diverged: int) -> None:
     assert bench.rows(
         "SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s AND mst_key <> 2 ORDER BY 1", diverged
@@ -70,6 +71,7 @@ def test_a_failed_config_ranks_last(bench: Workbench, diverged: int) -> None:
     assert best == (1, board[0][0], 12, 12)
 
 
+@pytest.mark.checklist(26)
 def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: int) -> None:
     assert bench.value("SELECT array_agg(mst_key ORDER BY mst_key) FROM diverged") == [1, 2, 3]
     assert bench.row("SELECT model_weights, model_arch IS NULL FROM diverged WHERE mst_key = 2") == (None, False)
@@ -84,6 +86,7 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     assert bench.value("SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM diverged_state") == [1, 3]
 
 
+@pytest.mark.long
 def test_a_loss_that_only_the_evaluation_finds_is_a_failure_too(bench: Workbench) -> None:
     """The only batch is trained on with a finite loss; what it does to the weights shows afterwards."""
     bench.pack("late_packed", 1, buffer=1000)
@@ -273,6 +276,7 @@ def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: W
     caller.close()
 
 
+@pytest.mark.long
 def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench, watcher: Workbench) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', 'endless_packed')")
     bench.configure("blocked_configs", several(1))

@@ -46,6 +46,7 @@ def kill(watcher: Workbench) -> set[int]:
     return found
 
 
+@pytest.mark.long
 def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Workbench, fresh: Workbench) -> None:
     before = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
     with fresh.fitting("packed", "killed", "long", 2, workers=2) as fitted:
@@ -70,6 +71,7 @@ def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
     bench: Workbench, watcher: Workbench, fresh: Workbench
 ) -> None:

@@ -59,6 +59,7 @@ def test_it_works_with_the_workers_that_can_be_opened(
     assert bench.row(pids, run) == (1, 2 * 2 * 2)
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("there each segment needs a worker of its own")
 def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
     bench: Workbench, caller: Workbench, shared_superuser: Workbench
@@ -78,6 +79,7 @@ def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
     )
 
 
+@pytest.mark.long_for(attempts=2)
 @pytest.mark.parametrize("attempts", [1, 2])
 def test_a_model_that_needs_too_much_memory_fails_alone(bench: Workbench, caller: Workbench, attempts: int) -> None:
     name = f"unequal_{attempts}"

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg2
 import pytest
 from processes import eventually
+from roles import refused
 from workbench import Workbench, compile_text, several
+
+WRITE = "SELECT cerebro.write_outputs(%s, %s)"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,6 +85,7 @@ def test_two_calls_for_one_output_do_not_both_begin(bench: Workbench, other: Wor
     bench.rows("SELECT training_preprocessor_dl('points', 'claimed', 'label', 'x')")
 
 
+@pytest.mark.long
 def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Workbench) -> None:
     """As a backup does, that holds every table from its start to its end."""
     query = """SELECT name FROM cerebro.config, unnest(state_tables) name
@@ -109,22 +113,16 @@ def test_outputs_can_be_made_again_after_a_rollback(bench: Workbench, other: Wor
     assert bench.value("SELECT run_id FROM redone_summary") == run
 
 
-def refused(bench: Workbench, code: str, run: int | None, name: str | None) -> None:
-    with pytest.raises(psycopg2.Error) as caught:
-        bench.rows("SELECT cerebro.write_outputs(%s, %s)", run, name)
-    assert caught.value.pgcode == code
-
-
 def test_outputs_of_what_is_not_a_completed_run_are_refused(bench: Workbench) -> None:
     completed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'completed'")
     bench.configure("diverging", [compile_text("SGD(learning_rate=1e38)")])
     with pytest.raises(psycopg2.Error):
         bench.fit("packed", "none", "diverging", 1)
-    refused(bench, "22004", None, "x")
-    refused(bench, "42704", completed + 1000, "x")
-    refused(bench, "22004", completed, None)
-    refused(bench, "42P07", completed, "packed")
-    refused(bench, "55000", bench.newest_run(), "x")
+    refused(bench, WRITE, None, "x", code="22004")
+    refused(bench, WRITE, completed + 1000, "x", code="42704")
+    refused(bench, WRITE, completed, None, code="22004")
+    refused(bench, WRITE, completed, "packed", code="42P07")
+    refused(bench, WRITE, bench.newest_run(), "x", code="55000")
     assert not bench.exists("x", "none")
 
 
@@ -133,7 +131,7 @@ def test_states_of_the_caller_s_own_session_are_gone_with_a_rollback(bench: Work
     other.rows("LOCK TABLE packed IN SHARE MODE")
     other.rows("SELECT madlib_fit_multiple_model('packed', 'lost', 'three', 1)")
     other.connection.rollback()
-    refused(bench, "55000", bench.newest_run(), "lost")
+    refused(bench, WRITE, bench.newest_run(), "lost", code="55000")
     assert not bench.exists("lost")
 
 
@@ -142,5 +140,5 @@ def test_outputs_need_the_states(bench: Workbench) -> None:
     run = bench.fit("packed", "kept", "three", 1)
     ((table,), *_) = bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
     bench.rows(f"DROP TABLE {table}")
-    refused(bench, "55000", run, "lost")
+    refused(bench, WRITE, run, "lost", code="55000")
     assert not bench.exists("lost")

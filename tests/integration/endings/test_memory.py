@@ -11,6 +11,8 @@ import pytest
 from models import dense, sequential
 from workbench import Workbench, compile_text, several
 
+pytestmark = pytest.mark.long
+
 MEGABYTE = 1 << 20
 WIDE = sequential([4], dense(60_000, "wide"), dense(3, "out", "softmax"))
 WEIGHTS = 4 * (5 * 60_000 + 3 * 60_001)

@@ -12,11 +12,13 @@ import psycopg2
 import pytest
 from models import NOISY
 from processes import eventually, parent
+from roles import refused
 from servers import started
 from workbench import Workbench, compile_text
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
 SEGMENTS, EPOCHS = 2, 3
+RESUME = "SELECT cerebro.resume(%s)"
 VISITS = len(OPTIMIZERS) * SEGMENTS * EPOCHS
 
 
@@ -58,7 +60,7 @@ def cancel(bench: Workbench, pid: int) -> None:
 
 
 def resume(session: Workbench, run: int) -> None:
-    session.rows("SELECT cerebro.resume(%s)", run)
+    session.rows(RESUME, run)
 
 
 def check_resumed(session: Workbench, run: int, output: str, completed: int) -> None:
@@ -75,6 +77,7 @@ def check_resumed(session: Workbench, run: int, output: str, completed: int) -> 
     assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
 
 
+@pytest.mark.long_for(visits=(0, 7))
 @pytest.mark.parametrize("visits", [0, 1, 7])
 def test_a_cancelled_run_goes_on(bench: Workbench, other: Workbench, visits: int) -> None:
     output = f"cancelled_{visits}"
@@ -85,6 +88,7 @@ def test_a_cancelled_run_goes_on(bench: Workbench, other: Workbench, visits: int
     check_resumed(bench, run, output, completed)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench: Workbench, other: Workbench) -> None:
     run = interrupted(other, "tableless", 0, lambda: cancel(bench, other.pid()))
     untrained = """SELECT unnest(state_tables) FROM cerebro.config c WHERE run_id = %s AND NOT EXISTS (
@@ -115,6 +119,7 @@ def resume_and_cancel(bench: Workbench, run: int) -> None:
     session.close()
 
 
+@pytest.mark.long
 def test_it_may_be_interrupted_again_and_again(bench: Workbench) -> None:
     """More often than a visit may fail."""
     first = bench.another()
@@ -126,6 +131,7 @@ def test_it_may_be_interrupted_again_and_again(bench: Workbench) -> None:
     assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = 'completed'", run) == 3
 
 
+@pytest.mark.long
 def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -> None:
     first = bench.another()
     run = interrupted(first, "twice", 1, lambda: cancel(bench, first.pid()))
@@ -140,19 +146,10 @@ def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -
     check_resumed(bench, run, "twice", 1)
 
 
-def refused(bench: Workbench, run: int | None, code: str) -> str:
-    with pytest.raises(psycopg2.Error) as caught:
-        resume(bench, run)  # type: ignore[arg-type]
-    assert caught.value.pgcode == code, caught.value
-    assert caught.value.diag.message_hint
-    return str(caught.value.diag.message_primary)
-
-
 def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
     completed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'completed'")
-    refused(bench, None, "22004")
-    refused(bench, completed + 1000, "42704")
-    refused(bench, completed, "55000")
+    for run, code in ((None, "22004"), (completed + 1000, "42704"), (completed, "55000")):
+        assert refused(bench, RESUME, run, code=code).diag.message_hint
 
 
 def test_a_run_that_is_dropped_leaves_its_outputs_only(
@@ -180,10 +177,10 @@ def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, oth
     run = interrupted(other, "moved", 1, lambda: cancel(bench, other.pid()))
     bench.rows("ALTER TABLE packed RENAME TO kept")
     bench.rows("ALTER TABLE packed_summary RENAME TO kept_summary")
-    refused(bench, run, "42P01")
+    assert refused(bench, RESUME, run, code="42P01").diag.message_hint
     bench.rows("CREATE TABLE fewer AS SELECT * FROM points WHERE id > 8")
     bench.pack("packed", SEGMENTS, source="fewer")
-    assert "rows" in refused(bench, run, "55000")
+    assert refused(bench, RESUME, run, code="55000", words="rows").diag.message_hint
     bench.rows("DROP TABLE packed, packed_summary")
     bench.rows("ALTER TABLE kept RENAME TO packed")
     bench.rows("ALTER TABLE kept_summary RENAME TO packed_summary")
@@ -195,6 +192,7 @@ def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, oth
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], 2)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_after_its_server_was_killed(folder: Path) -> None:
     own = Workbench(started(folder / "data"))
     own.data()

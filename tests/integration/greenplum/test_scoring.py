@@ -51,8 +51,6 @@ def platform() -> str:
 @pytest.fixture(scope="module")
 def superuser() -> Iterator[Workbench]:
     """A superuser in a new database of Greenplum."""
-    if not greenplum.given():
-        pytest.skip(greenplum.MISSING)
     with greenplum.database(f"test_scoring_{os.getpid()}") as database:
         made = Workbench(database.superuser_url)
         yield made

@@ -23,7 +23,7 @@ SUPERUSERS = "_superuser"
 CHECKED = sorted(
     path.stem for path in (FOLDER / "guide").glob("*.sql") if not path.stem.endswith(("_data", SUPERUSERS))
 )
-SCHEMAS = ["madlib", "Deep Learning"]
+SCHEMAS = [pytest.param("madlib", marks=pytest.mark.long), "Deep Learning"]
 PLACE = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'cerebro_db'"
 
 

@@ -35,6 +35,7 @@ def explained(session: Workbench) -> list[str]:
     return [name for name, needed in session.rows(FUNCTIONS) if needed > 1]
 
 
+@pytest.mark.checklist(45)
 def test_every_function_explains_itself(session: Workbench, explained: list[str]) -> None:
     assert {"load_keras_model", "madlib_predict", "madlib_keras_predict"} <= set(explained)
     for name in explained:

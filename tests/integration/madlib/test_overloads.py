@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import madlib_coverage
 import madlib_job
 import psycopg2
 import pytest
@@ -13,7 +12,6 @@ from madlib_job import COMPILE
 from models import CLASSES
 from workbench import Workbench
 
-THERE = [form for form in FORMS if form.function in madlib_coverage.existing()]
 SGD = COMPILE.format("SGD", 0.05)
 GRID = "{'loss': ['mse'], 'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1, 0.2]}]}"
 
@@ -23,7 +21,7 @@ def job(bench: Workbench) -> None:
     madlib_job.build(bench)
 
 
-@pytest.mark.parametrize("form", THERE, ids=[f"{form.function}({', '.join(form.types)})" for form in THERE])
+@pytest.mark.parametrize("form", FORMS, ids=[f"{form.function}({', '.join(form.types)})" for form in FORMS])
 def test_a_form_is_one_function(bench: Workbench, form: Form) -> None:
     """PostgreSQL finds exactly one function for these types; it is not called."""
     arguments = ", ".join(f"NULL::{kind}" for kind in form.types)
@@ -79,6 +77,34 @@ def test_generate_model_configs(bench: Workbench, count: int) -> None:
     values = ["models", table, [1], GRID, "{'epochs': [1, 2]}", "random" if random else "grid", 3, 1, None]
     call(bench, "generate_model_configs({})", values, count)
     assert bench.value(f"SELECT count(*) FROM {table}") == (3 if random else 4)
+
+
+@pytest.mark.checklist(1, 6)
+@pytest.mark.parametrize("count", [5, 6, 7, 9, 10, 11])
+def test_madlib_keras_fit_multiple_model(bench: Workbench, count: int) -> None:
+    """What is left out is as if it were NULL: its default."""
+    table = f"of_several_{count}"
+    values = ["packed", table, "mst", 2, False, "packed_val", 1, False, "a name", "a note", True]
+    if count == 11:
+        values[4:] = [None] * 7
+    call(bench, "madlib_keras_fit_multiple_model({})", values, count)
+    columns = "validation_table, metrics_iters, warm_start, name, description"
+    assert bench.row(f"SELECT {columns} FROM {table}_summary") == (
+        values[5] if count > 5 else None,
+        [1, 2] if 6 < count < 11 else [2],
+        False,
+        values[8] if count > 8 else None,
+        values[9] if count > 9 else None,
+    )
+
+
+@pytest.mark.checklist(1)
+def test_arguments_by_name(bench: Workbench) -> None:
+    bench.rows(
+        "SELECT madlib_keras_fit_multiple_model(description => 'a note', num_iterations => 2, source_table => 'packed',"
+        " use_gpus => FALSE, model_output_table => 'named', model_selection_table => 'mst')"
+    )
+    assert bench.row("SELECT num_iterations, name, description FROM named_summary") == (2, None, "a note")
 
 
 @pytest.mark.parametrize("count", range(7, 15))

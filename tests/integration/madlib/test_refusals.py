@@ -1,6 +1,6 @@
 """Wrong calls of every public function: each is told what is wrong before any work, and leaves nothing.
 
-The words are those that MADlib's users know.
+The messages that MADlib's users know are compared whole, of others a noun.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def refused(bench: Workbench, call: str) -> psycopg2.Error:
     return error.value
 
 
+@pytest.mark.checklist(37, 38, 39, 40, 41, 42, 43, 44)
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.call}: {case.words[:30]}" for case in CASES])
 def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
     error = refused(scene, case.call)
@@ -82,6 +83,7 @@ HELP = {
 }
 
 
+@pytest.mark.checklist(38)
 @pytest.mark.parametrize(("call", "words"), HELP.items(), ids=HELP)
 def test_a_hint_says_what_to_do(scene: Workbench, call: str, words: str) -> None:
     assert words in str(refused(scene, call).diag.message_hint)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import psycopg2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from packed import (
     FLOATS,
@@ -24,9 +24,10 @@ from packed import (
     pack,
     summary,
 )
+from trials import trials
 from workbench import Workbench
 
-SOME = settings(max_examples=12, deadline=None)
+SOME = trials(12)
 
 
 def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
@@ -38,6 +39,7 @@ def columns(bench: Workbench, table: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in bench.rows(query, table)]
 
 
+@pytest.mark.checklist(2)
 def test_the_packed_table_has_the_columns_of_the_contract(bench: Workbench, source: str) -> None:
     table = pack(bench, source, "y, n", "x, id")
     assert columns(bench, table) == [

@@ -166,6 +166,7 @@ def test_either_framework(bench: Workbench, backend: str) -> None:
     assert agree(found, expected(as_array(built(points(bench, "x"))), ["0", "1", "2"]))
 
 
+@pytest.mark.checklist(34)
 def test_it_agrees_with_the_prediction_of_the_same_model(bench: Workbench) -> None:
     bench.pack("packed", 2)
     bench.configure("configs", ["optimizer='SGD()',loss='categorical_crossentropy'"])

@@ -112,6 +112,7 @@ def test_evaluating_gives_what_the_probabilities_give(
     assert names == [["accuracy"], "categorical_crossentropy"]
 
 
+@pytest.mark.checklist(28)
 def test_the_output_tables_have_the_columns_of_the_contract(bench: Workbench, model: str) -> None:
     output = fresh("evaluated")
     bench.rows(f"SELECT madlib_keras_evaluate('model', 'packed', '{output}', mst_key => 1)")
@@ -149,6 +150,7 @@ WANTED = {
 }
 
 
+@pytest.mark.checklist(29, 33)
 @pytest.mark.parametrize(("pred_type", "kept"), WANTED.values(), ids=WANTED)
 def test_probabilities_are_those_of_keras(
     bench: Workbench, model: str, expected: dict[int, Floats], pred_type: str, kept: Any
@@ -193,6 +195,7 @@ IDS = {
 }
 
 
+@pytest.mark.checklist(30)
 @pytest.mark.parametrize(("expression", "kind"), IDS.values(), ids=IDS)
 def test_the_id_column_keeps_its_name_type_and_values(bench: Workbench, model: str, expression: str, kind: str) -> None:
     source = fresh()
@@ -282,6 +285,7 @@ def test_one_unit_for_two_classes(bench: Workbench, model: str) -> None:
     assert [p for _, _, p in found] == pytest.approx(np.hstack([1 - values, values]).reshape(-1), abs=TOLERANCE)
 
 
+@pytest.mark.checklist(30)
 def test_a_null_class_is_predicted_as_null(bench: Workbench, model: str) -> None:
     source = fresh()
     bench.rows(f"CREATE TABLE {source} AS SELECT id, x, nullif(label, 'low') AS y FROM points")
@@ -387,6 +391,7 @@ def test_a_model_table_without_its_companions(bench: Workbench, model: str, suff
         evaluate(bench, name, "packed") if function == "evaluate" else predict(bench, name)
 
 
+@pytest.mark.checklist(32)
 def test_predicting_needs_nothing_but_the_model_tables(bench: Workbench, model: str) -> None:
     name = fit(bench, "points", CLASSES, "label")
     before = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2")
@@ -396,6 +401,7 @@ def test_predicting_needs_nothing_but_the_model_tables(bench: Workbench, model: 
     assert bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2") == before
 
 
+@pytest.mark.checklist(9)
 def test_weights_of_a_model_go_back_into_training(bench: Workbench, model: str) -> None:
     weights = bench.value("SELECT model_weights FROM model WHERE mst_key = 1")
     bench.rows("SELECT load_keras_model('models', %s, %s)", CLASSES, bytes(weights))

@@ -93,6 +93,7 @@ def test_all_configurations_have_a_row_and_the_best_has_weights(
     assert bench.rows(f"SELECT model_arch_table, object_table FROM {output}_mst_summary") == [("models", None)]
 
 
+@pytest.mark.checklist(36)
 @pytest.mark.parametrize(("output", "dataset"), [("banded", "validation"), ("opted", "training")])
 def test_the_best_has_the_lowest_loss_after_any_run(
     bench: Workbench, banded: str, opted: str, output: str, dataset: str
@@ -160,6 +161,7 @@ def test_numbers_of_all_runs_follow_each_other(bench: Workbench, banded: str, op
         assert iterations[-1] == before
 
 
+@pytest.mark.checklist(36)
 @SEARCHES
 def test_times_add_up_over_the_runs(bench: Workbench, banded: str, opted: str, output: str) -> None:
     took = bench.value(
@@ -276,6 +278,7 @@ def test_no_state_of_a_run_is_left(bench: Workbench, banded: str, opted: str) ->
     assert not states(bench)
 
 
+@pytest.mark.checklist(36)
 def test_the_caller_is_told_in_madlib_s_words(bench: Workbench) -> None:
     bench.messages()
     search(bench, "told", validation_table="held_out_packed", metrics_compute_frequency=3)
@@ -298,6 +301,7 @@ def test_later_configurations_have_other_keys(bench: Workbench, opted: str) -> N
     assert bench.value("SELECT max(mst_key) FROM opted_mst") == 6
 
 
+@pytest.mark.long_for(method="hyperopt")
 @pytest.mark.parametrize("method", ["hyperband", "hyperopt"])
 def test_a_random_state_can_be_repeated(bench: Workbench, method: str) -> None:
     given = {"hyperband": "R=3, eta=3", "hyperopt": "num_configs=4, num_iterations=1, algorithm=rand"}[method]

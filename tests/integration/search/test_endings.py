@@ -59,6 +59,7 @@ def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
     assert bench.value("SELECT count(*) FROM mixed_info") == bench.value("SELECT count(*) FROM mixed") == 15
 
 
+@pytest.mark.long
 def test_a_batch_in_which_all_failed_ends_no_search(bench: Workbench) -> None:
     """On one segment each batch is one configuration."""
     search(
@@ -79,6 +80,7 @@ def test_a_batch_in_which_all_failed_ends_no_search(bench: Workbench) -> None:
     assert not states(bench)
 
 
+@pytest.mark.long_for(method="hyperopt")
 @pytest.mark.parametrize(("method", "params"), [("hyperband", "R=3"), ("hyperopt", "num_configs=5,num_iterations=1")])
 def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, params: str) -> None:
     with pytest.raises(psycopg2.Error, match="all 5 configurations failed") as caught:
@@ -88,6 +90,7 @@ def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, param
     assert nothing_of(bench, "hopeless")
 
 
+@pytest.mark.long_for(by="terminate")
 @pytest.mark.parametrize("by", ["cancel", "terminate"])
 def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Workbench, by: str) -> None:
     """Meanwhile there are states of the configurations that go on and of the best one only."""
@@ -123,6 +126,7 @@ def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Work
         assert not states(watcher)
 
 
+@pytest.mark.long
 def test_a_part_of_a_search_is_not_resumed(bench: Workbench, watcher: Workbench) -> None:
     with pytest.raises(psycopg2.Error):
         search(bench, "hopeless", compiles(DIVERGING), automl_method="hyperopt", automl_params="num_configs=2")
@@ -148,6 +152,7 @@ def test_an_error_after_the_search_leaves_nothing(bench: Workbench) -> None:
     assert not states(bench)
 
 
+@pytest.mark.long_for(method="hyperopt")
 @pytest.mark.postgresql("on Greenplum a table that only the caller sees is refused")
 @pytest.mark.parametrize("method", ["hyperband", "hyperopt"])
 def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> None:
@@ -164,6 +169,7 @@ def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> Non
     )
 
 
+@pytest.mark.long
 def test_without_optuna_nothing_is_begun(bench: Workbench, folder: Path) -> None:
     interpreter = folder / "python"
     interpreter.write_text(WITHOUT_OPTUNA.format(python=sys.executable))

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 from models import CLASSES, dense, layer, perceptron, sequential
-from roles import another_role, own_schema, session_of
+from roles import another_role, own_schema, refused, session_of
 from workbench import Workbench, compile_text
 
 numbers = itertools.count(1)
@@ -45,16 +45,6 @@ def mallory(tables: Workbench, shared_superuser: Workbench) -> Iterator[Workbenc
         yield session
 
 
-def refused(session: Workbench, statement: str, *values: object, code: str | None = None) -> psycopg2.Error:
-    """The error of a statement; the session goes on."""
-    pid = session.pid()
-    with pytest.raises(psycopg2.Error) as error:
-        session.rows(statement, *values)
-    assert code in (None, error.value.pgcode), str(error.value)
-    assert session.value("SELECT pg_backend_pid()") == pid
-    return error.value
-
-
 # The log is its owner's to write in.
 
 FORGED = {
@@ -67,6 +57,7 @@ FORGED = {
 }
 
 
+@pytest.mark.long_for(name=tuple(FORGED[kind] for kind in ("a query", "a catalog", "a quoted name", "nothing")))
 @pytest.mark.parametrize("name", FORGED.values(), ids=FORGED)
 def test_names_of_state_tables_in_the_log(
     tables: Workbench, shared_superuser: Workbench, mallory: Workbench, name: str
@@ -86,14 +77,14 @@ def test_names_of_state_tables_in_the_log(
     assert tables.value("SELECT count(*) FROM points") == 96
 
 
-@pytest.mark.parametrize("kind", [f"text[]); {LOOT}; --", "text[] DEFAULT '{a}'", "no_type"])
-def test_types_in_the_log(tables: Workbench, shared_superuser: Workbench, mallory: Workbench, kind: str) -> None:
+def test_types_in_the_log(tables: Workbench, shared_superuser: Workbench, mallory: Workbench) -> None:
     run = mallory.fit("packed", "own", "one", 1)
     change = "UPDATE cerebro.run_log SET spec = jsonb_set(spec, '{source,class_types}', %s)"
-    mallory.rows(change, json.dumps([kind]))
     call = "SELECT cerebro.write_outputs(%s, %s)"
-    refused(mallory, call, run, "stolen", code="XX001")  # before any of it is executed
-    refused(shared_superuser, call, run, "public.stolen", code="42704")
+    for kind in (f"text[]); {LOOT}; --", "text[] DEFAULT '{a}'", "no_type"):
+        mallory.rows(change, json.dumps([kind]))
+        refused(mallory, call, run, "stolen", code="XX001")  # before any of it is executed
+        refused(shared_superuser, call, run, "public.stolen", code="42704")
     mallory.rows(change, '["text[]"]')
     mallory.rows(call, run, "again")
     assert not tables.exists("public.loot", "public.stolen", "mallory.stolen")
@@ -164,8 +155,8 @@ def test_a_state_table_planted_during_a_run_is_not_filled(
         mallory.rows(
             f"CREATE VIEW {name} AS SELECT planted() AS part, ''::bytea AS chunk; GRANT SELECT ON {name} TO PUBLIC"
         )
-    refused(shared_superuser, "SELECT cerebro.resume(%s)", run)
-    refused(shared_superuser, "SELECT cerebro.write_outputs(%s, 'public.looted')", run)
+    refused(shared_superuser, "SELECT cerebro.resume(%s)", run, code=None)
+    refused(shared_superuser, "SELECT cerebro.write_outputs(%s, 'public.looted')", run, code=None)
     shared_superuser.rows("SELECT cerebro.drop_run(%s)", run)
     assert not tables.exists("public.loot")
 
@@ -229,7 +220,7 @@ def test_what_lies_in_the_caller_s_path_is_not_used(
     mallory.rows(EVIL)
     session = session_of(tables, "mallory")
     session.rows("SET search_path = mallory, pg_catalog, public, madlib")
-    assert refused(session, "SELECT 1 WHERE 1::int8 = 1::int8").diag.message_primary == "ran"
+    assert refused(session, "SELECT 1 WHERE 1::int8 = 1::int8", code=None).diag.message_primary == "ran"
     session.rows("SELECT training_preprocessor_dl('points', 'own', 'label', 'x', 8, n_segments => 2, seed => 1)")
     session.rows("SELECT load_keras_model('nets', %s)", CLASSES)
     session.rows(
@@ -329,13 +320,19 @@ def test_parameter_strings_are_not_evaluated(tables: Workbench, text: str) -> No
     witness = f"/tmp/{fresh('cerebro_witness')}"
     hostile = text.format(code=CODE.format(witness=witness))
     call = "SELECT load_model_selection_table('models', %s, ARRAY[1], ARRAY[%s], ARRAY[%s])"
-    refused(tables, call, fresh("m"), hostile, "batch_size=8")
-    refused(tables, call, fresh("m"), compile_text(), f"batch_size={CODE.format(witness=witness)}")
+    refused(tables, call, fresh("m"), hostile, "batch_size=8", code=None)
+    refused(tables, call, fresh("m"), compile_text(), f"batch_size={CODE.format(witness=witness)}", code=None)
     name = fresh("by_hand")
     tables.configure(name, [compile_text()])
     tables.rows(f"UPDATE {name} SET compile_params = %s", hostile)
-    refused(tables, f"SELECT madlib_fit_multiple_model('packed', '{fresh('o')}', '{name}', 1)")
-    refused(tables, f"SELECT generate_model_configs('models', '{fresh('m')}', ARRAY[1], %s, %s)", hostile, hostile)
+    refused(tables, f"SELECT madlib_fit_multiple_model('packed', '{fresh('o')}', '{name}', 1)", code=None)
+    refused(
+        tables,
+        f"SELECT generate_model_configs('models', '{fresh('m')}', ARRAY[1], %s, %s)",
+        hostile,
+        hostile,
+        code=None,
+    )
     assert not Path(witness).exists()
 
 
@@ -365,6 +362,7 @@ LOADED = {"another package", "a path as a name"}  # the first is taken for Keras
 TRAINED = {"another package"}
 
 
+@pytest.mark.checklist(47)
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_hostile_architectures(tables: Workbench, kind: str) -> None:
     """By the front door, and by hand into the table, past the check at loading."""
@@ -378,8 +376,8 @@ def test_hostile_architectures(tables: Workbench, kind: str) -> None:
     tables.rows(f"UPDATE {net} SET model_arch = %s", text)
     fit = f"SELECT madlib_fit_multiple_model('packed', '{net}_trained', '{net}_rows', 1)"
     load = "SELECT load_keras_model(%s, %s)"
-    tables.rows(load, net, text) if kind in LOADED else refused(tables, load, net, text)
-    tables.rows(fit) if kind in TRAINED else refused(tables, fit)
+    tables.rows(load, net, text) if kind in LOADED else refused(tables, load, net, text, code=None)
+    tables.rows(fit) if kind in TRAINED else refused(tables, fit, code=None)
     assert tables.exists(f"{net}_trained") == (kind in TRAINED)
 
 
@@ -409,6 +407,10 @@ STATES = {
 }  # fmt: skip
 
 
+# How such states are read is tested of the trainer and of the backend alone, too.
+@pytest.mark.long_for(
+    state=tuple(state for kind, state in STATES.items() if kind not in ("huge", "a list", "a pickle"))
+)
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 def test_hostile_states(tables: Workbench, state: bytes) -> None:
     """In a model's table, for a trainer; in the tables of a run, for a backend and a trainer."""
@@ -417,7 +419,7 @@ def test_hostile_states(tables: Workbench, state: bytes) -> None:
     run = tables.fit("packed", name, "one", 1)
     tables.rows(f"DELETE FROM {name}_state; UPDATE {name} SET model_weights = NULL")
     tables.rows(f"INSERT INTO {name}_state VALUES (1, 1, %s)", state)
-    refused(tables, PREDICT, name, "points", "id", fresh("o"))
+    refused(tables, PREDICT, name, "points", "id", fresh("o"), code=None)
     ((table,),) = tables.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)
     tables.rows(f"DELETE FROM {table} WHERE part > 1")
     tables.rows(f"UPDATE {table} SET chunk = %s", state)
@@ -428,33 +430,37 @@ def test_hostile_states(tables: Workbench, state: bytes) -> None:
 # Tables of others, with code on them.
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "CREATE TRIGGER t BEFORE INSERT OR DELETE ON {} FOR EACH ROW EXECUTE FUNCTION taking()",
-        "CREATE RULE r AS ON INSERT TO {} DO ALSO SELECT taken()",
-        "ALTER TABLE {} ALTER COLUMN mst_key SET DEFAULT taken()",
-        "ALTER TABLE {} ADD CHECK (taken() = 1) NOT VALID",
-    ],
-    ids=["trigger", "rule", "default", "check"],
-)
+PLANTED = {
+    "CREATE TRIGGER t BEFORE INSERT OR DELETE ON bait_state FOR EACH ROW EXECUTE FUNCTION taking()":
+        "DROP TRIGGER t ON bait_state",
+    "CREATE RULE r AS ON INSERT TO bait_state DO ALSO SELECT taken()":
+        "DROP RULE r ON bait_state",
+    "ALTER TABLE bait_state ALTER COLUMN mst_key SET DEFAULT taken()":
+        "ALTER TABLE bait_state ALTER COLUMN mst_key DROP DEFAULT",
+    "ALTER TABLE bait_state ADD CONSTRAINT c CHECK (taken() = 1) NOT VALID":
+        "ALTER TABLE bait_state DROP CONSTRAINT c",
+}  # fmt: skip
+"""Each with what removes it."""
+
+
 def test_code_on_the_output_tables_of_another(
-    tables: Workbench, shared_superuser: Workbench, mallory: Workbench, planted: str
+    tables: Workbench, shared_superuser: Workbench, mallory: Workbench
 ) -> None:
     mallory.fit("packed", "bait", "one", 1)
     mallory.rows(f"""
         CREATE FUNCTION taking() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN NULL; END$$;
         CREATE FUNCTION taken() RETURNS integer LANGUAGE plpgsql AS $$BEGIN {LOOT}; RETURN 1; END$$;
         GRANT ALL ON bait, bait_info, bait_summary, bait_state TO PUBLIC""")
-    mallory.rows(planted.format("bait_state"))
-    for session in (tables, shared_superuser):
+    for (planted, removed), session in itertools.product(PLANTED.items(), (tables, shared_superuser)):
+        mallory.rows(planted)
         session.rows("SET search_path = public, madlib")
         error = refused(
             session,
             "SELECT madlib_fit_multiple_model('packed', 'mallory.bait', 'one', 1, warm_start => TRUE)",
             code="42501",
         )
-        assert "bait_state" in str(error) and error.diag.message_hint
+        assert "bait_state" in str(error) and error.diag.message_hint, planted
+        mallory.rows(removed)
     assert not tables.exists("public.loot")
 
 

@@ -57,6 +57,7 @@ def job(loss: str = "own", objects: Any = None, **more: Any) -> str:
     return json.dumps({**request, "datasets": [], "state": NEW, **more})
 
 
+@pytest.mark.checklist(47)
 @pytest.mark.parametrize(
     "call",
     [

@@ -10,9 +10,10 @@ import psycopg2
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from trials import trials
 from workbench import Workbench, compile_text
 
-FITS = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+FITS = settings(trials(10), suppress_health_check=list(HealthCheck))
 CODES = {"22003", "22004", "22023", "42804", "42809", "53200", "MS001"}
 X = np.linspace(-1, 1, 64, dtype="<f4").tobytes()
 LABEL = np.tile(np.array([1, 0, 0], "<i2"), 16).tobytes()

@@ -21,13 +21,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models import CLASSES
 from processes import eventually, trainers
+from trials import trials
 from workbench import Workbench, compile_text
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"
 """No call here takes so long: one that does hangs."""
-CALLS = settings(max_examples=130, deadline=None, suppress_health_check=list(HealthCheck))
-INTERNAL = settings(CALLS, max_examples=200)
+CALLS, INTERNAL = (settings(trials(number), suppress_health_check=list(HealthCheck)) for number in (130, 200))
 RIGHT: dict[str, Any] = {
     "source_table": "points", "output_table": "made", "dependent_varname": "label", "independent_varname": "x",
     "buffer_size": 16, "n_segments": 2, "seed": 1, "training_preprocessor_table": "packed",

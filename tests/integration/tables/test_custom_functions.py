@@ -101,6 +101,7 @@ def trained(bench: Workbench, name: str, compiled: str, backend: str) -> tuple[d
     )
 
 
+@pytest.mark.long_for(backend="jax")
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_bits_are_those_of_keras_own(tables: Workbench, backend: str) -> None:
     """In training and evaluation; with a metric and without one, however the function is made."""
@@ -208,6 +209,7 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superuser: Workbench) -> None:
     load(shared_superuser, "imported", "from keras.losses import categorical_crossentropy as imported")
     configure(tables, "imported_mst", compile_text(loss="imported"))
@@ -234,6 +236,7 @@ def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_supe
     assert found == tables.row("SELECT training_loss_final, training_metrics_final FROM lent_info")
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("there no call works in the caller's session")
 def test_functions_that_only_the_caller_sees_yet(tables: Workbench, shared_superuser: Workbench) -> None:
     """Registered in the same transaction, they are trained with in the caller's own session, and gone with it."""

@@ -265,6 +265,7 @@ def test_a_missing_fit_text_means_the_defaults(desk: Workbench) -> None:
     assert desk.rows("SELECT * FROM chosen_summary") == [("models", None)]
 
 
+@pytest.mark.checklist(35)
 def test_a_grid_is_in_madlib_s_order(desk: Workbench) -> None:
     desk.rows(
         GRID,
@@ -283,6 +284,7 @@ def test_a_grid_is_in_madlib_s_order(desk: Workbench) -> None:
     ]
 
 
+@pytest.mark.checklist(35)
 def test_optimizers_may_have_lists_of_their_own(desk: Workbench) -> None:
     desk.rows(
         GRID,
@@ -299,6 +301,7 @@ def test_optimizers_may_have_lists_of_their_own(desk: Workbench) -> None:
     ]
 
 
+@pytest.mark.checklist(35)
 def test_a_grid_is_appended_to_what_is_there_without_repeating_it(desk: Workbench) -> None:
     desk.rows(GRID, "models", "grid", [1], "{'loss': ['mse'], 'lr': [0.1]}", "{'batch_size': [8]}")
     desk.rows(GRID, "models", "grid", [1, 2], "{'loss': ['mse'], 'lr': [0.1]}", "{'batch_size': [8]}")
@@ -334,6 +337,7 @@ def test_the_same_architectures_by_another_spelling_of_their_name(desk: Workbenc
 RANGES = "{'loss': ['mse', 'mae'], 'lr': [0.001, 0.1, 'log'], 'rho': [0.1, 0.9, 'linear']}"
 
 
+@pytest.mark.checklist(35)
 @pytest.mark.parametrize("state", [0, 1, -7])
 def test_random_search_is_reproducible(desk: Workbench, state: int) -> None:
     for table, seed in (("one", state), ("two", state), ("three", state + 1)):
@@ -349,6 +353,7 @@ def test_random_search_without_a_state_differs_each_time(desk: Workbench) -> Non
     assert configs(desk, "one") != configs(desk, "two")
 
 
+@pytest.mark.checklist(35)
 @pytest.mark.parametrize("word", ["g", "gr", "GRID", "r", "rand", "Random"])
 def test_search_types_may_be_shortened(desk: Workbench, word: str) -> None:
     count = 1 if word.lower().startswith("r") else None

@@ -176,6 +176,7 @@ def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, ta
     assert weights(bench, "wide") == weights(bench, "narrow")
 
 
+@pytest.mark.checklist(31)
 def test_evaluate_and_predict_take_its_table(bench: Workbench) -> None:
     fit(bench, "taken", ADAM, seed=2)
     bench.rows("SELECT madlib_keras_evaluate('taken', 'packed', 'taken_loss')")
@@ -226,6 +227,7 @@ def test_a_cancelled_run_goes_on_to_the_same_bits(bench: Workbench, other: Workb
     assert weights(bench, "disturbed") == weights(bench, "undisturbed")
 
 
+@pytest.mark.long
 def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tables: int) -> None:
     slow = {"fitted": "batch_size=1,epochs=8", "iterations": 2, "model_id": tables, "seed": 6, "workers": 2}
     fit(bench, "untouched", ADAM, **slow)  # type: ignore[arg-type]

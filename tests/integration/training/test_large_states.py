@@ -19,6 +19,7 @@ WIDE = sequential(
 TOKENS = f"CREATE TABLE tokens AS SELECT label, ARRAY[id, {WORDS} - id, id * 1000, 7]::real[] AS x FROM points"
 
 
+@pytest.mark.long
 def test_a_state_above_one_gigabyte(bench: Workbench) -> None:
     bench.rows(TOKENS)
     bench.pack("packed_tokens", 2, source="tokens")

@@ -67,6 +67,7 @@ def summary(bench: Workbench, output: str, column: str) -> Any:
     return bench.value(f"SELECT {column} FROM {output}_summary")
 
 
+@pytest.mark.checklist(7)
 @pytest.mark.parametrize("output", ["whole", "bare"])
 @pytest.mark.parametrize("suffix", COLUMNS)
 def test_tables_have_the_contract_s_columns_first(
@@ -84,6 +85,7 @@ def test_tables_are_logged_and_the_caller_s(bench: Workbench, whole: str) -> Non
     assert found == [("p", True)] * 4
 
 
+@pytest.mark.checklist(8)
 def test_mst_keys_are_kept_and_named_once(bench: Workbench, whole: str) -> None:
     for table in ("whole", "whole_info"):
         assert bench.rows(f"SELECT mst_key FROM {table} ORDER BY 1") == [(key,) for key in KEYS]
@@ -91,6 +93,7 @@ def test_mst_keys_are_kept_and_named_once(bench: Workbench, whole: str) -> None:
         bench.rows("INSERT INTO whole_info (mst_key) VALUES (3)")
 
 
+@pytest.mark.checklist(10)
 def test_models_hold_weights_and_architecture(bench: Workbench, whole: str) -> None:
     for key in KEYS:
         flat, architecture, segment = bench.row(
@@ -103,6 +106,7 @@ def test_models_hold_weights_and_architecture(bench: Workbench, whole: str) -> N
     assert info(bench, "whole", "model_size") == [4 * FLOATS / 1024] * 2
 
 
+@pytest.mark.checklist(15)
 def test_info_repeats_the_configuration(bench: Workbench, whole: str) -> None:
     same = bench.rows(
         "SELECT i.model_id = c.model_id, i.compile_params = c.compile_params, i.fit_params = c.fit_params,"
@@ -111,6 +115,7 @@ def test_info_repeats_the_configuration(bench: Workbench, whole: str) -> None:
     assert same == [(True, True, True, "madlib_keras", ["accuracy"], "categorical_crossentropy")] * 2
 
 
+@pytest.mark.checklist(11, 12)
 @pytest.mark.parametrize("kind", ["training", "validation"])
 def test_metrics_stand_at_every_second_iteration_and_the_last(bench: Workbench, whole: str, kind: str) -> None:
     assert summary(bench, "whole", "metrics_iters") == ITERATIONS
@@ -133,6 +138,7 @@ def test_metrics_are_those_of_the_log(bench: Workbench, whole: str, kind: str) -
         assert logged == [(ITERATIONS, values) for values in info(bench, "whole", f"{kind}_{column}")]
 
 
+@pytest.mark.checklist(24)
 @pytest.mark.parametrize(("kind", "packed"), [("training", "whole_packed"), ("validation", "whole_held_out")])
 def test_evaluating_a_model_gives_its_final_numbers(bench: Workbench, whole: str, kind: str, packed: str) -> None:
     for key in KEYS:
@@ -159,6 +165,7 @@ def test_training_teaches(bench: Workbench, whole: str) -> None:
         assert losses == sorted(losses, reverse=True), "the loss falls on data as simple as these"
 
 
+@pytest.mark.checklist(14)
 @pytest.mark.parametrize("output", ["whole", "bare"])
 def test_elapsed_times_grow_and_stay_within_the_run(bench: Workbench, whole: str, bare: str, output: str) -> None:
     took = summary(bench, output, "extract(epoch FROM end_training_time - start_training_time)::float")
@@ -167,6 +174,7 @@ def test_elapsed_times_grow_and_stay_within_the_run(bench: Workbench, whole: str
         assert times[0] > 0 and times[-1] <= took
 
 
+@pytest.mark.checklist(16)
 def test_the_summary_repeats_the_call(bench: Workbench, whole: str) -> None:
     columns = (
         "source_table, validation_table, model, model_info, dependent_varname, independent_varname, model_arch_table,"
@@ -190,11 +198,13 @@ def test_the_summary_repeats_the_call(bench: Workbench, whole: str) -> None:
     )
 
 
+@pytest.mark.checklist(17, 18)
 def test_the_summary_describes_the_data(bench: Workbench, whole: str) -> None:
     columns = "num_classes, label_class_values, dependent_vartype, normalizing_const"
     assert bench.row(f"SELECT {columns} FROM whole_summary") == ([3], ["high", "low", "middle"], ["text"], 2.0)
 
 
+@pytest.mark.checklist(16)
 def test_the_summary_says_when_and_by_which_version(bench: Workbench, whole: str) -> None:
     version = bench.value("SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'")
     assert summary(bench, "whole", "madlib_version") == version
@@ -204,6 +214,7 @@ def test_the_summary_says_when_and_by_which_version(bench: Workbench, whole: str
     )
 
 
+@pytest.mark.checklist(13)
 def test_what_was_not_asked_for_is_null(bench: Workbench, bare: str) -> None:
     for column in ("metrics_final", "loss_final", "metrics", "loss"):
         assert info(bench, "bare", f"validation_{column}") == [None]

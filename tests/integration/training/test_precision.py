@@ -10,6 +10,7 @@ from models import CLASSES
 from workbench import Workbench, compile_text, setting
 
 ADAM = "Adam(learning_rate=0.02)"
+ALONE = {"seed": 1, "workers": 1, "schedule": "rotation"}
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,13 @@ def prepared(bench: Workbench) -> Workbench:
     return bench
 
 
+@pytest.fixture(scope="module")
+def plain(prepared: Workbench) -> str:
+    """A model that was trained without a policy; its name."""
+    prepared.fit("packed", "plain", "configs", 3, **ALONE)
+    return "plain"
+
+
 def loss(bench: Workbench, name: str) -> float:
     return float(bench.value(f"SELECT training_loss_final FROM {name}_info"))
 
@@ -28,10 +36,10 @@ def weights(bench: Workbench, name: str) -> bytes:
     return bytes(bench.value(f"SELECT model_weights FROM {name}"))
 
 
+@pytest.mark.long_for(policy=("float32", "mixed_bfloat16"))
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_a_run_has_its_policy_to_the_end(prepared: Workbench, policy: str) -> None:
-    how = {"seed": 1, "workers": 1, "schedule": "rotation"}
-    run = prepared.fit("packed", policy, "configs", 3, dtype_policy=policy, **how)
+def test_a_run_has_its_policy_to_the_end(prepared: Workbench, plain: str, policy: str) -> None:
+    run = prepared.fit("packed", policy, "configs", 3, dtype_policy=policy, **ALONE)
     assert prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", run) == policy
     assert prepared.value(f"SELECT dtype_policy FROM {policy}_summary") == policy
     prepared.rows(f"SELECT madlib_evaluate('{policy}', 'packed', '{policy}_again', mst_key => 1)")
@@ -41,10 +49,9 @@ def test_a_run_has_its_policy_to_the_end(prepared: Workbench, policy: str) -> No
     again = prepared.fit("packed", f"{policy}_replayed", "configs", 3, schedule="replay", replay_run=run)
     assert prepared.value("SELECT spec ->> 'dtype_policy' FROM cerebro.run WHERE run_id = %s", again) == policy
     assert weights(prepared, f"{policy}_replayed") == weights(prepared, policy)
-    prepared.fit("packed", f"{policy}_plain", "configs", 3, **how)
-    same = weights(prepared, f"{policy}_plain") == weights(prepared, policy)
+    same = weights(prepared, plain) == weights(prepared, policy)
     assert same == (policy == "float32")
-    assert loss(prepared, policy) == pytest.approx(loss(prepared, f"{policy}_plain"), rel=0.05)
+    assert loss(prepared, policy) == pytest.approx(loss(prepared, plain), rel=0.05)
 
 
 def test_a_replay_has_no_other_policy(prepared: Workbench) -> None:
@@ -64,6 +71,7 @@ def test_a_warm_start_may_change_the_policy(prepared: Workbench) -> None:
         assert loss(prepared, "warm") < before
 
 
+@pytest.mark.long
 def test_an_architecture_with_policies_of_its_own(prepared: Workbench) -> None:
     written = json.loads(CLASSES)
     for entry in written["config"]["layers"][1:-1]:
@@ -78,8 +86,8 @@ def test_an_architecture_with_policies_of_its_own(prepared: Workbench) -> None:
 
 CALLS = {
     "fit": "madlib_fit_multiple_model('packed', 'o', 'configs', 1, TRUE)",
-    "evaluate": "madlib_evaluate('float32', 'packed', 'o', TRUE, 1)",
-    "predict": "madlib_predict('float32', 'points', 'id', 'x', 'o', 'prob', TRUE, 1)",
+    "evaluate": "madlib_evaluate('plain', 'packed', 'o', TRUE, 1)",
+    "predict": "madlib_predict('plain', 'points', 'id', 'x', 'o', 'prob', TRUE, 1)",
 }
 DEVICES = {
     "none named": ("", "55000", "No GPUs configured on hosts."),
@@ -91,13 +99,16 @@ DEVICES = {
 
 @pytest.mark.parametrize(("devices", "sqlstate", "words"), DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_gpu_that_is_not_there(prepared: Workbench, call: str, devices: str, sqlstate: str, words: str) -> None:
+def test_a_gpu_that_is_not_there(
+    prepared: Workbench, plain: str, call: str, devices: str, sqlstate: str, words: str
+) -> None:
     with setting(prepared, "gpus", devices), pytest.raises(psycopg2.Error) as error:
         prepared.rows(f"SELECT {call}")
     assert (words in str(error.value.diag.message_primary), error.value.pgcode) == (True, sqlstate), str(error.value)
     assert not prepared.exists("o")
 
 
+@pytest.mark.long
 def test_named_gpus_change_nothing_for_who_wants_none(prepared: Workbench) -> None:
     with setting(prepared, "gpus", "0,1"):
         prepared.fit("packed", "on_processors", "configs", 1)

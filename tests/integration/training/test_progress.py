@@ -130,6 +130,7 @@ def test_the_caller_is_told_the_run_s_number_first(watched: Watched) -> None:
     assert re.match(rf"INFO:  run {watched.run_id}: 3 configurations, 2 segments, 3 iterations", watched.messages[0])
 
 
+@pytest.mark.checklist(46)
 def test_each_epoch_is_told_with_its_numbers(bench: Workbench, watched: Watched) -> None:
     told = [message for message in watched.messages if "Time for training" in message]
     assert len(told) == EPOCHS

@@ -30,6 +30,7 @@ def order(bench: Workbench, run: int) -> list[tuple[int, int, int]]:
     return bench.rows("SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
 
 
+@pytest.mark.long_for(workers=1)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_replay_gives_the_same_bits(bench: Workbench, original: int, workers: int) -> None:
     table = f"again_{workers}"

@@ -64,6 +64,7 @@ def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
     return Run(bench, run_id, shape)
 
 
+@pytest.mark.checklist(19)
 def test_each_config_completes_each_segment_once_in_every_epoch(run: Run) -> None:
     shape = run.shape
     found = run.bench.rows(

@@ -93,6 +93,7 @@ def trained(bench: Workbench, model: str, initial: Arrays) -> Any:
     return found
 
 
+@pytest.mark.checklist(21)
 def test_training_gives_what_keras_gives_on_the_same_batches(
     bench: Workbench, packed: str, model: str, trained: Any, initial: Arrays
 ) -> None:
@@ -272,6 +273,7 @@ def test_a_warm_start_goes_on(bench: Workbench, packed: str, model: str) -> None
     assert bench.value("SELECT training_loss_final FROM warm_info") < before
 
 
+@pytest.mark.long
 def test_a_cancelled_run_goes_on_and_can_be_replayed(bench: Workbench, packed: str, model: str) -> None:
     """With the metrics that it logged before, by name, and those after."""
     session, number = bench.another(), bench.model(json.dumps(TWO_BY_TWO))

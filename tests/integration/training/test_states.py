@@ -108,6 +108,7 @@ def rotated(bench: Workbench) -> dict[str, dict[int, bytes]]:
     return found
 
 
+@pytest.mark.checklist(25)
 def test_same_seed_and_order_give_the_same_bits(rotated: dict[str, dict[int, bytes]]) -> None:
     assert rotated["once"] == rotated["again"]
     assert rotated["once"][1] != rotated["once"][2]
@@ -131,6 +132,7 @@ def test_the_number_of_workers_changes_nothing_but_the_threads(
         assert rotated["workers"] == rotated["once"]
 
 
+@pytest.mark.long
 def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int) -> None:
     bench.pack("drawn_packed", 2)
     bench.configure("drawn_configs", several(1))
@@ -140,6 +142,7 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
     assert bench.value("SELECT a.model_weights = b.model_weights FROM drawn_first a, drawn_second b")
 
 
+@pytest.mark.checklist(21)
 def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
     with setting(bench, "cache_mb", "0"):
         bench.fit("rotated_packed", "rotated_streamed", "rotated_configs", 2, seed=1, workers=2, schedule="rotation")

@@ -28,6 +28,7 @@ def half(bench: Workbench) -> Iterator[str]:
     bench.rows("DROP TABLE half, half_info, half_summary, half_state")
 
 
+@pytest.mark.checklist(22)
 def test_known_keys_go_on_with_all_of_their_state(bench: Workbench, half: str) -> None:
     """Two and two iterations without shuffling are four: to the bit, momentum and Adam's slots included."""
     bench.fit("packed", "whole", "both", 4, schedule="rotation", seed=1)
@@ -36,15 +37,18 @@ def test_known_keys_go_on_with_all_of_their_state(bench: Workbench, half: str) -
     assert bench.value(f"SELECT warm_start FROM {half}_summary") is True
 
 
+@pytest.mark.checklist(22)
 def test_new_keys_start_fresh_and_removed_ones_vanish(bench: Workbench, half: str) -> None:
     before = bench.weights(half)
     bench.configure("changed", [ADAM, SGD, compile_text("RMSprop()")])
     bench.rows("DELETE FROM changed WHERE mst_key = 1")
-    bench.fit("packed", half, "changed", 1, seed=1, warm_start=True)
+    bench.fit("packed", half, "changed", 1, schedule="rotation", seed=1, warm_start=True)
     assert bench.weights(half).keys() == {2, 3}
     assert bench.rows(f"SELECT mst_key FROM {half}_info ORDER BY 1") == [(2,), (3,)]
     assert {key for (key,) in bench.rows(f"SELECT DISTINCT mst_key FROM {half}_state")} == {2, 3}
     assert bench.weights(half)[2] != before[2]
+    bench.fit("packed", "fresh", "changed", 1, seed=1, schedule="rotation")
+    assert bench.weights(half)[3] == bench.weights("fresh")[3]
 
 
 def test_another_optimizer_takes_the_weights_alone(bench: Workbench, half: str) -> None:
@@ -54,6 +58,7 @@ def test_another_optimizer_takes_the_weights_alone(bench: Workbench, half: str) 
     assert bench.weights(half)[1] == before[1]  # a step of this size changes no float32
 
 
+@pytest.mark.checklist(22)
 def test_a_warm_start_needs_what_it_goes_on_from(bench: Workbench, half: str) -> None:
     with pytest.raises(psycopg2.errors.UndefinedTable) as caught:
         bench.fit("packed", "nothing", "both", 1, warm_start=True)
@@ -67,6 +72,7 @@ def test_a_warm_start_needs_what_it_goes_on_from(bench: Workbench, half: str) ->
         bench.rows(f"ALTER TABLE hidden RENAME TO {half}_state")
 
 
+@pytest.mark.checklist(23)
 def test_weights_of_the_architecture_table_are_the_start(bench: Workbench) -> None:
     """With a learning rate that changes nothing, what comes out is what was loaded."""
     loaded = array("f", [number / 100 for number in range(1, 5 * 8 + 9 * 3 + 1)]).tobytes()

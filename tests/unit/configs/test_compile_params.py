@@ -33,6 +33,7 @@ COMPILE_FORMS = [
 ]
 
 
+@pytest.mark.checklist(4)
 @pytest.mark.parametrize("text", COMPILE_FORMS)
 def test_compile_forms_that_mean_the_same(text: str) -> None:
     assert parse_compile_params(text).to_json() == {
@@ -66,6 +67,7 @@ def test_losses_by_output_name() -> None:
     assert params.loss_weights == {"a": 2}
 
 
+@pytest.mark.checklist(15)
 def test_names_as_given_are_kept() -> None:
     params = parse_compile_params("optimizer='SGD', loss='MSE', metrics=['acc']")
     assert (params.loss_given, params.metrics_given) == ("MSE", ("acc",))

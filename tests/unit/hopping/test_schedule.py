@@ -14,8 +14,9 @@ from itertools import count, pairwise, product
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from trials import trials
 
 from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import (
@@ -353,7 +354,7 @@ def test_longest_solves_the_toy_case() -> None:
     assert makespan(durations, plan, measured(durations)) == lower_bound(durations, plan) == 7
 
 
-@settings(max_examples=40)
+@trials(40)
 @given(st.integers(2, 6), st.integers(2, 5), st.integers())
 def test_longest_is_near_the_bound_with_many_configs(segments: int, times: int, seed: int) -> None:
     random = Random(seed)

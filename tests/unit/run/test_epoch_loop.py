@@ -13,9 +13,10 @@ from itertools import count as naturals
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from specs import spec_of
+from trials import trials
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
@@ -319,7 +320,7 @@ FEW = st.dictionaries(st.integers(0, 60), st.sampled_from(PASSING), max_size=MAX
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_every_config_is_trained_whole_or_given_up_whatever_fails(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
 ) -> None:
@@ -336,7 +337,7 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS)
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_epochs_are_announced_in_order_with_their_own_numbers(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
 ) -> None:
@@ -350,7 +351,7 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
 
 
 @given(REQUESTS, WORKERS, FEW, LOOKS)
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_what_may_succeed_when_tried_again_costs_no_config(
     request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int]
 ) -> None:
@@ -365,7 +366,7 @@ def test_a_fault_of_nobody_s_ends_the_run() -> None:
 
 
 @given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(PASSING), max_size=2), LOOKS)
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
 ) -> None:
@@ -392,7 +393,7 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_a_run_goes_on_with_the_workers_that_are_left(
     request: FitRequest, workers: int, faults: dict[int, Fault], looks: list[int], reopened: list[bool]
 ) -> None:
@@ -412,7 +413,7 @@ def test_without_any_worker_the_run_ends() -> None:
 
 
 @given(REQUESTS, WORKERS, MANY, LOOKS, st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
+@trials(200)
 def test_a_run_whose_time_is_over_ends_in_good_order(
     request: FitRequest, workers: int, faults: list[Fault], looks: list[int], ticks: int
 ) -> None:
