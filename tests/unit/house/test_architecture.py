@@ -137,6 +137,24 @@ def test_no_arrow_points_upwards(package: str) -> None:
     assert not upwards
 
 
+def drawn(package: str) -> dict[str, set[str]]:
+    """The rooms of a package in the tables of docs/how-it-works.md, each with those that it knows."""
+    text = (ROOT / "docs" / "how-it-works.md").read_text().partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    table = text.split("\n\n| room |")[1 + list(ORDER).index(package)]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    return {row[0].strip("| `"): set(re.findall(r"`(\w+)`", row[2])) for row in rows}
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_the_map_shows_the_rooms_and_their_arrows(package: str) -> None:
+    known: dict[str, set[str]] = {name: set() for name in ORDER[package]}
+    for source, targets in arrows(package).items():
+        if room(source) not in ("", *TOP):
+            known[room(source)] |= {room(target) for target in targets} - {"", room(source)}
+    assert list(drawn(package)) == list(ORDER[package])
+    assert drawn(package) == known
+
+
 def test_pure_rooms_reach_pure_rooms_only() -> None:
     for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
         if room(name_of(path)) in PURE:
