@@ -50,6 +50,7 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
+    "jax": {"cerebro_trainer.programs.jax_program"},
     "tensorflow": {"cerebro_trainer.programs.tensorflow_program", "cerebro_trainer.programs.event_files"},
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions"},
@@ -155,6 +156,15 @@ def test_the_map_shows_the_rooms_and_their_arrows(package: str) -> None:
     assert drawn(package) == known
 
 
+def test_files_that_a_change_touches_are_there() -> None:
+    """Those that CONTRIBUTING.md names, from the root or from a room of the backend."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where a new line belongs")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w./-]+/[\w.-]+)`", text))
+    assert len(named) > 30
+    missing = [name for name in named if not any((at / name).exists() for at in (ROOT, PACKAGES["cerebro_plpy"]))]
+    assert not missing
+
+
 def test_pure_rooms_reach_pure_rooms_only() -> None:
     for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
         if room(name_of(path)) in PURE:
@@ -212,6 +222,12 @@ def test_nobody_but_sql_names_the_interface() -> None:
 def test_one_module_holds_each_library(library: str) -> None:
     importers = {name_of(path) for path in MODULES if library in {n.partition(".")[0] for n in imported(path)}}
     assert importers <= SOLE_IMPORTERS[library]
+
+
+def test_one_module_of_the_backend_starts_processes() -> None:
+    starting = {"subprocess", "multiprocessing", "pty"}
+    starters = {name_of(path) for path in MODULES if starting & set(imported(path))}
+    assert {name for name in starters if name.startswith("cerebro_plpy.")} == {"cerebro_plpy.trainer.link"}
 
 
 def test_a_backend_loads_the_standard_library_only() -> None:
