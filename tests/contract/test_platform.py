@@ -32,12 +32,12 @@ from cerebro_plpy.platform.greenplum import Greenplum, GreenplumVisits
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.trainer.settings import TrainerRequest
+from cerebro_plpy.trainer.settings import TrainerOptions
 
 CONFIG = Config(
     mst_key=1,
@@ -56,7 +56,7 @@ class Place:
 
     bench: Workbench
     platform: TrainingPlatform
-    kind: Callable[[list[TrainerRequest], int, Callable[[str], None]], Visits]
+    kind: Callable[[list[TrainerOptions], int, Callable[[str], None]], Visits]
     visits: Visits
     segments: tuple[int, ...]
     session: Callable[[], WorkerSession]
@@ -90,7 +90,7 @@ def place(bench: Workbench, platform: str) -> Place:
         bench,
         adapter,
         kind,
-        kind([TrainerRequest(trainers=2)] * 2, 1 << 30, print),
+        kind([TrainerOptions(trainers=2)] * 2, 1 << 30, print),
         tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1")),
         lambda: WorkerSession(who, "cerebro_db worker", lambda: None),
     )
@@ -142,11 +142,11 @@ class Run:
         """The state that the visit of that number left."""
         return visits.later_state(self.run_id, CONFIG.mst_key, number, self.left(number))
 
-    def left(self, number: int) -> StatePlace:
+    def left(self, number: int) -> StoredState:
         """Where that state lies."""
         logged = "SELECT segment_id FROM cerebro.visit WHERE (run_id, visit_no, status) = (%s, %s, 'completed')"
         segment = self.place.bench.value(logged, self.run_id, number)
-        return StatePlace(state_tables.state_table(self.run_id, CONFIG.mst_key, number), segment)
+        return StoredState(state_tables.state_table(self.run_id, CONFIG.mst_key, number), segment)
 
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
@@ -357,7 +357,7 @@ def rows_of(place: Place, table: str, segment: int) -> int:
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
 def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
     """The table's physical order must not matter, that of buffer_id must."""
-    streaming = place.kind([TrainerRequest(trainers=2)], cache_bytes, print)
+    streaming = place.kind([TrainerOptions(trainers=2)], cache_bytes, print)
     distributed = "DISTRIBUTED BY (__dist_key__)" if place.greenplum else ""
     states = []
     for name, buffer_id, order in (
@@ -395,7 +395,7 @@ def test_into_what_parts_a_buffer_is_cut_does_not_matter(
 
 def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker, team: Team) -> None:
     told: list[str] = []
-    small = place.kind([TrainerRequest(trainers=2)], 100, told.append)
+    small = place.kind([TrainerOptions(trainers=2)], 100, told.append)
     run = begun(place, worker, packed(place, "packed"))
     fresh = (anew(team[0]), anew(team[1]))
     for number in (0, 1):

@@ -9,16 +9,16 @@ from cerebro_plpy.calls import administration
 from cerebro_plpy.database.caller import raise_to_sql
 
 
-def grant_usage(plpy: Any, session: Globals, role: str) -> None:
+def grant_usage(plpy: Any, gd: Globals, role: str) -> None:
     """Let a role use the extension."""
-    call(plpy, session, lambda db: administration.grant_usage(db, role))
+    call(plpy, gd, lambda db: administration.grant_usage(db, role))
 
 
-def worker_report(plpy: Any, session: Globals) -> str:
+def worker_report(plpy: Any, gd: Globals) -> str:
     """As whom a worker session is opened."""
-    return call(plpy, session, administration.worker_report)
+    return call(plpy, gd, administration.worker_report)
 
 
-def python_version(plpy: Any, session: Globals) -> str:
+def python_version(plpy: Any, gd: Globals) -> str:
     """Versions of what runs inside the backend, also where these do not fit each other."""
     return raise_to_sql(plpy, lambda: administration.versions(database(plpy), package_version()))

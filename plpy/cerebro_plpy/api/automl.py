@@ -9,14 +9,14 @@ from cerebro_plpy.calls import search
 from cerebro_plpy.calls.search_arguments import AutomlArguments
 
 
-def automl(plpy: Any, session: Globals, *arguments: Any) -> None:
+def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Search for the best configuration; the arguments are those of `AutomlArguments`."""
     given = AutomlArguments(*arguments)
-    call(plpy, session, lambda db: search.automl(db, session, given, package_version()))
+    call(plpy, gd, lambda db: search.automl(db, gd, given, package_version()))
 
 
 def hyperband_schedule(
-    plpy: Any, session: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
+    plpy: Any, gd: Globals, schedule_table: str | None, r: int | None, eta: int | None, skip_last: int | None
 ) -> None:
     """Make a table of Hyperband's rounds."""
-    call(plpy, session, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))
+    call(plpy, gd, lambda db: search.load_schedule(db, schedule_table, r, eta, skip_last))

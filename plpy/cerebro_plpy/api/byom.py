@@ -12,7 +12,7 @@ from cerebro_plpy.calls.prediction_table import PredType
 
 def predict_byom(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     model_arch_table: str | None,
     model_id: int | None,
     test_table: str | None,
@@ -40,6 +40,6 @@ def predict_byom(
     )
     call(
         plpy,
-        session,
-        lambda db: predict_rows(db, session, given, (id_col, independent_varname), pred_type),
+        gd,
+        lambda db: predict_rows(db, gd, given, (id_col, independent_varname), pred_type),
     )

@@ -13,7 +13,7 @@ from cerebro_plpy.tables import architectures, selection
 
 def load_keras_model(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     table: str | None,
     architecture: str | None,
     weights: bytes | None,
@@ -23,19 +23,19 @@ def load_keras_model(
     """Add an architecture to a table."""
     call(
         plpy,
-        session,
+        gd,
         lambda db: architectures.load(Catalog(db, "load_keras_model"), table, architecture, weights, name, description),
     )
 
 
-def delete_keras_model(plpy: Any, session: Globals, table: str | None, model_id: int | None) -> None:
+def delete_keras_model(plpy: Any, gd: Globals, table: str | None, model_id: int | None) -> None:
     """Delete an architecture."""
-    call(plpy, session, lambda db: architectures.delete(Catalog(db, "delete_keras_model"), table, model_id))
+    call(plpy, gd, lambda db: architectures.delete(Catalog(db, "delete_keras_model"), table, model_id))
 
 
 def load_model_selection_table(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     model_arch_table: str | None,
     table: str | None,
     model_ids: list[int | None] | None,
@@ -46,7 +46,7 @@ def load_model_selection_table(
     """Make a model selection table of all combinations."""
     call(
         plpy,
-        session,
+        gd,
         lambda db: selection.load(
             Catalog(db, "load_model_selection_table"),
             model_arch_table,
@@ -60,7 +60,7 @@ def load_model_selection_table(
 
 def generate_model_configs(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     model_arch_table: str | None,
     table: str | None,
     model_ids: list[int | None] | None,
@@ -78,7 +78,7 @@ def generate_model_configs(
 
     call(
         plpy,
-        session,
+        gd,
         lambda db: selection.generate(
             Catalog(db, "generate_model_configs"), model_arch_table, table, model_ids, rows, object_table
         ),

@@ -33,16 +33,16 @@ def database(plpy: Any) -> Database:
     return Database(plpy, choice.here())
 
 
-def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
+def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a public function, after checking once that SQL and Python are of the same version."""
 
     def checked() -> T:
         db = database(plpy)
         with db.pinned_path():
-            if VERSION_KEY not in session:
+            if VERSION_KEY not in gd:
                 _check_version(db)
                 check_encoding(db)
-                session[VERSION_KEY] = package_version()
+                gd[VERSION_KEY] = package_version()
             return work(db)
 
     return raise_to_sql(plpy, checked)

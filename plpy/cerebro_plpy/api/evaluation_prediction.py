@@ -15,7 +15,7 @@ from cerebro_plpy.tables import grants
 
 def evaluate(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     model_table: str | None,
     test_table: str | None,
     output_table: str | None,
@@ -24,12 +24,12 @@ def evaluate(
 ) -> None:
     """Loss and metric of a model over a packed table."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, session, lambda db: evaluate_model(db, session, given))
+    call(plpy, gd, lambda db: evaluate_model(db, gd, given))
 
 
 def predict(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     model_table: str | None,
     test_table: str | None,
     id_col: str | None,
@@ -41,14 +41,14 @@ def predict(
 ) -> None:
     """Predictions for raw rows."""
     given = ScoreArguments(model_table, test_table, output_table, use_gpus, mst_key)
-    call(plpy, session, lambda db: predict_rows(db, session, given, (id_col, independent_varname), pred_type))
+    call(plpy, gd, lambda db: predict_rows(db, gd, given, (id_col, independent_varname), pred_type))
 
 
-def grant_predict(plpy: Any, session: Globals, model_table: str | None, role: str | None) -> None:
+def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
     """Let a role predict with the models of a table."""
-    call(plpy, session, lambda db: grants.grant(Catalog(db, "grant_predict"), model_table, role))
+    call(plpy, gd, lambda db: grants.grant(Catalog(db, "grant_predict"), model_table, role))
 
 
-def revoke_predict(plpy: Any, session: Globals, model_table: str | None, role: str | None) -> None:
+def revoke_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
     """Take that back."""
-    call(plpy, session, lambda db: grants.revoke(Catalog(db, "revoke_predict"), model_table, role))
+    call(plpy, gd, lambda db: grants.revoke(Catalog(db, "revoke_predict"), model_table, role))

@@ -11,15 +11,15 @@ from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.trainer import fields
 
 
-def write(plpy: Any, session: Globals, output_table: str | None, source: str | None) -> None:
+def write(plpy: Any, gd: Globals, output_table: str | None, source: str | None) -> None:
     """Make a table of the GPUs of all hosts."""
-    call(plpy, session, lambda db: gpu_configuration.write(db, output_table, source))
+    call(plpy, gd, lambda db: gpu_configuration.write(db, output_table, source))
 
 
-def report(plpy: Any, session: Globals, source: str | None) -> str:
+def report(plpy: Any, gd: Globals, source: str | None) -> str:
     """The GPUs of this host, as JSON."""
 
     def found() -> str:
-        return json.dumps(gpu_configuration.of_this_host(database(plpy), fields.needed("source", source)))
+        return json.dumps(gpu_configuration.of_this_host(database(plpy), fields.require("source", source)))
 
     return raise_to_sql(plpy, found)

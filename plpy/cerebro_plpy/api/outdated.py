@@ -13,13 +13,13 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.errors import ObjectNotReady
 
 
-def refuse(plpy: Any, session: Globals, *arguments: Any) -> None:
+def refuse(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Refuse a call, whatever function it is of: the versions differ."""
 
     def missing(db: Database) -> None:
         raise ObjectNotReady(f"the Python package {package_version()} of cerebro_db has no such function")
 
-    call(plpy, session, missing)
+    call(plpy, gd, missing)
 
 
 def __getattr__(name: str) -> Callable[..., None]:

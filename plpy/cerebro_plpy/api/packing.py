@@ -10,7 +10,7 @@ from cerebro_plpy.calls import pack
 
 def training_preprocessor(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     source_table: str | None,
     output_table: str | None,
     dependent_varname: str | None,
@@ -28,12 +28,12 @@ def training_preprocessor(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
     options = pack.TrainingOptions(normalizing_const, num_classes, n_segments, seed, dependent_type)
-    call(plpy, session, lambda db: pack.pack_training(db, session, given, options))
+    call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
 
 
 def validation_preprocessor(
     plpy: Any,
-    session: Globals,
+    gd: Globals,
     source_table: str | None,
     output_table: str | None,
     dependent_varname: str | None,
@@ -46,4 +46,4 @@ def validation_preprocessor(
     given = pack.PackArguments(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
-    call(plpy, session, lambda db: pack.pack_validation(db, session, given, training_table))
+    call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training_table))

@@ -13,27 +13,27 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
-from cerebro_plpy.trainer.settings import TrainerRequest
+from cerebro_plpy.trainer.settings import TrainerOptions
 
 Globals = dict[str, Any]
 
 
-def trainer_start(plpy: Any, session: Globals, spec: str | None) -> str:
+def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
     """Start the trainer that `spec` (the fields of TrainerRequest) asks for; its report as JSON."""
-    return raise_to_sql(plpy, lambda: _started(plpy, session, settings.request(fields.record("spec", spec))))
+    return raise_to_sql(plpy, lambda: _started(plpy, gd, settings.request(fields.record("spec", spec))))
 
 
-def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
+def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
     """Start a trainer as a run would; its report as JSON, with the version of this package on the host."""
 
     def report() -> str:
-        hello = _started(plpy, session, TrainerRequest(framework=framework))
+        hello = _started(plpy, gd, TrainerOptions(framework=framework))
         return json.dumps({**json.loads(hello), "package": package_version()})
 
     return raise_to_sql(plpy, report)
 
 
-def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
+def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> str:
     # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
     # device.
     db = database(plpy)
@@ -41,49 +41,49 @@ def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
     spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
-    return json.dumps({**segment.start_trainer(db.check_interrupts, session, spec).hello, "cache_bytes": cache})
+    return json.dumps({**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache})
 
 
-def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) -> None:
+def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
     """Announce a data set."""
 
     def open_it() -> None:
-        size = fields.needed("cache_bytes", cache_bytes)
-        link = segment.trainer(session)
-        link.send(wire.request("open", dataset=fields.needed("dataset", dataset), cache_bytes=size))
+        size = fields.require("cache_bytes", cache_bytes)
+        link = segment.trainer(gd)
+        link.send(wire.request("open", dataset=fields.require("dataset", dataset), cache_bytes=size))
 
     raise_to_sql(plpy, open_it)
 
 
 def dataset_add(
-    plpy: Any, session: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
+    plpy: Any, gd: Globals, dataset: str, pass_no: int, buffer_id: int, shapes: str | None, part: bytes
 ) -> int:
     """Pass a part of a packed row on; its length."""
 
     def add() -> int:
         names = zip(("dataset", "pass_no", "buffer_id", "part"), (dataset, pass_no, buffer_id, part))
         for name, value in names:
-            fields.needed(name, value)
-        return segment.add_part(segment.trainer(session), dataset, pass_no, buffer_id, shapes, part)
+            fields.require(name, value)
+        return segment.add_part(segment.trainer(gd), dataset, pass_no, buffer_id, shapes, part)
 
     return raise_to_sql(plpy, add)
 
 
-def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
+def dataset_close(plpy: Any, gd: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
     request = wire.request("close", dataset=dataset)
-    return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(session).ask(request)))
+    return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(gd).ask(request)))
 
 
-def state_add(plpy: Any, session: Globals, part: int, chunk: bytes) -> int:
+def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     """Pass one chunk of a state on; its length."""
-    raise_to_sql(plpy, lambda: segment.add_state(session, part, fields.needed("chunk", chunk)))
+    raise_to_sql(plpy, lambda: segment.add_state(gd, part, fields.require("chunk", chunk)))
     return len(chunk)
 
 
-def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buffer]:
+def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int) -> Iterator[Buffer]:
     """The state that the last job left, in chunks."""
-    chunks = raise_to_sql(plpy, lambda: segment.state_chunks(segment.trainer(session), chunk_bytes))
+    chunks = raise_to_sql(plpy, lambda: segment.state_chunks(segment.trainer(gd), chunk_bytes))
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
         if chunk is None:
@@ -91,21 +91,21 @@ def state_chunks(plpy: Any, session: Globals, chunk_bytes: int) -> Iterator[Buff
         yield chunk
 
 
-def job_begin(plpy: Any, session: Globals, spec: str) -> str:
+def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
         asked = requests.with_sources(database(plpy), fields.record("spec", spec))
-        return json.dumps(segment.trainer(session).ask(wire.request("begin", asked, sealed=False)))
+        return json.dumps(segment.trainer(gd).ask(wire.request("begin", asked, sealed=False)))
 
     return raise_to_sql(plpy, begun)
 
 
-def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: str | None) -> str:
+def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | None) -> str:
     """Begin a job on weights that this session must not see, of the architecture that their owner has stored."""
 
     def begun() -> str:
-        trainer = segment.trainer(session)
+        trainer = segment.trainer(gd)
         request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
         asked = requests.with_sources(database(plpy), request)
         return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))
@@ -113,65 +113,65 @@ def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: st
     return raise_to_sql(plpy, begun)
 
 
-def sealed_add(plpy: Any, session: Globals, part: int | None, chunk: bytes | None) -> int:
+def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) -> int:
     """Pass one chunk of such a state on; its length."""
 
     def added() -> int:
-        passed = fields.needed("chunk", chunk)
-        segment.add_state(session, fields.needed("part", part), passed, sealed=True)
+        passed = fields.require("chunk", chunk)
+        segment.add_state(gd, fields.require("part", part), passed, sealed=True)
         return len(passed)
 
     return raise_to_sql(plpy, added)
 
 
-def job_finish(plpy: Any, session: Globals) -> str:
+def job_finish(plpy: Any, gd: Globals) -> str:
     """End a job; its result as JSON."""
-    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask(wire.request("finish"))))
+    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(gd).ask(wire.request("finish"))))
 
 
-def metric_results(plpy: Any, session: Globals, spec: str) -> str:
+def metric_results(plpy: Any, gd: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
         asked = requests.with_sources(database(plpy), strict_json.restored(fields.record("spec", spec)))
-        return strict_json.dumps(segment.trainer(session).ask(wire.request("results", asked)))
+        return strict_json.dumps(segment.trainer(gd).ask(wire.request("results", asked)))
 
     return raise_to_sql(plpy, results)
 
 
-def predict_begin(plpy: Any, session: Globals, spec: str) -> None:
+def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     """Begin to collect rows for predictions."""
-    raise_to_sql(plpy, lambda: prediction_rows.begin(session, segment.trainer(session), spec))
+    raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment.trainer(gd), spec))
 
 
-def predict_row(plpy: Any, session: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
+def predict_row(plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
-    return raise_to_sql(plpy, lambda: prediction_rows.begun(session).add(id, inputs))
+    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
 
 
-def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
+def predict_rest(plpy: Any, gd: Globals) -> Predicted | None:
     """Send the last rows; the predictions of the block before."""
-    return raise_to_sql(plpy, lambda: prediction_rows.begun(session).next())
+    return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).next())
 
 
-def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+def pack_rows(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
     """Send a block of rows to be packed; the packed arrays of the block before."""
 
     def start() -> None:
-        _started(plpy, session, TrainerRequest(framework="none"))
+        _started(plpy, gd, TrainerOptions(framework="none"))
 
     def packed() -> list[Buffer] | None:
-        ready = database(plpy).platform.packer_ready(segment.has_trainer(session), spec is not None, start)
-        return segment.pack_rows(session, spec, data) if ready else None
+        ready = database(plpy).platform.packer_ready(segment.has_trainer(gd), spec is not None, start)
+        return segment.pack_rows(gd, spec, data) if ready else None
 
     return raise_to_sql(plpy, packed)
 
 
-def trainer_stop(plpy: Any, session: Globals) -> None:
+def trainer_stop(plpy: Any, gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    raise_to_sql(plpy, lambda: segment.stop_trainer(session))
+    raise_to_sql(plpy, lambda: segment.stop_trainer(gd))
 
 
-def gpu_count(plpy: Any, session: Globals) -> int:
+def gpu_count(plpy: Any, gd: Globals) -> int:
     """How many GPUs of this machine trainers may use."""
     return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(database(plpy)))))

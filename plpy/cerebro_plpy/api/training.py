@@ -9,7 +9,7 @@ from cerebro_plpy.calls import fit
 from cerebro_plpy.configs.spec import FitArguments
 
 
-def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:
+def fit_multiple_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Train all configurations of a model selection table; the arguments are those of `FitArguments`."""
     given = FitArguments(*arguments)
-    call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
+    call(plpy, gd, lambda db: fit.fit(db, gd, given, package_version()))

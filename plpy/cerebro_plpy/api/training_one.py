@@ -9,7 +9,7 @@ from cerebro_plpy.calls import fit
 from cerebro_plpy.calls.fit_arguments import single_model
 
 
-def fit_one_model(plpy: Any, session: Globals, *arguments: Any) -> None:
+def fit_one_model(plpy: Any, gd: Globals, *arguments: Any) -> None:
     """Train a single model; the arguments are those of `fit_arguments.single_model`."""
     given = single_model(*arguments)
-    call(plpy, session, lambda db: fit.fit(db, session, given, package_version()))
+    call(plpy, gd, lambda db: fit.fit(db, gd, given, package_version()))

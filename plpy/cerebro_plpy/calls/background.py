@@ -31,42 +31,42 @@ Task = Mapping[str, Any]
 LOGGED = "run {} goes on in the background"
 
 
-def submit(db: Database, session: dict[str, Any], arguments: FitArguments) -> int:
+def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
     refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
-    return begin(db, session, {"fit": arguments.to_json()})
+    return begin(db, gd, {"fit": arguments.to_json()})
 
 
-def begin(db: Database, session: dict[str, Any], task: Task) -> int:
+def begin(db: Database, gd: dict[str, Any], task: Task) -> int:
     """Have a session of its own do the task; the id of its run, once that is logged."""
-    place = Workplace(db, session, settings.read(db), local=False)
+    workplace = Workplace(db, gd, settings.read(db), local=False)
     payload = json.dumps({**task, "path": db.caller_path, "schema": db.caller_schema})
     try:
-        worker = place.background()
+        worker = workplace.background()
         worker.start(sql("background.begin"), (payload,))
-        run_id = _awaited(place, worker)
-        place.leave(worker)
+        run_id = _awaited(workplace, worker)
+        workplace.leave(worker)
     except BaseException:
-        place.close(keep=False)
+        workplace.close(keep=False)
         raise
-    place.close(keep=True)
+    workplace.close(keep=True)
     return run_id
 
 
-def _awaited(place: Workplace, worker: WorkerSession) -> int:
+def _awaited(workplace: Workplace, worker: WorkerSession) -> int:
     """Wait until the run is logged; an error before that is raised here."""
     while (wanted := worker.wants()) != DONE:
         for text in worker.messages():
             if found := re.fullmatch(LOGGED.format(r"(\d+)"), text):
                 return int(found[1])
-            place.db.notice(text)
+            workplace.db.notice(text)
         if not ready([(worker, wanted)]):
-            place.check()
+            workplace.check()
     raise TrainerFailure("the background session ended without beginning a run")
 
 
-def work(db: Database, session: dict[str, Any], text: str | None, version: str) -> None:
+def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> None:
     """Do the task of that text in this session, which has a client until the run is logged."""
     if db.value(sql("session.setting"), "application_name") != label(BACKGROUND):
         raise ObjectNotReady(
@@ -84,9 +84,9 @@ def work(db: Database, session: dict[str, Any], text: str | None, version: str) 
 
     try:
         if "fit" in task:
-            fit(db, session, FitArguments.from_json(task["fit"]), version, logged)
+            fit(db, gd, FitArguments.from_json(task["fit"]), version, logged)
         else:
-            resume(db, session, task["resume"], logged)
+            resume(db, gd, task["resume"], logged)
     except SegmentLost:
         raise  # this session can do no more, and the log knows
     except BaseException as error:

@@ -16,21 +16,21 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.packing.packed_table import PackedTable, packed_relation, read_packed
 from cerebro_plpy.platform.job import Dataset, Job, Sums
 from cerebro_plpy.platform.protocol import Worker
-from cerebro_plpy.platform.workplace import Workplace, opened
-from cerebro_plpy.run.training import added
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.run.training import add_parts
 from cerebro_plpy.run.workers import Crew, crew_for, together
 from cerebro_plpy.tables.compatibility import check_inputs, check_order, check_targets, input_columns
 from cerebro_plpy.tables.trained_model import TrainedModel, measurable, read_model
 
 
-def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> None:
+def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
     """Make a table of one row with loss and metric of a model over a packed table."""
-    catalog, tables = begin(db, "madlib_keras_evaluate", given)
-    with opened(db, session, tables.relations, None) as place:
-        model = measurable(catalog, read_model(catalog, place.reader, tables.model, given.mst_key))
-        test = read_packed(catalog, place.reader, packed_relation(catalog, tables.test, "test"))
+    catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
+    with open_workplace(db, gd, tables.relations, None) as workplace:
+        model = measurable(catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
+        test = read_packed(catalog, workplace.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
-        found = _measure(place, model, test, bool(given.use_gpus))
+        found = _measure(workplace, model, test, bool(arguments.use_gpus))
     db.rows(sql("score.evaluation", output=tables.output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
@@ -40,18 +40,18 @@ def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> No
     )
 
 
-def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
+def _measure(workplace: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
-    crew = crew_for(place, model.backend, gpu, test.segments)
+    crew = crew_for(workplace, model.backend, gpu, test.segments)
     program = model.program(test.targets())
     job = Job("evaluate", program, model.state().key)
     parts: dict[str, dict[str, Any]] = {}
     shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
     steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
-    for _, found in together(place, crew, steps):
+    for _, found in together(workplace, crew, steps):
         parts.update(found or {})
     in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
-    total, worker = added(in_order), crew.workers[0]
+    total, worker = add_parts(in_order), crew.workers[0]
     return dict(drive(worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"])))["test"])
 
 
@@ -67,14 +67,14 @@ def _parts(
 
 def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> None:
     summary = check_architecture(model.architecture)
-    check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.given}'")
-    check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.given}'")
+    check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.spelling}'")
+    check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'")
     check_inputs(model.title, summary, input_columns(test))
     check_targets(model.title, summary, test, model.compile)
     for known, found in zip(model.class_values, test.class_values):
         if known is not None and found != known:
             raise InvalidParameter(
-                f"{catalog.module} error: table '{test.relation.given}' has other classes than the model was trained"
+                f"{catalog.module} error: table '{test.relation.spelling}' has other classes than the model was trained"
                 " on.",
                 detail=f"{found} against {known}.",
                 hint="Pack it with validation_preprocessor_dl() against the training table.",

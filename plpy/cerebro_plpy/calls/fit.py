@@ -14,12 +14,12 @@ from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
-from cerebro_plpy.platform.workplace import opened
+from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run.lifecycle import Logged, nobody, train
 from cerebro_plpy.trainer import settings
 
 
-def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
+def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
     """Train, and make the output tables; `logged` hears of the run when it is in the log."""
     catalog = Catalog(db, module_of(arguments))
     check_transaction(db, catalog.module)
@@ -28,9 +28,9 @@ def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version:
     outputs = find_outputs(catalog, arguments)
     call = Call(arguments, course, find_inputs(catalog, arguments), outputs.table, version)
     relations = [*call.inputs.relations().values(), *outputs.existing.values()]
-    with opened(db, session, relations, arguments.workers) as place:
-        request = build_request(catalog, place, call)
+    with open_workplace(db, gd, relations, arguments.workers) as workplace:
+        request = build_request(catalog, workplace, call)
         if outputs.existing:
-            request = replace(request, warm_states=warm_states(place.reader, outputs.existing, request))
-        run_id = train(db, place, request, None, logged)
+            request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
+        run_id = train(db, workplace, request, None, logged)
     finish(db, run_id, outputs, keep_states=arguments.keep_states)

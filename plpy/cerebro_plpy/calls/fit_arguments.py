@@ -80,57 +80,57 @@ def single_model(
     )
 
 
-def check_arguments(given: FitArguments) -> Course:
+def check_arguments(arguments: FitArguments) -> Course:
     """What can be checked without a look at the database."""
-    module = module_of(given)
-    if given.num_iterations is None:
+    module = module_of(arguments)
+    if arguments.num_iterations is None:
         raise NullNotAllowed(f"{module} error: num_iterations is NULL; expected a positive whole number.")
-    if given.num_iterations < 1:
+    if arguments.num_iterations < 1:
         raise InvalidParameter(
-            f"{module}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
+            f"{module}: Number of iterations cannot be < 1.", detail=f"Received {arguments.num_iterations}."
         )
-    frequency = _check_frequency(given, given.num_iterations)
-    schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
-    if given.single:
+    frequency = _check_frequency(arguments, arguments.num_iterations)
+    schedule = arguments.schedule if arguments.schedule is not None else SCHEDULES[0]
+    if arguments.single:
         schedule = AVERAGING
     elif schedule not in SCHEDULES:
         raise InvalidParameter(f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
-    check_positive(module, "workers", given.workers)
-    check_positive(module, "max_attempts", given.max_attempts)
-    if given.replay_run is not None and schedule != "replay":
+    check_positive(module, "workers", arguments.workers)
+    check_positive(module, "max_attempts", arguments.max_attempts)
+    if arguments.replay_run is not None and schedule != "replay":
         raise InvalidParameter(
-            f"{module} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
+            f"{module} error: replay_run is {arguments.replay_run}, but schedule is {schedule!r}.",
             hint="Add schedule => 'replay'.",
         )
-    _check_names(given)
-    return Course(given.num_iterations, frequency, schedule)
+    _check_names(arguments)
+    return Course(arguments.num_iterations, frequency, schedule)
 
 
-def _check_names(given: FitArguments) -> None:
+def _check_names(arguments: FitArguments) -> None:
     """The dtype policy and the framework are among those known."""
-    module = module_of(given)
-    if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
+    module = module_of(arguments)
+    if arguments.dtype_policy is not None and arguments.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
-            f"{module} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
+            f"{module} error: dtype_policy is {arguments.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
         )
-    if given.backend is not None and given.backend not in (*frameworks.BACKENDS, frameworks.AUTO):
+    if arguments.backend is not None and arguments.backend not in (*frameworks.BACKENDS, frameworks.AUTO):
         raise InvalidParameter(
-            f"{module} error: backend is {given.backend!r}; expected one of"
+            f"{module} error: backend is {arguments.backend!r}; expected one of"
             f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
         )
 
 
-def _check_frequency(given: FitArguments, iterations: int) -> int:
+def _check_frequency(arguments: FitArguments, iterations: int) -> int:
     """After how many epochs metrics are computed."""
-    module = module_of(given)
-    frequency = given.metrics_compute_frequency
+    module = module_of(arguments)
+    frequency = arguments.metrics_compute_frequency
     if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(
             f"{module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
             detail=f"Received {frequency}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
-    if frequency is not None and given.training_metrics is False and given.validation_table is None:
+    if frequency is not None and arguments.training_metrics is False and arguments.validation_table is None:
         raise InvalidParameter(
             f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
             " training_metrics is false and there is no validation_table."

@@ -20,12 +20,12 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAl
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages
-from cerebro_plpy.run.replay import Recorded, check_functions, check_recorded, read_recorded
+from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs, notices
-from cerebro_plpy.tables.selection import SINGLE_KEY, read_configs, told
+from cerebro_plpy.tables.selection import SINGLE_KEY, parameter_errors, read_configs
 from cerebro_plpy.trainer import settings
 
 WRITER = "tensorflow"
@@ -53,21 +53,21 @@ class Call(NamedTuple):
     version: str
 
 
-def build_request(catalog: Catalog, place: Workplace, call: Call) -> FitRequest:
+def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequest:
     """Read and check all that the run needs; nothing has been written when this fails."""
     arguments = call.arguments
-    data = call.inputs.packed.read(catalog, place.reader)
-    models = read_models(catalog, place, call, data.source)
+    data = call.inputs.packed.read(catalog, workplace.reader)
+    models = read_models(catalog, workplace, call, data.source)
     check_writer(catalog, arguments, models.configs)
-    tell(catalog, models.configs, data.source)
+    give_notices(catalog, models.configs, data.source)
     mst_keys = [config.mst_key for config in models.configs]
     seed, policy, repeat = arguments.seed, arguments.dtype_policy, Repeat()
     if call.course.schedule == "replay":
-        recorded = read_recorded(place.control, catalog.module, arguments.replay_run)
+        recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
         check_settings(catalog, arguments, recorded)
         check_functions(catalog.module, recorded, functions_of(models.configs))
         seed, policy, models = recorded.seed, recorded.dtype_policy, models._replace(backends=recorded.backends)
-        repeat = repeated(catalog, recorded, call.course.epochs, data.source, mst_keys)
+        repeat = repeat_of(catalog, recorded, call.course.epochs, data.source, mst_keys)
     spec = Spec(
         arguments=arguments,
         epochs=call.course.epochs,
@@ -76,7 +76,7 @@ def build_request(catalog: Catalog, place: Workplace, call: Call) -> FitRequest:
         seed=secrets.randbits(31) if seed is None else seed,
         schedule=call.course.schedule,
         dtype_policy=policy,
-        model_arch_table=models.table.given,
+        model_arch_table=models.table.spelling,
         object_table=call.inputs.object_table,
         segments=data.source.segments,
         source=data.source.spec(),
@@ -86,10 +86,10 @@ def build_request(catalog: Catalog, place: Workplace, call: Call) -> FitRequest:
         functions=functions_of(models.configs),
         tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items()},
     )
-    return requested(catalog, place, spec, data, models, repeat)
+    return make_request(catalog, workplace, spec, data, models, repeat)
 
 
-def read_models(catalog: Catalog, place: Workplace, call: Call, source: PackedTable) -> Models:
+def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Models:
     """What the call asks to train, and that it fits the data."""
     inputs, single = call.inputs, call.arguments.single
     functions = object_table.read_functions(catalog, inputs.objects)
@@ -97,18 +97,20 @@ def read_models(catalog: Catalog, place: Workplace, call: Call, source: PackedTa
         configs: tuple[Config, ...] = (single_config(single, functions),)
     else:
         assert inputs.selection is not None
-        configs = read_configs(catalog, place.reader, inputs.selection, functions)
+        configs = read_configs(catalog, workplace.reader, inputs.selection, functions)
     table = check_columns(catalog, inputs.architectures)
-    architectures = read_architectures(place.reader, table, sorted({c.model_id for c in configs}))
+    architectures = read_architectures(workplace.reader, table, sorted({c.model_id for c in configs}))
     configs = check_configs(configs, architectures, source, table)
-    backends = frameworks.asked(call.arguments.backend, [config.mst_key for config in configs])
+    backends = frameworks.frameworks_of(call.arguments.backend, [config.mst_key for config in configs])
     return Models(configs, architectures, table, backends)
 
 
-def requested(catalog: Catalog, place: Workplace, spec: Spec, data: Data, models: Models, repeat: Repeat) -> FitRequest:
+def make_request(
+    catalog: Catalog, workplace: Workplace, spec: Spec, data: Data, models: Models, repeat: Repeat
+) -> FitRequest:
     """The request of this spec, over these data and models."""
     arguments, segments = spec.arguments, data.source.segments
-    most = place.platform.most_workers(len(segments))
+    most = workplace.platform.most_workers(len(segments))
     return FitRequest(
         spec=spec,
         source=data.source,
@@ -117,7 +119,7 @@ def requested(catalog: Catalog, place: Workplace, spec: Spec, data: Data, models
         architectures=models.architectures,
         architecture_table=models.table,
         workers=min(arguments.workers or most, len(segments)),
-        gpus=settings.devices(place.settings, arguments.use_gpus),
+        gpus=settings.devices(workplace.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
@@ -138,7 +140,7 @@ def functions_of(configs: Iterable[Config]) -> dict[str, str]:
     return {name: digest for c in configs if c.compile.custom for name, digest in c.compile.custom.digests}
 
 
-def tell(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
+def give_notices(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
     """Notices about settings that are understood otherwise than a user may expect."""
     for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
         catalog.db.notice(text)
@@ -152,7 +154,7 @@ def evaluated_epochs(catalog: Catalog, arguments: FitArguments, course: Course) 
     return ()
 
 
-def check_settings(catalog: Catalog, arguments: FitArguments, recorded: Recorded) -> None:
+def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
     """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had."""
     if arguments.seed not in (None, recorded.seed):
         raise InvalidParameter(
@@ -167,9 +169,11 @@ def check_settings(catalog: Catalog, arguments: FitArguments, recorded: Recorded
         )
 
 
-def repeated(catalog: Catalog, recorded: Recorded, epochs: int, source: PackedTable, mst_keys: Iterable[int]) -> Repeat:
+def repeat_of(
+    catalog: Catalog, recorded: RunRecord, epochs: int, source: PackedTable, mst_keys: Iterable[int]
+) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
-    orders = check_recorded(catalog.module, recorded, epochs, source.segments, mst_keys)
+    orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
     return Repeat(orders, recorded.forms, recorded.threads)
 
 
@@ -190,8 +194,8 @@ def single_config(model: SingleModel, functions: Functions | None) -> Config:
                 f"{name} cannot be NULL", hint="Name a model of the architecture table, and give its parameters."
             )
     compile_text, fit_text = model.compile_params or "", model.fit_params or ""
-    with told("Compile", compile_text):
+    with parameter_errors("Compile", compile_text):
         compiled = parse_compile_params(compile_text, functions)
-    with told("Fit", fit_text):
+    with parameter_errors("Fit", fit_text):
         fitted = parse_fit_params(fit_text)
     return Config(SINGLE_KEY, model.model_id or 0, compile_text, fit_text, compiled, fitted)

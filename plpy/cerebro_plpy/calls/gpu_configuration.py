@@ -54,5 +54,5 @@ def of_this_host(db: Database, source: str) -> list[str]:
 
 
 def _spec(chosen: settings.Settings, framework: str, numbers: str) -> TrainerSpec:
-    spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework=framework))
+    spec = settings.trainer_spec(chosen, settings.TrainerOptions(framework=framework))
     return replace(spec, gpu=numbers)

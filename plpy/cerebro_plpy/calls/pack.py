@@ -49,14 +49,14 @@ class TrainingOptions:
     dependent_type: str | None
 
 
-def pack_training(db: Database, session: dict[str, Any], given: PackArguments, options: TrainingOptions) -> None:
+def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
-    rules = check_arguments(catalog, given)
+    rules = check_arguments(catalog, arguments)
     constant = check_options(catalog, options)
-    source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
+    source, output, dependent, independent = tables_and_columns(catalog, arguments, options.dependent_type)
     chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
-    with workshop(db, session, source, (*independent, *dependent)) as (source, packers):
+    with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
         plan = Packing(
             source=source,
@@ -64,7 +64,7 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
             dependent=with_found_classes(catalog, source, dependent, options.num_classes),
             independent=independent,
             rows=rows,
-            buffer_size=given.buffer_size,
+            buffer_size=arguments.buffer_size,
             normalizing_const=constant,
             distribution=chosen.first(rows),
             seed=secrets.randbits(31) if options.seed is None else options.seed,
@@ -93,12 +93,12 @@ def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | 
     return words * count if len(words) == 1 else words
 
 
-def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
+def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, training: str | None) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
-    rules = check_arguments(catalog, given)
+    rules = check_arguments(catalog, arguments)
     model = read_training(catalog, training)
-    source, output, dependent, independent = tables_and_columns(catalog, given, None)
+    source, output, dependent, independent = tables_and_columns(catalog, arguments, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
@@ -107,7 +107,7 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     along = db.platform.distribution_along(db, catalog.module, model.segments, rules)
-    with workshop(db, session, source, (*independent, *dependent)) as (source, packers):
+    with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
         plan = Packing(
             source=source,
@@ -115,7 +115,7 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             dependent=dependent,
             independent=independent,
             rows=fill.count_rows(db, catalog, source, (*independent, *dependent)),
-            buffer_size=given.buffer_size,
+            buffer_size=arguments.buffer_size,
             normalizing_const=model.normalizing_const,
             distribution=along,
             seed=None,
@@ -138,27 +138,30 @@ def read_training(catalog: Catalog, training: str | None) -> PackedTable:
     return read_packed(catalog, LocalSession(catalog.db), find_packed(catalog, training, "training"))
 
 
-def check_arguments(catalog: Catalog, given: PackArguments) -> Rules:
+def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
     """The rules of distribution; all that needs no other table is checked."""
-    if given.buffer_size is not None and given.buffer_size < 1:
+    if arguments.buffer_size is not None and arguments.buffer_size < 1:
         raise InvalidParameter(
             f"{catalog.module}: The buffer size has to be a positive integer or NULL.",
-            detail=f"Received {given.buffer_size}.",
+            detail=f"Received {arguments.buffer_size}.",
         )
     for name in ("dependent_varname", "independent_varname"):
-        if not (getattr(given, name) or "").strip():
+        if not (getattr(arguments, name) or "").strip():
             raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
-    rules = given.distribution_rules
+    rules = arguments.distribution_rules
     return rules if rules is None or rules in RULES else catalog.relation(rules, "distribution rules")
 
 
 def tables_and_columns(
-    catalog: Catalog, given: PackArguments, dependent_type: str | None
+    catalog: Catalog, arguments: PackArguments, dependent_type: str | None
 ) -> tuple[Relation, Relation, tuple[Column, ...], tuple[Column, ...]]:
     """Source, output, targets and inputs."""
-    source = catalog.relation(given.source_table)
-    output = catalog.output(given.output_table, ("_summary",))
-    targets, inputs = split_columns(given.dependent_varname or ""), split_columns(given.independent_varname or "")
+    source = catalog.relation(arguments.source_table)
+    output = catalog.output(arguments.output_table, ("_summary",))
+    targets, inputs = (
+        split_columns(arguments.dependent_varname or ""),
+        split_columns(arguments.independent_varname or ""),
+    )
     if len(set(targets + inputs)) != len(targets + inputs):
         raise InvalidParameter(
             f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
@@ -172,10 +175,10 @@ def tables_and_columns(
 
 @contextmanager
 def workshop(
-    db: Database, session: dict[str, Any], source: Relation, columns: Sequence[Column]
+    db: Database, gd: dict[str, Any], source: Relation, columns: Sequence[Column]
 ) -> Iterator[tuple[Relation, Packers]]:
     """What packing takes: trainers that have numpy only, and end with the call; and the source as they read it."""
     settings.check_trainer(settings.read(db))
     named = [quote_identifier(column.name) for column in columns]
-    with db.platform.packers(db, session, source, named) as packers:
+    with db.platform.packers(db, gd, source, named) as packers:
         yield replace(source, quoted=packers.rows), packers

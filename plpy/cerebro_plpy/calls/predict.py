@@ -8,25 +8,25 @@ from cerebro_plpy.calls.prediction_table import Output, Predictor, PredType, que
 from cerebro_plpy.calls.scoring import ScoreArguments, begin
 from cerebro_plpy.configs.architecture import Architecture, check_architecture
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.platform.workplace import opened
+from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.tables.trained_model import TrainedModel, predictable, read_model
 
 
 def predict(
     db: Database,
-    session: dict[str, Any],
-    given: ScoreArguments,
+    gd: dict[str, Any],
+    arguments: ScoreArguments,
     columns: tuple[str | None, str | None],
     pred_type: PredType,
 ) -> None:
     """Make a table of predictions; `columns` are the id column and the list of inputs."""
-    catalog, tables = begin(db, "madlib_keras_predict", given)
+    catalog, tables = begin(db, "madlib_keras_predict", arguments)
     asked = question(catalog, tables.test, columns, pred_type)
-    with opened(db, session, tables.relations, None) as place:
-        model = predictable(read_model(catalog, place.reader, tables.model, given.mst_key))
+    with open_workplace(db, gd, tables.relations, None) as workplace:
+        model = predictable(read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
         check_order(catalog, model.independent, [column.name for column in asked.inputs], "the inputs")
-        write(place, tables.output, predictor(model), asked, bool(given.use_gpus))
+        write(workplace, tables.output, predictor(model), asked, bool(arguments.use_gpus))
 
 
 def predictor(model: TrainedModel) -> Predictor:

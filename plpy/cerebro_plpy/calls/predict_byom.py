@@ -19,9 +19,9 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.packing.packed_table import strip_padding
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.workplace import Workplace, opened
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.tables.architectures import existing
-from cerebro_plpy.tables.compatibility import counted
+from cerebro_plpy.tables.compatibility import count_text
 from cerebro_plpy.trainer import settings
 
 MODULE = "madlib_keras_predict_byom"
@@ -47,49 +47,49 @@ class ByomArguments:
 
 def predict_byom(
     db: Database,
-    session: dict[str, Any],
-    given: ByomArguments,
+    gd: dict[str, Any],
+    arguments: ByomArguments,
     columns: tuple[str | None, str | None],
     pred_type: PredType,
 ) -> None:
     """Make a table of predictions; `columns` are the id column and the list of inputs."""
     check_transaction(db, MODULE)
     catalog = Catalog(db, MODULE)
-    constant, backend = _check_arguments(given)
-    settings.devices(settings.read(db), given.use_gpus)
-    output = catalog.output(given.output_table)
-    relations = [existing(catalog, given.model_arch_table), catalog.relation(given.test_table, "test")]
+    constant, backend = _check_arguments(arguments)
+    settings.devices(settings.read(db), arguments.use_gpus)
+    output = catalog.output(arguments.output_table)
+    relations = [existing(catalog, arguments.model_arch_table), catalog.relation(arguments.test_table, "test")]
     asked = question(catalog, relations[1], columns, pred_type)
-    with opened(db, session, relations, None) as place:
-        architecture = _architecture(place, relations[0], given.model_id)
+    with open_workplace(db, gd, relations, None) as workplace:
+        architecture = _architecture(workplace, relations[0], arguments.model_id)
         summary = check_architecture(architecture)
         predictor = Predictor(
-            title=f"model_id {given.model_id}",
+            title=f"model_id {arguments.model_id}",
             architecture=summary,
             program=_program(architecture, summary),
-            state=_state(relations[0], given.model_id),
-            outputs=outputs(given, summary),
+            state=_state(relations[0], arguments.model_id),
+            outputs=outputs(arguments, summary),
             normalizing_const=constant,
             backend=backend,
         )
-        write(place, output, predictor, asked, bool(given.use_gpus))
+        write(workplace, output, predictor, asked, bool(arguments.use_gpus))
 
 
-def _check_arguments(given: ByomArguments) -> tuple[float, str]:
+def _check_arguments(arguments: ByomArguments) -> tuple[float, str]:
     """The normalizing constant and the framework, checked."""
-    backend = given.backend or frameworks.BACKENDS[0]
+    backend = arguments.backend or frameworks.BACKENDS[0]
     if backend not in frameworks.BACKENDS:
         raise InvalidParameter(
             f"{MODULE} error: backend is {backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
         )
-    return check_constant(MODULE, given.normalizing_const), backend
+    return check_constant(MODULE, arguments.normalizing_const), backend
 
 
-def _architecture(place: Workplace, table: Relation, model_id: int | None) -> object:
-    rows = place.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
+def _architecture(workplace: Workplace, table: Relation, model_id: int | None) -> object:
+    rows = workplace.reader.run(sql("read.architectures", table=table.quoted), ([model_id],))
     if not rows:
         raise UndefinedObject(
-            f"{MODULE} error: no model arch found in table {table.given} with id"
+            f"{MODULE} error: no model arch found in table {table.spelling} with id"
             f" {'NULL' if model_id is None else model_id}",
             hint=f"SELECT model_id, name FROM {table.quoted};",
         )
@@ -97,7 +97,7 @@ def _architecture(place: Workplace, table: Relation, model_id: int | None) -> ob
     if text is None or not has_weights:
         raise NullNotAllowed(
             f"{MODULE}: Model weights and architecture should not be NULL.",
-            detail=f"Those of model_id {model_id} in table {table.given} are.",
+            detail=f"Those of model_id {model_id} in table {table.spelling} are.",
             hint="load_keras_model() takes both.",
         )
     return read_architecture(text)
@@ -113,18 +113,18 @@ def _state(table: Relation, model_id: int | None) -> StateSource:
     return StateSource("weights", f"{table.oid}/{model_id}", 0, text, (model_id,))
 
 
-def outputs(given: ByomArguments, summary: Architecture) -> tuple[Output, ...]:
+def outputs(arguments: ByomArguments, summary: Architecture) -> tuple[Output, ...]:
     """What is told of each output of the model, under the names that MADlib gives where there are no columns."""
     count = len(summary.output_units)
-    if given.dependent_count not in (None, count):
+    if arguments.dependent_count not in (None, count):
         raise InvalidParameter(
-            f"{MODULE} error: dependent_count is {given.dependent_count}, but model_id {given.model_id} has"
-            f" {counted(summary.output_units, 'output')}: {', '.join(summary.output_names)}.",
+            f"{MODULE} error: dependent_count is {arguments.dependent_count}, but model_id {arguments.model_id} has"
+            f" {count_text(summary.output_units, 'output')}: {', '.join(summary.output_names)}.",
             hint=f"Pass dependent_count => {count}.",
         )
-    rows: Sequence[Row | None] = [None] * count if given.class_values is None else by_output(given.class_values)
+    rows: Sequence[Row | None] = [None] * count if arguments.class_values is None else by_output(arguments.class_values)
     if len(rows) != count:
-        raise _mismatch(f"class_values is for {counted(rows, 'output')}, but the model has {count}.")
+        raise _mismatch(f"class_values is for {count_text(rows, 'output')}, but the model has {count}.")
     names = ["dependent_var"] if count == 1 else [f"dependent_var_{number}" for number in range(count)]
     return tuple(Output(name, labels(row, units, name)) for name, row, units in zip(names, rows, summary.output_units))
 

@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 from cerebro_plpy.configs.architecture import Architecture
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.dispatch import Session, awaited
+from cerebro_plpy.database.dispatch import Session, await_rows
 from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, NullNotAllowed, UndefinedColumn
@@ -80,7 +80,7 @@ def question(
     catalog: Catalog, table: Relation, columns: tuple[str | None, str | None], pred_type: PredType
 ) -> Question:
     """The arguments of a call as they are understood; `columns` are the id column and the list of inputs."""
-    want = wanted(catalog.module, pred_type)
+    want = prediction_kind(catalog.module, pred_type)
     found = _columns(catalog, table, columns[0], "id column")
     if len(found) != 1:
         raise _no_column(catalog, table, columns[0], "id column")
@@ -88,10 +88,10 @@ def question(
     return Question(table, found[0], tuple(_input(catalog, column) for column in inputs), want)
 
 
-def wanted(module: str, pred_type: PredType) -> dict[str, object]:
+def prediction_kind(module: str, pred_type: PredType) -> dict[str, object]:
     """What the trainer is asked for, from pred_type.
 
-    >>> wanted("m", 2)
+    >>> prediction_kind("m", 2)
     {'kind': 'top', 'n': 2}
     """
     if pred_type is None or (isinstance(pred_type, str) and pred_type.lower() in ("prob", "response")):
@@ -118,7 +118,7 @@ def _columns(catalog: Catalog, table: Relation, given: str | None, what: str) ->
 
 def _no_column(catalog: Catalog, table: Relation, given: str | None, what: str) -> UndefinedColumn:
     return UndefinedColumn(
-        f"{catalog.module} error: invalid {what} ('{given}') for test table ({table.given}).",
+        f"{catalog.module} error: invalid {what} ('{given}') for test table ({table.spelling}).",
         hint=f"Its columns are: {', '.join(catalog.columns(table))}.",
     )
 
@@ -134,12 +134,12 @@ def _input(catalog: Catalog, found: Row) -> Column:
     return sent
 
 
-def write(place: Workplace, output: Relation, predictor: Predictor, asked: Question, gpu: bool) -> None:
+def write(workplace: Workplace, output: Relation, predictor: Predictor, asked: Question, gpu: bool) -> None:
     """Make a table of predictions."""
-    db, summary = place.db, predictor.architecture
-    shapes = [_row_shape(place.reader, asked.table, column) for column in asked.inputs]
+    db, summary = workplace.db, predictor.architecture
+    shapes = [_row_shape(workplace.reader, asked.table, column) for column in asked.inputs]
     names = [column.name for column in asked.inputs]
-    check_inputs(predictor.title, summary, InputColumns(asked.table.given, names, shapes))
+    check_inputs(predictor.title, summary, InputColumns(asked.table.spelling, names, shapes))
     _create(db, output, asked)
     known = [shape or tuple(n or 1 for n in expected) for shape, expected in zip(shapes, summary.input_shapes)]
     given = sum(units or 1 for units in summary.output_units)
@@ -147,22 +147,22 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
     block = min(BLOCK_ROWS, max(1, BLOCK_ELEMENTS // elements))
     told = _told(predictor.outputs)
     with db.configured(enable_nestloop="off"):  # whatever the planner expects of the arrays of a block
-        for found in _blocks(place, predictor, asked, block, gpu):
+        for found in _blocks(workplace, predictor, asked, block, gpu):
             _insert(db, output, told, asked, found)
 
 
-def _blocks(place: Workplace, predictor: Predictor, asked: Question, block: int, gpu: bool) -> Iterator[Block]:
+def _blocks(workplace: Workplace, predictor: Predictor, asked: Question, block: int, gpu: bool) -> Iterator[Block]:
     """Per block of so many rows: the identifiers as an array literal, and the predictions."""
-    rows = place.platform.raw_rows(place.control, asked.table.oid, _rows(asked))
-    crew = crew_for(place, predictor.backend, gpu, rows.segments)
+    rows = workplace.platform.raw_rows(workplace.control, asked.table.oid, _rows(asked))
+    crew = crew_for(workplace, predictor.backend, gpu, rows.segments)
     arrays = [{"kind": c.kind, "column": c.name, "divide": predictor.normalizing_const} for c in asked.inputs]
     request = {"arrays": arrays, "want": asked.want, "classes": [output.classes for output in predictor.outputs]}
     job = Job("predict", predictor.program, predictor.state.key)
     told = {"block": block, "request": request}
     steps = [crew.visits.predict(worker, rows, predictor.state, job, told) for worker in crew.workers]
-    for worker, declare in together(place, crew, steps):
+    for worker, declare in together(workplace, crew, steps):
         if declare is not None:
-            yield from _fetched(place, worker.session, declare)
+            yield from _fetched(workplace, worker.session, declare)
             finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
 
@@ -174,16 +174,16 @@ def _rows(asked: Question) -> RawRows:
     return RawRows(asked.table.quoted, name, data)
 
 
-def _fetched(place: Workplace, session: Session, declare: str) -> Iterator[Block]:
+def _fetched(workplace: Workplace, session: Session, declare: str) -> Iterator[Block]:
     """The blocks of a cursor: while the caller writes one, the worker reads and computes the next."""
-    if not place.local:
+    if not workplace.local:
         session.run(sql("score.begin"))
     session.run(declare)
     session.start(sql("score.fetch"))
-    while rows := awaited(session, place.check):
+    while rows := await_rows(session, workplace.check):
         session.start(sql("score.fetch"))
         yield rows[0][0], job_result([rows[0][1:]])
-    session.run(sql("score.close") if place.local else sql("score.commit"))
+    session.run(sql("score.close") if workplace.local else sql("score.commit"))
 
 
 def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:
@@ -212,9 +212,9 @@ def _insert(db: Database, output: Relation, told: Sequence[object], asked: Quest
 def _told(outputs: Sequence[Output]) -> Sequence[object]:
     """Of each output the name, and whether its classes go by place; of each class value the output, place and label."""
     labels = [
-        (number, place, label)
+        (number, workplace, label)
         for number, output in enumerate(outputs)
-        for place, label in enumerate(output.labels or ())
+        for workplace, label in enumerate(output.labels or ())
     ]
     by_place = [output.labels is None for output in outputs]
     return [output.name for output in outputs], by_place, *([label[n] for label in labels] for n in range(3))

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cerebro_plpy.calls.fit_request import Models, repeated, requested
+from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
-from cerebro_plpy.calls.runs import claimed
+from cerebro_plpy.calls.runs import claim
 from cerebro_plpy.calls.warm_start import warm_states
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.custom_functions import Functions, changed, logged
+from cerebro_plpy.configs.custom_functions import Functions, changes, functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
@@ -27,10 +27,10 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.workplace import Workplace, opened
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run import history
-from cerebro_plpy.run.lifecycle import Interrupted, Logged, nobody, train
-from cerebro_plpy.run.replay import check_functions, read_recorded
+from cerebro_plpy.run.lifecycle import InterruptedRun, Logged, nobody, train
+from cerebro_plpy.run.replay import check_functions, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, existing, read_architectures
@@ -50,25 +50,25 @@ class Rest(NamedTuple):
     functions: Functions | None
 
 
-def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
+def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
     """Train the rest of a run, and make the output tables that its call named; `logged` hears when it goes on."""
     check_transaction(db, MODULE)
-    row, spec = unfinished(db, run_id)
+    row, spec = claim_unfinished(db, run_id)
     arguments = spec.arguments
     settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     outputs = find_outputs(catalog, replace(arguments, model_output_table=spec.tables["model_output"]))
     packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
     rest = Rest(row, spec, packed, unchanged_functions(catalog, spec))
-    with opened(db, session, relations(catalog, rest, outputs), arguments.workers) as place:
-        request = rebuilt(catalog, place, rest)
-        known = history.read(place.control, row["run_id"], request.configs)
+    with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
+        request = rebuild_request(catalog, workplace, rest)
+        known = history.read(workplace.control, row["run_id"], request.configs)
         if outputs.existing:
-            request = replace(request, warm_states=warm_states(place.reader, outputs.existing, request))
-        history.await_workers(place, row["run_id"])
-        train(db, place, request, Interrupted(row["run_id"], known), logged)
+            request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
+        history.await_workers(workplace, row["run_id"])
+        train(db, workplace, request, InterruptedRun(row["run_id"], known), logged)
     # The outputs tell of the tables by the names that the call used.
-    named = outputs._replace(table=replace(outputs.table, given=arguments.model_output_table or ""))
+    named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
     finish(db, row["run_id"], named, keep_states=arguments.keep_states)
 
 
@@ -78,9 +78,9 @@ def relations(catalog: Catalog, rest: Rest, outputs: Outputs) -> list[Relation]:
     return [*rest.packed.relations().values(), *outputs.existing.values(), *objects]
 
 
-def unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
+def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
-    run = claimed(db, MODULE, run_id)
+    run = claim(db, MODULE, run_id)
     spec = Spec.from_json(json.loads(run["spec"]))
     if spec.search:
         raise FeatureNotSupported(
@@ -95,30 +95,30 @@ def unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     return run, spec
 
 
-def rebuilt(catalog: Catalog, place: Workplace, rest: Rest) -> FitRequest:
+def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRequest:
     """The request of the run, as far as it is still to be done."""
     row, spec = rest.row, rest.spec
-    data = rest.packed.read(catalog, place.reader)
+    data = rest.packed.read(catalog, workplace.reader)
     check_unchanged(data.source, spec.source, row["segments"])
     if data.validation is not None and spec.validation is not None:
         check_unchanged(data.validation, spec.validation, row["segments"])
     log = catalog.db.rows(sql("run.logged_configs"), row["run_id"])
-    models = logged_models(catalog, place, rest, log, data.source)
-    (threads,) = place.control.run(sql("run.past_threads"), (row["run_id"],))[0]
+    models = logged_models(catalog, workplace, rest, log, data.source)
+    (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
     repeat = Repeat(threads=threads)
     if spec.schedule == "replay":
-        recorded = read_recorded(place.control, catalog.module, spec.arguments.replay_run)
+        recorded = read_record(workplace.control, catalog.module, spec.arguments.replay_run)
         check_functions(catalog.module, recorded, spec.functions)
-        repeat = repeated(catalog, recorded, row["epochs"], data.source, list(models.backends))
+        repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
-    return requested(catalog, place, spec, data, models, repeat)
+    return make_request(catalog, workplace, spec, data, models, repeat)
 
 
-def logged_models(catalog: Catalog, place: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:
+def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:
     """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
     fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
-    table, weighted = architecture_table(catalog, place, rest.spec, fresh)
+    table, weighted = architecture_table(catalog, workplace, rest.spec, fresh)
     architectures = {
         r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
     }
@@ -136,11 +136,11 @@ def config(row: Row, functions: Functions | None) -> Config:
 
 def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
     """The custom functions of a run, if it has any; raises where they are not those that it began with."""
-    before = logged(spec.object_table, spec.functions)
+    before = functions_in_log(spec.object_table, spec.functions)
     if before is None:
         return None
     now = object_table.functions(catalog, before.table)
-    others = changed(before, now)
+    others = changes(before, now)
     if others:
         raise ObjectNotReady(
             f"{MODULE} error: custom functions {', '.join(others)} of object table {before.table} are not what they"
@@ -151,15 +151,15 @@ def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
 
 
 def architecture_table(
-    catalog: Catalog, place: Workplace, spec: Spec, fresh: Sequence[int]
+    catalog: Catalog, workplace: Workplace, spec: Spec, fresh: Sequence[int]
 ) -> tuple[Relation, set[int]]:
     """The architecture table, and which of the models that nothing was trained of yet begin with weights in it."""
     table = existing(catalog, spec.tables["architectures"])
-    found = read_architectures(place.reader, table, list(fresh))
+    found = read_architectures(workplace.reader, table, list(fresh))
     missing = sorted(set(fresh) - found.keys())
     if missing:
         raise ObjectNotReady(
-            f"table {table.given} has no models {missing} any more, with whose weights configurations begin",
+            f"table {table.spelling} has no models {missing} any more, with whose weights configurations begin",
             hint="Load them again by load_keras_model(), under the same model_id.",
         )
     return table, {model_id for model_id, model in found.items() if model.has_weights}
@@ -172,6 +172,7 @@ def check_unchanged(table: PackedTable, logged: DataSpec, segments: Sequence[int
         differing.append("segments")
     if differing:
         raise ObjectNotReady(
-            f"packed table {table.relation.given} is not what it was when the run began: {', '.join(differing)} differ",
+            f"packed table {table.relation.spelling} is not what it was when the run began: {', '.join(differing)}"
+            " differ",
             hint="A run goes on over the table that it began with. Train anew.",
         )

@@ -9,7 +9,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
-from cerebro_plpy.platform.workplace import opened
+from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run.log import RunLog
 
 PAUSE_SECONDS = 0.1
@@ -18,7 +18,7 @@ LOG = ("visit", "evaluation", "metric", "config_log", "run_log")
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 
 
-def claimed(db: Database, module: str, run_id: int | None) -> Row:
+def claim(db: Database, module: str, run_id: int | None) -> Row:
     """The log of a run that nobody works on; until its end this transaction counts as who does."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
@@ -36,7 +36,7 @@ def claimed(db: Database, module: str, run_id: int | None) -> Row:
 
 def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay."""
-    run = claimed(db, "drop_run", run_id)
+    run = claim(db, "drop_run", run_id)
     drop_states(db, run["run_id"])
     for table in db.platform.deletions(LOG):
         db.rows(sql("run.drop_log", table=table), run["run_id"])
@@ -49,17 +49,17 @@ def drop_states(db: Database, run_id: int) -> None:
     db.rows(sql("run.no_state_tables"), run_id)
 
 
-def vacuum(db: Database, session: dict[str, Any], older_than: str | None) -> int:
+def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
     """Remove the states of own runs that ended so long ago; their size in bytes.
 
     Each table goes in a transaction of its own, for there may be more than one transaction can lock.
     """
     age = seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
-    with opened(db, session, (), None) as place:
+    with open_workplace(db, gd, (), None) as workplace:
         ended = [
             row["run_id"] for row in db.rows(sql("run.ended_with_states"), age) if db.lock("mark_alive", row["run_id"])
         ]
-        return sum(RunLog(place.control, run_id).drop_states(keep=[]) for run_id in ended)
+        return sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
 
 
 def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
@@ -67,7 +67,7 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
     limit = seconds(db, "wait", "timeout", timeout)
     began = time.monotonic()
     while True:
-        found = standing(db, "wait", run_id)
+        found = status_of(db, "wait", run_id)
         if not found["under_way"]:
             return str(found["status"])
         if limit is not None and time.monotonic() - began >= limit:
@@ -78,11 +78,11 @@ def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
 
 def cancel(db: Database, run_id: int | None) -> bool:
     """Cancel the statement that works for a run; False where none does."""
-    found = standing(db, "cancel", run_id)
+    found = status_of(db, "cancel", run_id)
     return bool(found["under_way"] and db.value(sql("background.cancel"), found["pid"]))
 
 
-def standing(db: Database, module: str, run_id: int | None) -> Row:
+def status_of(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)

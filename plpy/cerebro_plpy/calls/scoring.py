@@ -31,12 +31,12 @@ class ScoreTables(NamedTuple):
     relations: list[Relation]
 
 
-def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, ScoreTables]:
+def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog, ScoreTables]:
     """Check what needs no other session; the names of the call, resolved."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
-    settings.devices(settings.read(db), given.use_gpus)
-    output = catalog.output(given.output_table)
-    model, test = catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")
+    settings.devices(settings.read(db), arguments.use_gpus)
+    output = catalog.output(arguments.output_table)
+    model, test = catalog.relation(arguments.model_table, "model"), catalog.relation(arguments.test_table, "test")
     companions = [catalog.companion(r, suffix) for r in (model, test) for suffix in ("_info", "_summary", "_state")]
     return catalog, ScoreTables(output, model, test, [model, test, *(c for c in companions if c)])

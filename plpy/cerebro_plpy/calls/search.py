@@ -27,7 +27,7 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.hyperband import Hyperband
-from cerebro_plpy.platform.workplace import Workplace, opened
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.tables import object_table, outputs, selection
 from cerebro_plpy.tables.architectures import read_architectures
 from cerebro_plpy.trainer import settings
@@ -35,43 +35,45 @@ from cerebro_plpy.trainer import settings
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
 
 
-def automl(db: Database, session: dict[str, Any], given: AutomlArguments, version: str) -> None:
+def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version: str) -> None:
     """Search, and make the output tables."""
     check_transaction(db, MODULE)
-    name, text, method = read_method(given)
+    name, text, method = read_method(arguments)
     if not isinstance(method, Hyperband):
-        check_frequency(method, given.metrics_compute_frequency)
-    settings.devices(settings.read(db), given.use_gpus)
+        check_frequency(method, arguments.metrics_compute_frequency)
+    settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
-    packed = find_packed_inputs(catalog, given.source_table, given.validation_table)
-    architectures = selection.check_models(catalog, given.model_arch_table, given.model_id_list)
-    space = _space(given, method, object_table.functions(catalog, given.object_table))
-    selected = selection.create(catalog, given.model_selection_table, given.model_arch_table or "", given.object_table)
-    output = catalog.output(given.model_output_table, outputs.SUFFIXES)
+    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
+    architectures = selection.check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
+    space = _space(arguments, method, object_table.functions(catalog, arguments.object_table))
+    selected = selection.create(
+        catalog, arguments.model_selection_table, arguments.model_arch_table or "", arguments.object_table
+    )
+    output = catalog.output(arguments.model_output_table, outputs.SUFFIXES)
     inputs = {**packed.relations(), "architectures": architectures}
-    with opened(db, session, inputs.values(), None) as place:
-        seed = secrets.randbits(31) if given.random_state is None else given.random_state % (1 << 31)
+    with open_workplace(db, gd, inputs.values(), None) as workplace:
+        seed = secrets.randbits(31) if arguments.random_state is None else arguments.random_state % (1 << 31)
         basis = Basis(
-            arguments=_fit_arguments(given),
-            data=packed.read(catalog, place.reader),
+            arguments=_fit_arguments(arguments),
+            data=packed.read(catalog, workplace.reader),
             table=architectures,
-            architectures=read_architectures(place.reader, architectures, _ids(given)),
+            architectures=read_architectures(workplace.reader, architectures, _ids(arguments)),
             seed=seed,
-            schedule="longest" if given.random_state is None else REPEATABLE,
-            search=SearchSpec(name, text, given.random_state),
-            object_table=given.object_table,
+            schedule="longest" if arguments.random_state is None else REPEATABLE,
+            search=SearchSpec(name, text, arguments.random_state),
+            object_table=arguments.object_table,
             tables={key: found.quoted for key, found in {**inputs, "model_output": output}.items()},
             version=version,
         )
-        runs = Runs(catalog, place, basis, space.functions)
-        with _searching(db, place, given, method, space, runs) as search:
+        runs = Runs(catalog, workplace, basis, space.functions)
+        with _searching(db, workplace, arguments, method, space, runs) as search:
             try:
                 best = runs.search(search)
             except BaseException:
                 runs.abandon()
                 raise
     _tell_fewer(db, method, len(runs.tried))
-    search_outputs.write(db, SearchTables(output, selected), given, runs, best)
+    search_outputs.write(db, SearchTables(output, selected), arguments, runs, best)
     for run_id in runs.run_ids:  # with the tables, when the caller commits
         drop_states(db, run_id)
 
@@ -89,9 +91,9 @@ def load_schedule(db: Database, table: str | None, r: int | None, eta: int | Non
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)
 
 
-def _space(given: AutomlArguments, method: Method, functions: Functions | None) -> Space:
+def _space(arguments: AutomlArguments, method: Method, functions: Functions | None) -> Space:
     """The search space, which must hold as many configurations as the method tries."""
-    space = read_space(given.compile_params_grid, given.fit_params_grid, _ids(given), functions)
+    space = read_space(arguments.compile_params_grid, arguments.fit_params_grid, _ids(arguments), functions)
     wanted = _wanted(method)
     check_size(wanted)
     found = how_many(space, wanted)
@@ -109,33 +111,33 @@ def _wanted(method: Method) -> int:
     return method.num_configs
 
 
-def _ids(given: AutomlArguments) -> list[int]:
-    return [model_id for model_id in given.model_id_list or () if model_id is not None]
+def _ids(arguments: AutomlArguments) -> list[int]:
+    return [model_id for model_id in arguments.model_id_list or () if model_id is not None]
 
 
-def _fit_arguments(given: AutomlArguments) -> FitArguments:
+def _fit_arguments(arguments: AutomlArguments) -> FitArguments:
     """The arguments that the runs of a search have in common with a fit call; all others are left open."""
-    return FitArguments(**{each.name: vars(given).get(each.name) for each in fields(FitArguments)})
+    return FitArguments(**{each.name: vars(arguments).get(each.name) for each in fields(FitArguments)})
 
 
 @contextmanager
 def _searching(
-    db: Database, place: Workplace, given: AutomlArguments, method: Method, space: Space, runs: Runs
+    db: Database, workplace: Workplace, arguments: AutomlArguments, method: Method, space: Space, runs: Runs
 ) -> Iterator[Search]:
     """The stages of the method; what can be said of its configurations beforehand is checked."""
 
     def drawn(count: int, seed: int | None) -> Sequence[ConfigRow]:
-        grids = given.compile_params_grid, given.fit_params_grid
-        return random_search(*grids, _ids(given), count, seed, space.functions)
+        grids = arguments.compile_params_grid, arguments.fit_params_grid
+        return random_search(*grids, _ids(arguments), count, seed, space.functions)
 
     if isinstance(method, Hyperband):
-        rows = drawn(_wanted(method), given.random_state)
+        rows = drawn(_wanted(method), arguments.random_state)
         runs.check(rows)
         yield stages.hyperband(method, rows)
         return
-    runs.check([row._replace(model_id=model_id) for row in drawn(1, 0) for model_id in _ids(given)])
+    runs.check([row._replace(model_id=model_id) for row in drawn(1, 0) for model_id in _ids(arguments)])
     basis = runs.basis
-    with Suggester(db, place.settings, space, method.algorithm, basis.seed) as suggester:
+    with Suggester(db, workplace.settings, space, method.algorithm, basis.seed) as suggester:
         yield stages.hyperopt(method, len(basis.data.source.segments), space, suggester.suggest)
 
 

@@ -45,13 +45,13 @@ class AutomlArguments:
 Method = Union[Hyperband, Hyperopt]
 
 
-def read_method(given: AutomlArguments) -> tuple[str, str, Method]:
+def read_method(arguments: AutomlArguments) -> tuple[str, str, Method]:
     """The name of the method, its parameters as they stand in the log, and the method itself, checked."""
-    name = _name(given.automl_method)
+    name = _name(arguments.automl_method)
     defaults = METHODS[name]
-    method = _method({**defaults, **_parameters(name, given.automl_params)})
+    method = _method({**defaults, **_parameters(name, arguments.automl_params)})
     method.check(MODULE)
-    return name, given.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()), method
+    return name, arguments.automl_params or ", ".join(f"{key}={value}" for key, value in defaults.items()), method
 
 
 def check_frequency(method: Hyperopt, frequency: int | None) -> None:

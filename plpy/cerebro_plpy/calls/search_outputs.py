@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.search_arguments import AutomlArguments
-from cerebro_plpy.calls.search_runs import Basis, Best, Runs, Tried
+from cerebro_plpy.calls.search_runs import Basis, Best, Runs, Trial
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.spec import DataSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -22,7 +22,7 @@ class SearchTables(NamedTuple):
     selection: Relation
 
 
-def write(db: Database, tables: SearchTables, given: AutomlArguments, runs: Runs, best: Best) -> None:
+def write(db: Database, tables: SearchTables, arguments: AutomlArguments, runs: Runs, best: Best) -> None:
     """Create and fill the four output tables, and put the best configuration into the model selection table."""
     (output, selection), basis = tables, runs.basis
     source = basis.data.source.spec()
@@ -39,11 +39,11 @@ def write(db: Database, tables: SearchTables, given: AutomlArguments, runs: Runs
         architecture = basis.architectures[tried.config.model_id].json
         size = outputs.write_model(db, made, outputs.ModelKey(key, basis.data.source.segments[0]), architecture, state)
         _write_info(db, made["_info"], runs, shown, size, places)
-    _write_summary(db, made["_summary"], output, given, basis, runs.run_ids, source)
+    _write_summary(db, made["_summary"], output, arguments, basis, runs.run_ids, source)
     _write_best(db, selection, best.tried, max(runs.tried))
 
 
-def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float | None, places: bool) -> None:
+def _write_info(db: Database, table: str, runs: Runs, tried: Trial, size: float | None, places: bool) -> None:
     config, run_ids = tried.config, [run_id for run_id, _ in tried.runs]
     rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
     architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data.source.dependent
@@ -63,7 +63,7 @@ def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float 
     )
 
 
-def _iterations(tried: Tried, rows: list[Row]) -> list[int]:
+def _iterations(tried: Trial, rows: list[Row]) -> list[int]:
     """After how many iterations each row was found, counted over all runs of the configuration."""
     before, offsets = 0, {}
     for run_id, iterations in tried.runs:
@@ -75,7 +75,7 @@ def _write_summary(
     db: Database,
     table: str,
     output: Relation,
-    given: AutomlArguments,
+    arguments: AutomlArguments,
     basis: Basis,
     run_ids: list[int],
     source: DataSpec,
@@ -86,21 +86,21 @@ def _write_summary(
     db.rows(
         sql("automl.add_summary", output=table, class_values=constants),
         source.table,
-        given.validation_table,
-        output.given,
-        f"{output.given}_info",
+        arguments.validation_table,
+        output.spelling,
+        f"{output.spelling}_info",
         list(source.dependent),
         list(source.independent),
-        given.model_arch_table,
-        given.model_selection_table,
+        arguments.model_arch_table,
+        arguments.model_selection_table,
         basis.search.automl_method,
         basis.search.automl_params,
-        None if given.random_state is None else str(given.random_state),
-        given.object_table,
-        bool(given.use_gpus),
-        given.metrics_compute_frequency,
-        given.name,
-        given.description,
+        None if arguments.random_state is None else str(arguments.random_state),
+        arguments.object_table,
+        bool(arguments.use_gpus),
+        arguments.metrics_compute_frequency,
+        arguments.name,
+        arguments.description,
         times["began"],
         times["ended"],
         basis.version,
@@ -111,7 +111,7 @@ def _write_summary(
     )
 
 
-def _write_best(db: Database, selection: Relation, best: Tried, keys: int) -> None:
+def _write_best(db: Database, selection: Relation, best: Trial, keys: int) -> None:
     config = best.config
     row = (config.mst_key, config.model_id, config.compile_text, config.fit_text)
     db.rows(sql("automl.add_best", output=selection.quoted), *row)

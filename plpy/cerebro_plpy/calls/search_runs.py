@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from cerebro_plpy.calls.fit_request import Models, functions_of, metrics_iterations, requested, tell
+from cerebro_plpy.calls.fit_request import Models, functions_of, give_notices, make_request, metrics_iterations
 from cerebro_plpy.calls.inputs import Data
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -24,11 +24,11 @@ from cerebro_plpy.configs.spec import FitArguments, Ranking, SearchSpec, Spec
 from cerebro_plpy.configs.stages import Losses, Search, Stage
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages, workers
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.lifecycle import begun, recorded, surroundings
+from cerebro_plpy.run.lifecycle import logged_run, reserve_run, surroundings
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest, Repeat, WarmState
 from cerebro_plpy.tables.architectures import StoredModel
@@ -58,34 +58,34 @@ class Basis:
 
 
 @dataclass
-class Tried:
+class Trial:
     """A configuration: the runs that trained it, with the iterations of each, and where its newest state lies."""
 
     config: Config
     runs: list[tuple[int, int]] = field(default_factory=list)
     place: tuple[int, int] | None = None
-    state: StatePlace | None = None
+    state: StoredState | None = None
 
 
 class Best(NamedTuple):
     """The configuration with the lowest loss after any run so far, as it then was."""
 
     loss: float
-    tried: Tried
+    tried: Trial
 
 
 class Runs:
     """Trains stage after stage."""
 
-    def __init__(self, catalog: Catalog, place: Workplace, basis: Basis, functions: Functions | None) -> None:
-        self._catalog, self._db, self._place, self.basis = catalog, catalog.db, place, basis
+    def __init__(self, catalog: Catalog, workplace: Workplace, basis: Basis, functions: Functions | None) -> None:
+        self._catalog, self._db, self._workplace, self.basis = catalog, catalog.db, workplace, basis
         self._functions = functions
         self._crew: workers.Crew | None = None
         self._leaders: dict[str, Evaluation] = {}
         self._reasons: dict[int, str] = {}
         self._holding: set[int] = set()  # runs that may have states
         self.run_ids: list[int] = []
-        self.tried: dict[int, Tried] = {}
+        self.tried: dict[int, Trial] = {}
         self.best: Best | None = None
 
     def search(self, search: Search) -> Best:
@@ -102,10 +102,10 @@ class Runs:
 
     def abandon(self) -> None:
         """After an error: no run of the search can be gone on with by itself, so all states go."""
-        self._place.control.unguarded()
+        self._workplace.control.unguarded()
         with suppress(CerebroError):
-            for run_id in () if self._place.local else self._holding:  # those go with the caller's transaction
-                RunLog(self._place.control, run_id).drop_states(keep=[])
+            for run_id in () if self._workplace.local else self._holding:  # those go with the caller's transaction
+                RunLog(self._workplace.control, run_id).drop_states(keep=[])
 
     def check(self, rows: Iterable[ConfigRow]) -> None:
         """Raises where one of these configurations, whose keys are their numbers, cannot be trained on the data."""
@@ -123,12 +123,12 @@ class Runs:
     def _train(self, stage: Stage) -> Losses:
         request = self._request(stage)
         self._db.info(stage.message)
-        self._crew = self._crew or workers.start(self._place, request)
+        self._crew = self._crew or workers.start(self._workplace, request)
         failed: ConfigFailure | None = None
-        self.run_ids.append(begun(self._db, self._place))
+        self.run_ids.append(reserve_run(self._db, self._workplace))
         self._holding.add(self.run_ids[-1])
-        with recorded(self._db, self._place, request, self.run_ids[-1]) as log:
-            around = surroundings(self._db, self._place, request)
+        with logged_run(self._db, self._workplace, request, self.run_ids[-1]) as log:
+            around = surroundings(self._db, self._workplace, request)
             orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
             try:
                 orchestrator.run()
@@ -141,13 +141,13 @@ class Runs:
 
     def _request(self, stage: Stage) -> FitRequest:
         new = self._checked({key: row for key, row in stage.rows.items() if key not in self.tried})
-        self.tried.update({config.mst_key: Tried(config) for config in new})
-        tell(self._catalog, new, self.basis.data.source)
+        self.tried.update({config.mst_key: Trial(config) for config in new})
+        give_notices(self._catalog, new, self.basis.data.source)
         basis, configs = self.basis, tuple(self.tried[key].config for key in stage.rows)
         spec = self._spec(stage, configs)
-        models = Models(configs, basis.architectures, basis.table, frameworks.asked(None, stage.rows))
-        request = requested(self._catalog, self._place, spec, basis.data, models, Repeat())
-        read = self._place.platform.state_rows
+        models = Models(configs, basis.architectures, basis.table, frameworks.frameworks_of(None, stage.rows))
+        request = make_request(self._catalog, self._workplace, spec, basis.data, models, Repeat())
+        read = self._workplace.platform.state_rows
         warm = {key: WarmState("chunks", read(*state), ()) for key, state in self._states()}
         return replace(request, warm_states=warm)
 
@@ -162,7 +162,7 @@ class Runs:
             seed=(basis.seed + len(self.run_ids)) % (1 << 31),  # other orders of rows than in the run before
             schedule=basis.schedule,
             dtype_policy=None,
-            model_arch_table=basis.table.given,
+            model_arch_table=basis.table.spelling,
             object_table=basis.object_table,
             segments=source.segments,
             source=source.spec(),
@@ -174,7 +174,7 @@ class Runs:
             search=replace(basis.search, stage=stage.title),
         )
 
-    def _states(self) -> list[tuple[int, StatePlace]]:
+    def _states(self) -> list[tuple[int, StoredState]]:
         return [(key, tried.state) for key, tried in self.tried.items() if tried.state]
 
     def _frequency(self, given: int | None, iterations: int) -> int:
@@ -225,14 +225,14 @@ class Runs:
             tried.state = tried.state if key in going_on else None
         kept = [tried for tried in (*self.tried.values(), *([self.best.tried] if self.best else [])) if tried.state]
         keep = [tried.state.table for tried in kept if tried.state]
-        for run_id in () if self._place.local else self._holding:  # the caller's transaction holds them still
-            RunLog(self._place.control, run_id).drop_states(keep)
+        for run_id in () if self._workplace.local else self._holding:  # the caller's transaction holds them still
+            RunLog(self._workplace.control, run_id).drop_states(keep)
         self._holding = {tried.runs[-1][0] for tried in kept}
 
     def _refuse_lost(self) -> None:
-        if self._place.control.segment_lost:
+        if self._workplace.control.segment_lost:
             raise SegmentLost(
-                f"{self._place.platform.name} lost a segment during the search, and this transaction with it",
+                f"{self._workplace.platform.name} lost a segment during the search, and this transaction with it",
                 hint="Call madlib_keras_automl() again.",
             )
 

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from cerebro_plpy.configs.points import Point, described
+from cerebro_plpy.configs.points import Point, describe
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.stages import Trials
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.trainer import settings, wire
 from cerebro_plpy.trainer.link import Link
-from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
 class Suggester(AbstractContextManager["Suggester"]):
@@ -21,9 +21,9 @@ class Suggester(AbstractContextManager["Suggester"]):
 
     def __init__(self, db: Database, chosen: Settings, space: Space, algorithm: str, seed: int) -> None:
         # It waits as long as a batch is trained, which may be for hours.
-        self._spec = replace(settings.trainer_spec(chosen, TrainerRequest(framework="none")), idle_seconds=0)
+        self._spec = replace(settings.trainer_spec(chosen, TrainerOptions(framework="none")), idle_seconds=0)
         self._check = db.check_interrupts
-        self._request = {"space": described(space), "algorithm": algorithm, "seed": seed}
+        self._request = {"space": describe(space), "algorithm": algorithm, "seed": seed}
         self._link: Link | None = None
 
     def suggest(self, trials: Trials, count: int) -> Sequence[Point]:

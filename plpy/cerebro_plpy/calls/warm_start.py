@@ -35,7 +35,7 @@ def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]
         companion = catalog.companion(output, suffix)
         if companion is None:
             raise UndefinedTable(
-                f"{catalog.module} error: table '{output.given}{suffix}' does not exist; warm_start goes on from the"
+                f"{catalog.module} error: table '{output.spelling}{suffix}' does not exist; warm_start goes on from the"
                 " output tables of an earlier call.",
                 hint=FROM_WEIGHTS.format(output.quoted)
                 if suffix == "_state"
@@ -59,7 +59,7 @@ def _check_rewritable(catalog: Catalog, tables: Iterable[Relation]) -> None:
 
 def _check_kind(catalog: Catalog, found: Mapping[str, Relation]) -> None:
     """They are what the same function has made."""
-    output = found[""].given
+    output = found[""].spelling
     if "_info" in found and "metrics_iters" in catalog.columns(found["_info"]):
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is the output of madlib_automl(), which warm_start cannot go on with.",

@@ -51,14 +51,14 @@ class Unseen(Functions):
 UNSEEN = Unseen("")
 
 
-def logged(table: object, digests: object) -> Functions | None:
+def functions_in_log(table: object, digests: object) -> Functions | None:
     """The functions that a run began with, as its log has them."""
     if not isinstance(table, str) or not isinstance(digests, dict) or not digests:
         return None
     return Functions(table, tuple(sorted((str(name), str(digest)) for name, digest in digests.items())))
 
 
-def changed(before: Functions | None, now: Functions | None) -> list[str]:
+def changes(before: Functions | None, now: Functions | None) -> list[str]:
     """Names of functions that a run began with and that now are others, or gone."""
     current = dict(now.digests) if now else {}
     return [name for name, digest in (before.digests if before else ()) if current.get(name) != digest]

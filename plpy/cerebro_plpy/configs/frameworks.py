@@ -8,10 +8,10 @@ BACKENDS = ("tensorflow", "jax")
 AUTO = "auto"
 
 
-def asked(backend: str | None, mst_keys: Iterable[int]) -> dict[int, str]:
+def frameworks_of(backend: str | None, mst_keys: Iterable[int]) -> dict[int, str]:
     """The frameworks that the argument names; none where they are to be chosen.
 
-    >>> asked("jax", [1, 2]), asked("auto", [1])
+    >>> asked("jax", [1, 2]), frameworks_of("auto", [1])
     ({1: 'jax', 2: 'jax'}, {})
     """
     return {} if backend == AUTO else dict.fromkeys(mst_keys, backend or BACKENDS[0])

@@ -23,7 +23,7 @@ CONVERT = (
 )
 
 
-def checked(source: bytes | str | None, name: str | None) -> tuple[bytes, str]:
+def check_source(source: bytes | str | None, name: str | None) -> tuple[bytes, str]:
     """A source as it is stored, and its name; raises where it is none that defines the name at its top level."""
     if name is None:
         raise NullNotAllowed(f"{TITLE}: function name cannot be NULL!")

@@ -17,7 +17,7 @@ from cerebro_plpy.configs.compile_params import canonical, parse_compile_params
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.draws import Draw, Range
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.literals import shown
+from cerebro_plpy.configs.literals import quote_shortened
 from cerebro_plpy.configs.space import Draws, Space, compile_text, fit_text, read_models, read_space
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed
 
@@ -218,6 +218,6 @@ def _checked(text: str, kind: str, parse: Callable[[str], object]) -> str:
     try:
         parse(text)
     except CerebroError as error:
-        message = f"{kind} param check failed for: {shown(text)}: {error.message}"
+        message = f"{kind} param check failed for: {quote_shortened(text)}: {error.message}"
         raise type(error)(message, hint=error.hint, detail=error.detail) from error
     return text

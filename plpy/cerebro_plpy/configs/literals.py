@@ -32,7 +32,7 @@ def keywords(text: str, unquoted: Collection[str] = ()) -> dict[str, object]:
     source = f"_({text}\n)"
     node = _expression(source, text)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise InvalidText(f"{shown(text)} is not of the form key=value, key=value, ...")
+        raise InvalidText(f"{quote_shortened(text)} is not of the form key=value, key=value, ...")
     return _arguments(node, source, text, unquoted)
 
 
@@ -47,20 +47,20 @@ def call(text: str) -> tuple[str, dict[str, object]]:
     if isinstance(node, ast.Name):
         return node.id, {}
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise InvalidText(f"{shown(text)} is not of the form Name(key=value, ...)")
+        raise InvalidText(f"{quote_shortened(text)} is not of the form Name(key=value, ...)")
     return node.func.id, _arguments(node, source, text, ())
 
 
-def called(text: str) -> list[tuple[str, dict[str, object]]]:
+def parse_calls(text: str) -> list[tuple[str, dict[str, object]]]:
     """Names and arguments of `[Name(key=value, …), …]`.
 
-    >>> called("[A(b='c'), D()]")
+    >>> parse_calls("[A(b='c'), D()]")
     [('A', {'b': 'c'}), ('D', {})]
     """
     source = text.strip()
     node = _expression(source, text)
     if not isinstance(node, ast.List):
-        raise InvalidText(f"{shown(text)} is not of the form [Name(key=value, ...)]")
+        raise InvalidText(f"{quote_shortened(text)} is not of the form [Name(key=value, ...)]")
     return [call(ast.get_source_segment(source, item) or "") for item in node.elts]
 
 
@@ -72,19 +72,19 @@ def dictionary(text: str) -> dict[str, object]:
     """
     node = _expression(text.strip(), text)
     if not isinstance(node, ast.Dict):
-        raise InvalidText(f"{shown(text)} is not a dict", hint="Write {'key': [value, ...], ...}.")
+        raise InvalidText(f"{quote_shortened(text)} is not a dict", hint="Write {'key': [value, ...], ...}.")
     pairs: dict[str, object] = {}
     for key_node, value_node in zip(node.keys, node.values):
         key = key_node and _literal(key_node)
         if not isinstance(key, str):
-            raise InvalidText(f"{shown(text)} has a key that is not text", hint="Put each key in quotes.")
+            raise InvalidText(f"{quote_shortened(text)} has a key that is not text", hint="Put each key in quotes.")
         if key in pairs:
             raise InvalidText(f"key {key!r} is given twice")
         pairs[key] = _literal(value_node)
     return pairs
 
 
-def shown(text: str) -> str:
+def quote_shortened(text: str) -> str:
     """The text in quotes, shortened, for a message."""
     return repr(_short(text))
 
@@ -108,23 +108,23 @@ def _expression(source: str, text: str) -> ast.expr:
             warnings.simplefilter("ignore")  # about the user's text, such as an odd escape; nobody would see it
             return ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        raise InvalidText(f"invalid syntax in {shown(text)}", detail=error.msg) from error
+        raise InvalidText(f"invalid syntax in {quote_shortened(text)}", detail=error.msg) from error
     except (ValueError, MemoryError, RecursionError) as error:
         # A NUL character, or nesting beyond the parser's stack.
-        raise InvalidText(f"{shown(text)} cannot be read", detail=str(error) or None) from error
+        raise InvalidText(f"{quote_shortened(text)} cannot be read", detail=str(error) or None) from error
 
 
 def _arguments(node: ast.Call, source: str, text: str, unquoted: Collection[str]) -> dict[str, object]:
     if node.args or any(item.arg is None for item in node.keywords):
         raise InvalidText(
-            f"{shown(text)} holds a value without a key",
+            f"{quote_shortened(text)} holds a value without a key",
             hint="Give every value as key=value, for example 'SGD(lr=0.01, nesterov=True)'.",
         )
     values: dict[str, object] = {}
     for item in node.keywords:
         key = str(item.arg)
         if key in values:
-            raise InvalidText(f"{key} is given twice in {shown(text)}")
+            raise InvalidText(f"{key} is given twice in {quote_shortened(text)}")
         written = str(ast.get_source_segment(source, item.value))
         if key in unquoted and isinstance(item.value, (ast.Name, ast.Call)):
             values[key] = written

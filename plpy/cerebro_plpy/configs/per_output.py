@@ -21,12 +21,12 @@ class Measured(NamedTuple):
     metric: str
 
 
-def measured(metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]) -> tuple[Measured, ...]:
+def logged_metrics(metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]) -> tuple[Measured, ...]:
     """The metrics in the order in which a trainer computes them; of several targets each is named after its target.
 
-    >>> measured(("mae",), ["o"], ["y"])
+    >>> logged_metrics(("mae",), ["o"], ["y"])
     (Measured(logged='mae', metric='mae'),)
-    >>> [found.logged for found in measured(("mae",), ["o", "p"], ["y", "z"])]
+    >>> [found.logged for found in logged_metrics(("mae",), ["o", "p"], ["y", "z"])]
     ['y_mae', 'z_mae']
     """
     return tuple(

@@ -25,7 +25,7 @@ class Dimension(NamedTuple):
     draw: Draw
 
 
-def described(space: Space) -> list[list[dict[str, object]]]:
+def describe(space: Space) -> list[list[dict[str, object]]]:
     """For each alternative its dimensions, but those with one value only."""
     return [
         [{"name": d.name, **_described(d.draw)} for d in _dimensions(space, number) if not _constant(d.draw)]
@@ -33,7 +33,7 @@ def described(space: Space) -> list[list[dict[str, object]]]:
     ]
 
 
-def configured(space: Space, point: Point) -> ConfigRow:
+def config_row(space: Space, point: Point) -> ConfigRow:
     """The configuration that a suggested point stands for."""
     parts: dict[str, dict[str, object]] = {"compile": {}, "fit": {}, "model": {}}
     for dimension in _dimensions(space, point["alternative"]):

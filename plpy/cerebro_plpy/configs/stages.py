@@ -11,7 +11,7 @@ from typing import Any
 
 from cerebro_plpy.configs.grid import ConfigRow, collapse
 from cerebro_plpy.configs.hyperopt import Hyperopt
-from cerebro_plpy.configs.points import Point, configured
+from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.hopping.hyperband import Hyperband, Round, survivors
 
@@ -68,7 +68,7 @@ def hyperopt(method: Hyperopt, segments: int, space: Space, suggest: Suggest) ->
     batches = method.batches(segments)
     for number, count in enumerate(batches, 1):
         points = suggest(trials, count)
-        made = [configured(space, point) for point in points]
+        made = [config_row(space, point) for point in points]
         new = list(collapse(made, rows))
         chosen = {key: row for key, row in enumerate(new, len(rows) + 1)}
         rows += new

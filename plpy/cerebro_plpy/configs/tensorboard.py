@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from posixpath import isabs
 
-from cerebro_plpy.configs.literals import boolean, called, invalid_value
+from cerebro_plpy.configs.literals import boolean, invalid_value, parse_calls
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 NAME = "TensorBoard"
@@ -43,7 +43,7 @@ class TensorBoard:
 def parse_callbacks(text: object) -> TensorBoard:
     """The callback of `[TensorBoard(log_dir='…', …)]`, written as such or as a text."""
     try:
-        calls = called(text) if isinstance(text, str) else []
+        calls = parse_calls(text) if isinstance(text, str) else []
     except InvalidText as error:
         raise _invalid(text, error.message) from error
     if [name for name, _ in calls] != [NAME]:

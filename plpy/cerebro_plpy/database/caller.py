@@ -46,10 +46,10 @@ def parameter_type(value: object) -> str:
     return "pg_catalog.text"
 
 
-def numbered(sql: str) -> str:
+def number_placeholders(sql: str) -> str:
     """The `%s` placeholders of a driver as the `$n` of a prepared statement.
 
-    >>> numbered("SELECT %s, %s::json")
+    >>> number_placeholders("SELECT %s, %s::json")
     'SELECT $1, $2::json'
     """
     parts = around_placeholders(sql)
@@ -71,7 +71,7 @@ class Database:
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Rows of a statement whose `%s` placeholders take the values; [] where it returns none."""
         if values:
-            plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
+            plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
             result = self._plpy.execute(plan, list(values))
         else:
             result = self._plpy.execute(statement)
@@ -99,7 +99,7 @@ class Database:
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Rows one after another, through a cursor, so that few of them are held at a time."""
-        plan = self._plpy.prepare(numbered(statement), [parameter_type(v) for v in values])
+        plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
         cursor = self._plpy.cursor(plan, list(values))
         while True:
             batch = cursor.fetch(FETCHED)

@@ -25,7 +25,7 @@ from cerebro_plpy.errors import (
 class Relation:
     """A table or view that exists: its name as the user wrote it, and as it must stand in a statement."""
 
-    given: str
+    spelling: str
     schema: str
     name: str
     oid: int
@@ -93,7 +93,7 @@ class Catalog:
                     hint=f"DROP TABLE {quote_qualified((schema, name + suffix))};",
                 )
         self._reserve(given, quote_qualified((schema, name)))
-        return Relation(given=given, schema=schema, name=name, oid=0, quoted=quote_qualified((schema, name)))
+        return Relation(spelling=given, schema=schema, name=name, oid=0, quoted=quote_qualified((schema, name)))
 
     def _reserve(self, given: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
@@ -112,7 +112,7 @@ class Catalog:
         columns = self.columns(of)
         if name not in columns:
             raise UndefinedColumn(
-                f"{self.module} error: Column '{name}' does not exist in table '{of.given}'!",
+                f"{self.module} error: Column '{name}' does not exist in table '{of.spelling}'!",
                 hint=f"Its columns are: {', '.join(columns)}.",
             )
         return columns[name]
@@ -151,7 +151,7 @@ class Catalog:
 
     def _made(self, given: str, found: Row) -> Relation:
         return Relation(
-            given=given,
+            spelling=given,
             schema=found["schema"],
             name=found["name"],
             oid=found["oid"],

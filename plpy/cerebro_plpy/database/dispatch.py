@@ -139,7 +139,7 @@ class Dispatcher(Generic[T]):
         self._ended.append(outcome)
 
 
-def awaited(session: Session, check: Callable[[], None]) -> Rows:
+def await_rows(session: Session, check: Callable[[], None]) -> Rows:
     """Wait for the rows of a statement that was started; `check` is called meanwhile and may raise."""
     while (wanted := session.wants()) != DONE:
         if not ready([(session, wanted)]):

@@ -38,7 +38,7 @@ OPTIONS = {
 }
 
 
-def translated(error: Any, platform: Platform) -> CerebroError:
+def translate(error: Any, platform: Platform) -> CerebroError:
     """An error of psycopg2 as ours, with the code, detail and hint that the server gave."""
     if error.pgcode is None:
         return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")

@@ -46,7 +46,7 @@ class Table(Protocol):
     """A table that exists: see `catalog.Relation`."""
 
     @property
-    def given(self) -> str: ...
+    def spelling(self) -> str: ...
 
     @property
     def oid(self) -> int: ...
@@ -214,7 +214,7 @@ class Platform(Protocol):
         ...
 
     def packers(
-        self, db: Caller, session: dict[str, Any], source: Table, columns: Sequence[str]
+        self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
         """Packers for these columns of a table; they end with the context, after an error with the transaction."""
         ...

@@ -36,10 +36,10 @@ def around_placeholders(statement: str) -> list[str]:
     return [statement[start:end] for start, end in zip(starts, [*(begin for begin, _ in ends), len(statement)])]
 
 
-def escaped(statement: str) -> str:
+def escape_percent(statement: str) -> str:
     """The statement as the driver wants it: every % that is not part of a placeholder is doubled.
 
-    >>> escaped("SELECT 7 % %s")
+    >>> escape_percent("SELECT 7 % %s")
     'SELECT 7 %% %s'
     """
     return "%s".join(part.replace("%", "%%") for part in around_placeholders(statement))

@@ -18,10 +18,10 @@ from psycopg2 import extensions
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import ready
-from cerebro_plpy.database.driver import translated
+from cerebro_plpy.database.driver import translate
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Platform
-from cerebro_plpy.database.queries import escaped, sql
+from cerebro_plpy.database.queries import escape_percent, sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege
 
 CONNECT_SECONDS = 10.0
@@ -89,7 +89,7 @@ class WorkerSession:
             self._settle(time.monotonic() + CONNECT_SECONDS)
             self.pid = int(self._connection.info.backend_pid)
         except (psycopg2.Error, ConnectionFailure) as error:
-            raise refused(who, str(error.__cause__ or error).strip()) from error
+            raise connection_refusal(who, str(error.__cause__ or error).strip()) from error
         self._verify(who)
 
     @property
@@ -108,7 +108,7 @@ class WorkerSession:
             )
         if found[1] != who.session_user:
             self.close()
-            raise refused(who, f"the session was opened as {found[1]!r}")
+            raise connection_refusal(who, f"the session was opened as {found[1]!r}")
         # Always: the role may have a setting that makes another one of it when it connects.
         try:
             self.run(sql("session.set_role", role=quote_identifier(who.current_user)))
@@ -134,10 +134,10 @@ class WorkerSession:
         self._busy = True
         try:
             self._cursor = self._connection.cursor()
-            self._cursor.execute(escaped(statement), [_adapted(v) for v in values])
+            self._cursor.execute(escape_percent(statement), [_adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False
-            raise translated(error, self.platform) from error
+            raise translate(error, self.platform) from error
 
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
@@ -145,7 +145,7 @@ class WorkerSession:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
             self._busy = False
-            raise translated(error, self.platform) from error
+            raise translate(error, self.platform) from error
         self._busy = state != extensions.POLL_OK
         return state
 
@@ -214,7 +214,7 @@ def _adapted(value: object) -> object:
     return psycopg2.Binary(value) if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
 
 
-def refused(who: Identity, reason: str) -> CerebroError:
+def connection_refusal(who: Identity, reason: str) -> CerebroError:
     """The error for a session that could not be opened, with the lines that would let it in."""
     return InsufficientPrivilege(
         f"a worker session could not be opened as {who.session_user!r}: {reason}",

@@ -145,10 +145,10 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
 
 
-def shared(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
+def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
     """The worker of each segment, where these workers share them evenly.
 
-    >>> shared((0, 1, 2), {4, 7})
+    >>> share_segments((0, 1, 2), {4, 7})
     {0: 4, 1: 7, 2: 4}
     """
     numbers = sorted(workers)

@@ -86,15 +86,15 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
         return _as_numbers(catalog, source, column, model.float_targets[index])
     if not column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
-            f" {column.type}; expected single values, of which '{model.relation.given}' has the classes."
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.spelling}' is of type"
+            f" {column.type}; expected single values, of which '{model.relation.spelling}' has the classes."
         )
     named, forms = classes_of(catalog, source, column)
     found = set(named)
     if not found <= set(classes):
         raise InvalidParameter(
-            f"the class values in {source.given} ({show(found)}) should be a subset of class values in"
-            f" {model.relation.given} ({show(set(classes))})",
+            f"the class values in {source.spelling} ({show(found)}) should be a subset of class values in"
+            f" {model.relation.spelling} ({show(set(classes))})",
             detail=f"Not known there: {show(found - set(classes))}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
@@ -104,7 +104,7 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
 def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool) -> Column:
     if not floats and column.scalar:
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{column.name}' of table '{source.given}' is of type"
+            f"{catalog.module} error: dependent column '{column.name}' of table '{source.spelling}' is of type"
             f" {column.type};"
             " expected an array of whole numbers, as encoded targets are in the training table."
         )

@@ -61,7 +61,7 @@ def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
     column = as_input(catalog.column(source, name))
     if column is None:
         raise DatatypeMismatch(
-            f"{catalog.module} error: independent column '{name}' of table '{source.given}' is of type"
+            f"{catalog.module} error: independent column '{name}' of table '{source.spelling}' is of type"
             f" {catalog.column(source, name)['type']}; expected an array of numbers, a number, or an image (bytea).",
             hint="Build one with ARRAY[column, …]::real[].",
         )
@@ -83,8 +83,8 @@ def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_ty
     found = catalog.column(source, name)
     if found["category"] == "A" and not numeric_array(found):
         raise DatatypeMismatch(
-            f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type {found['type']};"
-            " expected an array of numbers (encoded classes, or floats), or a single value.",
+            f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of type"
+            f" {found['type']}; expected an array of numbers (encoded classes, or floats), or a single value.",
         )
     if found["category"] == "A":
         whole = found["element"] in ("smallint", "integer", "bigint")
@@ -93,7 +93,7 @@ def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_ty
     if dependent_type == "float":
         if found["category"] != NUMBERS:
             raise DatatypeMismatch(
-                f"{catalog.module} error: dependent column '{name}' of table '{source.given}' is of type"
+                f"{catalog.module} error: dependent column '{name}' of table '{source.spelling}' is of type"
                 f" {found['type']};"
                 " dependent_type 'float' expects a number or an array of numbers.",
                 hint="Leave dependent_type out to encode classes.",

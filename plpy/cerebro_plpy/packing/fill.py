@@ -53,11 +53,11 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
     nulls = (f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
     found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join(nulls))).values())
     if found[0] == 0:
-        raise InvalidParameter(f"{catalog.module} error: Input table '{source.given}' is empty!")
+        raise InvalidParameter(f"{catalog.module} error: Input table '{source.spelling}' is empty!")
     for column, missing in zip(strict, found[1:]):
         if missing:
             raise NullNotAllowed(
-                f"{catalog.module} error: column '{column.name}' of table '{source.given}' is NULL in {missing} of"
+                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is NULL in {missing} of"
                 f" {found[0]} rows.",
                 hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
             )
@@ -122,7 +122,7 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
     parts = insertion(db, packing, named, shapes, buffers)
-    packing.packers.fill(parts, packing.seed, json.dumps([described(packing, c) for c in columns]))
+    packing.packers.fill(parts, packing.seed, json.dumps([describe_column(packing, c) for c in columns]))
     check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
 
@@ -134,7 +134,7 @@ def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
         if len(found) > 1:
             listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
             raise InvalidParameter(
-                f"column {column.name!r} of table '{packing.source.given}' has values of {len(found)} shapes;"
+                f"column {column.name!r} of table '{packing.source.spelling}' has values of {len(found)} shapes;"
                 " expected one.",
                 detail=f"There are {listed}{', …' if len(found) > 10 else ''}.",
                 hint="All values of a column must have the same dimensions: leave the others out, or change them.",
@@ -180,7 +180,7 @@ def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, st
     return numbers, joins
 
 
-def described(packing: Packing, column: Column) -> dict[str, object]:
+def describe_column(packing: Packing, column: Column) -> dict[str, object]:
     """A column as the packer wants it described; "array" is what it looks for bad rows by."""
     described: dict[str, object] = {"kind": column.kind, "column": column.name}
     if column.classes is not None:
@@ -208,8 +208,8 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
     db.rows(
         sql("pack.summarize", summary=summary, class_values=values, rules=rules),
-        packing.source.given,
-        packing.output.given,
+        packing.source.spelling,
+        packing.output.spelling,
         [c.name for c in dependent],
         [c.name for c in packing.independent],
         [c.type for c in dependent],

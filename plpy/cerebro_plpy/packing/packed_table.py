@@ -48,7 +48,7 @@ class PackedTable:
     def spec(self) -> DataSpec:
         """What the log and output tables tell of it."""
         names = [each.name for each in fields(DataSpec) if each.name != "table"]
-        return DataSpec(table=self.relation.given, **{name: getattr(self, name) for name in names})
+        return DataSpec(table=self.relation.spelling, **{name: getattr(self, name) for name in names})
 
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""
@@ -95,7 +95,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
     _check_columns(catalog, relation, columns, independent + dependent, what)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
-        raise InvalidParameter(f"{catalog.module} error: Input table '{relation.given}' is empty!")
+        raise InvalidParameter(f"{catalog.module} error: Input table '{relation.spelling}' is empty!")
     shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
     segments, key = _segments(catalog, reader, relation, columns)
     classes = [_class_values(catalog, reader, companion, name) for name in dependent]
@@ -123,7 +123,7 @@ def read_summary(catalog: Catalog, reader: Session, packed: PackedRelation) -> t
     """The summary table of a packed table, and its row."""
     row = read_summary_row(reader, packed.summary) if packed.summary else {}
     if packed.summary is None or "dependent_varname" not in row or "independent_varname" not in row:
-        name = packed.table.given
+        name = packed.table.spelling
         raise WrongObjectType(
             f"{catalog.module}: Missing summary of table '{name}'. {advice(packed.what, name)}",
             hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
@@ -170,20 +170,20 @@ def _check_columns(
     for name in (*wanted, *(f"{name}_shape" for name in wanted), "buffer_id"):
         if name not in columns and columns.keys() >= OLD_COLUMNS:
             raise WrongObjectType(
-                f"Input table '{relation.given}' was preprocessed with an older version of the input preprocessor."
+                f"Input table '{relation.spelling}' was preprocessed with an older version of the input preprocessor."
                 " Please re-run the current version of input preprocessor on the dataset.",
                 hint="SELECT training_preprocessor_dl(...) packs it again from its source table.",
             )
         if name not in columns:
             raise UndefinedColumn(
-                f"{catalog.module}: invalid column name ('{name}') for table ({relation.given})."
-                f" {advice(what, relation.given)}",
+                f"{catalog.module}: invalid column name ('{name}') for table ({relation.spelling})."
+                f" {advice(what, relation.spelling)}",
                 hint="Pack it with training_preprocessor_dl() or validation_preprocessor_dl().",
             )
         if name in wanted and columns[name]["base"] != "bytea":
             raise WrongObjectType(
-                f"{catalog.module}: column '{name}' of table '{relation.given}' is of type {columns[name]['type']},"
-                f" expected bytea. {advice(what, relation.given)}",
+                f"{catalog.module}: column '{name}' of table '{relation.spelling}' is of type {columns[name]['type']},"
+                f" expected bytea. {advice(what, relation.spelling)}",
                 hint="Input table may be the source table; name the packed table instead.",
             )
 
@@ -204,7 +204,7 @@ def _shapes(
     found = [(json.loads(shapes), json.loads(sizes)) for shapes, sizes in reader.run(text)]
     if len(found) != 1 or None in found[0][1] or any(None in shape for shape in found[0][0]):
         raise DatatypeMismatch(
-            f"{catalog.module}: the buffers of table '{relation.given}' have {len(found)} different shapes; expected"
+            f"{catalog.module}: the buffers of table '{relation.spelling}' have {len(found)} different shapes; expected"
             " one.",
             detail="; ".join(json.dumps(shapes) for shapes, _ in found[:5]),
             hint="Pack the table again with training_preprocessor_dl().",
@@ -221,7 +221,7 @@ def _segments(
     placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.given}' has rows that belong to no segment: {KEY} or buffer_id is"
+            f"{catalog.module}: table '{relation.spelling}' has rows that belong to no segment: {KEY} or buffer_id is"
             " NULL, or buffer_id is negative.",
             hint="Pack the table again with training_preprocessor_dl().",
         )
@@ -233,7 +233,7 @@ def _segments(
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
         raise WrongObjectType(
-            f"{catalog.module}: table '{relation.given}' has {total} buffers but {distinct} buffer ids; expected"
+            f"{catalog.module}: table '{relation.spelling}' has {total} buffers but {distinct} buffer ids; expected"
             " them unique.",
             hint="Pack the table again with training_preprocessor_dl().",
         )

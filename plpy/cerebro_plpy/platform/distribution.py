@@ -45,7 +45,7 @@ def _over(rows: Sequence[Row], segments: int) -> Distribution:
 
 def _given(rules: Rules) -> str:
     """The rules as the user wrote them."""
-    return ALL if rules is None else rules if isinstance(rules, str) else rules.given
+    return ALL if rules is None else rules if isinstance(rules, str) else rules.spelling
 
 
 def _named(db: Caller, module: str, every: Sequence[Row], rules: Rules) -> list[Row]:
@@ -87,7 +87,7 @@ def _dbids(db: Caller, module: str, table: Table) -> list[int | None]:
         )
     if not dbids:
         raise InvalidParameter(
-            f"{module}: distribution rules table '{table.given}' is empty; expected the dbid of one segment or more."
+            f"{module}: distribution rules table '{table.spelling}' is empty; expected the dbid of one segment or more."
         )
     return dbids
 
@@ -97,7 +97,7 @@ def check_table(reader: Reader, module: str, relation: Table) -> None:
     by = reader.run(sql("greenplum.distributed_by"), (relation.oid,))
     if by != [(KEY,)]:
         raise WrongObjectType(
-            f"{module}: table '{relation.given}' is not DISTRIBUTED BY ({KEY}), by which Greenplum finds the"
+            f"{module}: table '{relation.spelling}' is not DISTRIBUTED BY ({KEY}), by which Greenplum finds the"
             " rows of a segment.",
             hint="Pack the table again with training_preprocessor_dl() or validation_preprocessor_dl().",
         )
@@ -108,7 +108,7 @@ def check_keys(reader: Reader, module: str, relation: Table, segments: Sequence[
     unknown = [row[0] for row in reader.run(sql("greenplum.unknown_keys"), (list(segments),))]
     if unknown:
         raise WrongObjectType(
-            f"{module}: table '{relation.given}' has values of {KEY} that are not in cerebro.segment_key:"
+            f"{module}: table '{relation.spelling}' has values of {KEY} that are not in cerebro.segment_key:"
             f" {', '.join(map(str, unknown[:10]))}.",
             hint="Pack the table again with training_preprocessor_dl() or validation_preprocessor_dl().",
         )

@@ -31,8 +31,8 @@ from cerebro_plpy.platform import distribution, spread
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
-from cerebro_plpy.platform.statements import at, chunks, joined
-from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+from cerebro_plpy.platform.statements import at, chunks, join
+from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 # Greenplum 7 is as old as PostgreSQL 12.
 SESSION_OPTIONS = {
@@ -178,7 +178,7 @@ class Greenplum:
         return distribution.following(db, module, keys, rules)
 
     @contextmanager
-    def packers(self, db: Caller, session: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
+    def packers(self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
         """One on each segment, which starts with its first buffer."""
         with spread.packers(db), spread.placed(db, source, columns) as placed:
             yield spread.SpreadPackers(db, placed)
@@ -206,7 +206,7 @@ class Greenplum:
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
 
     def visits(
-        self, trainers: Sequence[TrainerRequest], settings: Settings, workers: int, note: Callable[[str], None]
+        self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:
         """The visits of workers each of which learns on its host what memory there is."""
         return GreenplumVisits(trainers, None, note)
@@ -263,7 +263,7 @@ class GreenplumVisits(SharedVisits):
 
     def predicted(self, worker: Worker) -> Statement:
         """End a prediction job whose blocks have been fetched."""
-        return joined([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
+        return join([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
 
     def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
         """It hops to the trainer's own segment before, through a table that must be empty then."""

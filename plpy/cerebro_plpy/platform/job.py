@@ -8,7 +8,7 @@ from typing import Any
 
 from cerebro_plpy.configs.fit_params import FitParams
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class StateSource:
     `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it;
     or it is `averaged`.
 
-    `key` names the state; it is read where a visit left it, at `place`, or else by `sql` and `values`: its chunks in
+    `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and `values`: its chunks in
     order, as columns named part and chunk. An averaged one is the mean `of` others, each with the rows that it counts
     for.
     """
@@ -104,7 +104,7 @@ class StateSource:
     sql: str = ""
     values: tuple[object, ...] = ()
     of: tuple[tuple[StateSource, int], ...] = ()
-    place: StatePlace | None = None
+    stored: StoredState | None = None
 
     @property
     def may_be_kept(self) -> bool:

@@ -17,7 +17,7 @@ from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import chunks
 from cerebro_plpy.trainer import machine, segment, settings
-from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 NEWER_OPTIONS = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
 CLAUSES = dict.fromkeys(
@@ -130,14 +130,14 @@ class Postgres:
         return Distribution(tuple(keys))
 
     @contextmanager
-    def packers(self, db: Caller, session: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
+    def packers(self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
         """The one packer of the caller's own session; it starts while the rows are counted."""
-        spec = settings.trainer_spec(settings.read(db), TrainerRequest(framework="none"))
-        segment.begin_trainer(db.check_interrupts, session, spec)
+        spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))
+        segment.begin_trainer(db.check_interrupts, gd, spec)
         try:
             yield PostgresPackers(db, source.quoted)
         finally:
-            segment.stop_trainer(session)
+            segment.stop_trainer(gd)
 
     def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
         """Whoever packs has started it."""
@@ -158,7 +158,7 @@ class Postgres:
         return sql("visit.state_rows", state=table)
 
     def visits(
-        self, trainers: Sequence[TrainerRequest], chosen: Settings, workers: int, note: Callable[[str], None]
+        self, trainers: Sequence[TrainerOptions], chosen: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:
         """The visits of workers that share the memory of this machine."""
         return PostgresVisits(trainers, settings.cache_bytes(chosen, workers), note)

@@ -15,7 +15,7 @@ from cerebro_plpy.database.dispatch import Session, Statement, Steps
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.memory import TrainerMemory
-from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
 @dataclass(eq=False)
@@ -167,7 +167,7 @@ class TrainingPlatform(Platform, Protocol):
         ...
 
     def visits(
-        self, trainers: Sequence[TrainerRequest], settings: Settings, workers: int, note: Callable[[str], None]
+        self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:
         """The visits of workers: `trainers` says how that of each is started, by its number.
 

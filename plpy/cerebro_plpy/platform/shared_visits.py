@@ -18,15 +18,15 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
-from cerebro_plpy.platform.statements import call, job_result, joined, load, megabytes, stream
-from cerebro_plpy.trainer.settings import TrainerRequest
+from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
+from cerebro_plpy.trainer.settings import TrainerOptions
 
 
 class SharedVisits(ABC):
     """See `protocol.Visits` for the laws."""
 
     def __init__(
-        self, trainers: Sequence[TrainerRequest], cache_bytes: int | None, note: Callable[[str], None]
+        self, trainers: Sequence[TrainerOptions], cache_bytes: int | None, note: Callable[[str], None]
     ) -> None:
         """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer, None
         for what its machine has room for.
@@ -151,7 +151,7 @@ class SharedVisits(ABC):
     def _collect(self, worker: Worker, state: StateSource, job: Job, request: Mapping[str, Any]) -> Steps[None]:
         """Open a prediction job for rows in blocks."""
         yield from self._prepare(worker, ())
-        yield joined([*self._begin(worker, job, (), state), call(worker, "score.collect", json.dumps(request))])
+        yield join([*self._begin(worker, job, (), state), call(worker, "score.collect", json.dumps(request))])
         worker.memory.lost_state()
 
     def predicted(self, worker: Worker) -> Statement:
@@ -174,7 +174,7 @@ class SharedVisits(ABC):
 
     def _tell(self, dataset: Dataset, loaded: Mapping[str, Any]) -> None:
         """Say of the first partition of a table that is not kept what it would take."""
-        name = dataset.table.relation.given
+        name = dataset.table.relation.spelling
         if not loaded["cached"] and name not in self._noted:
             self._noted.add(name)
             self._note(
@@ -190,7 +190,7 @@ class SharedVisits(ABC):
         for dataset in datasets:
             parts += [stream(dataset, number) for number in range(worker.memory.passes(job, dataset))]
         parts.append(call(worker, "visit.job_finish"))
-        found = job_result((yield joined(parts)))
+        found = job_result((yield join(parts)))
         worker.memory.did(job)
         return found
 

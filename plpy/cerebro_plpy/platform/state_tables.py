@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 
 
-class StatePlace(NamedTuple):
+class StoredState(NamedTuple):
     """Where a state lies: a table, in which there may be others, and the segment whose visit left it."""
 
     table: str

@@ -36,12 +36,12 @@ def call(worker: Worker, name: str, *values: object) -> Statement:
 
 def chunks(worker: Worker, state: StateSource) -> Statement:
     """What reads the chunks of a state."""
-    if state.place is None:
+    if state.stored is None:
         return Statement(state.sql, state.values)
-    return Statement(worker.session.platform.state_rows(*state.place))
+    return Statement(worker.session.platform.state_rows(*state.stored))
 
 
-def joined(parts: Sequence[Statement]) -> Statement:
+def join(parts: Sequence[Statement]) -> Statement:
     """Several statements as one transaction."""
     return Statement("; ".join(part.sql for part in parts), [value for part in parts for value in part.values])
 

@@ -50,15 +50,15 @@ def label(role: str, run_id: int | None = None) -> str:
 class Workplace:
     """Sessions of one call. `control` writes the log; `reader` reads the caller's tables."""
 
-    def __init__(self, db: Database, session: dict[str, Any], chosen: settings.Settings, local: bool) -> None:
+    def __init__(self, db: Database, gd: dict[str, Any], chosen: settings.Settings, local: bool) -> None:
         assert isinstance(db.platform, TrainingPlatform)
         self.db = db
         self.platform: TrainingPlatform = db.platform
         self.settings = chosen
         self.local = local
-        self._session = session
+        self._session = gd
         # The control session has no trainer: it must not be given to a worker while those with one wait.
-        self._pool: dict[str, list[WorkerSession]] = session.setdefault(POOL, {CONTROL: []})
+        self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
         self._run_id: int | None = None
@@ -222,17 +222,17 @@ class Workplace:
 
 
 @contextmanager
-def opened(
-    db: Database, session: dict[str, Any], relations: Iterable[Relation], workers: int | None
+def open_workplace(
+    db: Database, gd: dict[str, Any], relations: Iterable[Relation], workers: int | None
 ) -> Iterator[Workplace]:
     """A workplace for a call that reads these tables; on an error its sessions end at once."""
     chosen = settings.read(db)
     held = alone(db, relations, workers)
     settings.check_trainer(chosen)
-    place = Workplace(db, session, chosen, held)
+    workplace = Workplace(db, gd, chosen, held)
     try:
-        yield place
+        yield workplace
     except BaseException:
-        place.close(keep=False)
+        workplace.close(keep=False)
         raise
-    place.close(keep=not db.in_procedure)
+    workplace.close(keep=not db.in_procedure)

@@ -17,7 +17,7 @@ from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Results, Surroundings, Task
@@ -43,7 +43,7 @@ class Orchestrator:
         self._plan = schedule.Plan(
             request.spec.epochs,
             segments,
-            schedule.shared(segments, self._numbers),
+            schedule.share_segments(segments, self._numbers),
             frozenset(request.spec.evaluate_epochs),
             averaging=request.spec.schedule == schedule.AVERAGING,
         )
@@ -66,9 +66,9 @@ class Orchestrator:
         self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
 
     @property
-    def states(self) -> dict[int, StatePlace]:
+    def states(self) -> dict[int, StoredState]:
         """Where the newest state of each configuration lies that has one and did not fail."""
-        return {key: s.place for key, s in self._training.items() if s.place and key not in self.failed}
+        return {key: s.stored for key, s in self._training.items() if s.stored and key not in self.failed}
 
     def run(self) -> None:
         """Train until every configuration is done or has failed."""
@@ -203,7 +203,7 @@ class Orchestrator:
         if len(self._numbers) == 1 or not worker.replaceable:
             raise error
         self._numbers.remove(worker.number)
-        self._plan = replace(self._plan, workers=schedule.shared(self._plan.segments, self._numbers))
+        self._plan = replace(self._plan, workers=schedule.share_segments(self._plan.segments, self._numbers))
         self._around.note(f"going on with {len(self._numbers)} workers: no new session could be opened for a lost one")
 
     def _log_lost(self, task: Task, error: CerebroError) -> None:

@@ -33,7 +33,7 @@ def choose(
         seconds = {w.framework: _seconds(crew, request, config, (w, rows), log) for w in workers}
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}
-        note(f"model_id {config.model_id} trains with {best}; expected are {described(seconds)}")
+        note(f"model_id {config.model_id} trains with {best}; expected are {expectations(seconds)}")
     return found
 
 
@@ -45,10 +45,10 @@ def by_architecture(request: FitRequest) -> list[list[Config]]:
     return list(groups.values())
 
 
-def described(seconds: dict[str, float]) -> str:
+def expectations(seconds: dict[str, float]) -> str:
     """The expectations for a message.
 
-    >>> described({"tensorflow": 2.04, "jax": math.inf})
+    >>> expectations({"tensorflow": 2.04, "jax": math.inf})
     '2.0 s with tensorflow, no training with jax'
     """
     return ", ".join(

@@ -58,13 +58,13 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Eval
     return found
 
 
-def await_workers(place: Workplace, run_id: int) -> None:
+def await_workers(workplace: Workplace, run_id: int) -> None:
     """See the workers of the interrupted run gone, so that none of them commits beside those to come.
 
     A worker whose orchestrator is gone ends by itself within a second; one that does not is ended.
     """
     began = time.monotonic()
-    while left := [row[0] for row in place.control.run(sql("run.workers_left"), (run_id,))]:
+    while left := [row[0] for row in workplace.control.run(sql("run.workers_left"), (run_id,))]:
         waited = time.monotonic() - began
         if waited > END_SECONDS:
             raise ObjectInUse(
@@ -72,6 +72,6 @@ def await_workers(place: Workplace, run_id: int) -> None:
                 hint="SELECT pg_terminate_backend(pid) ends them; then resume again.",
             )
         if waited > PATIENCE_SECONDS:
-            place.control.run(sql("run.end_workers"), (left,))
-        place.check()
+            workplace.control.run(sql("run.end_workers"), (left,))
+        workplace.check()
         time.sleep(PAUSE_SECONDS)

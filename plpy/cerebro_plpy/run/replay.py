@@ -16,7 +16,7 @@ Forms = dict[tuple[int, int, int], str]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RunRecord:
     """What of an earlier run decides its bits, beside its data and configurations."""
 
     run_id: int
@@ -31,7 +31,7 @@ class Recorded:
     functions: Mapping[str, str]
 
 
-def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded:
+def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     """The record of a run that the caller may see."""
     if run_id is None:
         raise NullNotAllowed(
@@ -52,7 +52,7 @@ def read_recorded(control: Session, module: str, run_id: int | None) -> Recorded
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
     backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
     count = next(iter(threads), None)
-    return Recorded(
+    return RunRecord(
         run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends, json.loads(functions)
     )
 
@@ -71,8 +71,8 @@ def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]
         )
 
 
-def check_recorded(
-    module: str, recorded: Recorded, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
+def check_record(
+    module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
     known = {key for key, _ in recorded.orders}
@@ -85,13 +85,13 @@ def check_recorded(
             hint="Replay with the packed table and the model selection table of that run.",
         )
     return {
-        (key, epoch): completed(recorded.orders.get((key, epoch), ()), segments)
+        (key, epoch): complete_order(recorded.orders.get((key, epoch), ()), segments)
         for key in mst_keys
         for epoch in range(1, epochs + 1)
     }
 
 
-def check_functions(module: str, recorded: Recorded, functions: Mapping[str, str]) -> None:
+def check_functions(module: str, recorded: RunRecord, functions: Mapping[str, str]) -> None:
     """Raises InvalidParameter where custom functions are not those that the earlier run had."""
     others = sorted(name for name, digest in functions.items() if recorded.functions.get(name) != digest)
     if others:
@@ -101,10 +101,10 @@ def check_functions(module: str, recorded: Recorded, functions: Mapping[str, str
         )
 
 
-def completed(order: tuple[int, ...], segments: tuple[int, ...]) -> tuple[int, ...]:
+def complete_order(order: tuple[int, ...], segments: tuple[int, ...]) -> tuple[int, ...]:
     """An order with the segments that a configuration did not reach, because it failed, at its end.
 
-    >>> completed((2, 0), (0, 1, 2))
+    >>> complete_order((2, 0), (0, 1, 2))
     (2, 0, 1)
     """
     return (*order, *(segment for segment in segments if segment not in order))

@@ -11,7 +11,7 @@ from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import StateSource, Sums
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.timings import Situation, digest
@@ -50,7 +50,7 @@ class Past(NamedTuple):
 class ConfigTraining:
     """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
 
-    `program` is the digest of its program, `state` what its next visit starts from, `place` where that lies; `earlier`
+    `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
     are the attempts that were made before the run was resumed.
     """
 
@@ -63,7 +63,7 @@ class ConfigTraining:
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
     visits: int = 0
-    place: StatePlace | None = None
+    stored: StoredState | None = None
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
@@ -103,7 +103,7 @@ class ConfigTraining:
 
     def sums(self, epoch: int) -> Sums:
         """What all segments found in an epoch, which is asked for once."""
-        total, key = added(self.parts.pop(epoch)), program_key(self.run_id, self.config.mst_key)
+        total, key = add_parts(self.parts.pop(epoch)), program_key(self.run_id, self.config.mst_key)
         return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:
@@ -130,16 +130,16 @@ class ConfigTraining:
 
     def trained(self, visit: Visit, result: VisitResult) -> None:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
-        place = StatePlace(result.state_table, visit.segment_id)
-        others = self.holding.get(place.table, set()) if place.table in self._free(visit) else set()
-        self.holding[place.table] = {*others, visit.segment_id}
-        left = later_state(self.run_id, visit.mst_key, self.number(visit), place)
+        stored = StoredState(result.state_table, visit.segment_id)
+        others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
+        self.holding[stored.table] = {*others, visit.segment_id}
+        left = later_state(self.run_id, visit.mst_key, self.number(visit), stored)
         self.visits += 1
         if visit.kind == "train":
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
         if self.route.moves(visit, left, result.rows):
-            self.state, self.place = left, place
+            self.state, self.stored = left, stored
 
     def _free(self, visit: Visit) -> set[str]:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
@@ -157,10 +157,10 @@ class ConfigTraining:
         return visit if visit.kind == "evaluate" else self.number(visit)
 
 
-def added(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:
+def add_parts(parts: Iterable[Part]) -> dict[str, dict[str, Any]]:
     """What the segments found, per data set: `sums` added element by element, and `rows`.
 
-    >>> added([{"training": {"rows": 1, "sums": [[1.0, 2.0]]}}, {"training": {"rows": 2, "sums": [[3.0, 4.0]]}}])
+    >>> add_parts([{"training": {"rows": 1, "sums": [[1.0, 2.0]]}}, {"training": {"rows": 2, "sums": [[3.0, 4.0]]}}])
     {'sums': {'training': [[4.0, 6.0]]}, 'rows': {'training': 3}}
     """
     sums: dict[str, list[list[float]]] = {}

@@ -14,7 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit
-from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, replaced_table, state_table
+from cerebro_plpy.platform.state_tables import HOPPING, StoredState, replaced_table, state_table
 from cerebro_plpy.run.request import FitRequest
 
 
@@ -75,9 +75,9 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     return StateSource("new", key, seed)
 
 
-def later_state(run_id: int, mst_key: int, visit_no: int, place: StatePlace) -> StateSource:
+def later_state(run_id: int, mst_key: int, visit_no: int, stored: StoredState) -> StateSource:
     """The state that a visit left."""
-    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, place=place)
+    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, stored=stored)
 
 
 def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:

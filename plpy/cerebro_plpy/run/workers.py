@@ -30,39 +30,42 @@ class Crew:
     visits: Visits
 
 
-def start(place: Workplace, request: FitRequest) -> Crew:
+def start(workplace: Workplace, request: FitRequest) -> Crew:
     """Start the trainers; where the framework is still to be chosen, of each one that is installed."""
-    frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if place.local else None]
-    workers = place.workers(place.platform.posts(request.source.segments, request.workers), frameworks)
-    visits = place.platform.visits(
-        trainers_of(place, workers, request.gpus, request.repeat.threads), place.settings, len(workers), place.db.info
+    frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if workplace.local else None]
+    workers = workplace.workers(workplace.platform.posts(request.source.segments, request.workers), frameworks)
+    visits = workplace.platform.visits(
+        trainers_of(workplace, workers, request.gpus, request.repeat.threads),
+        workplace.settings,
+        len(workers),
+        workplace.db.info,
     )
-    missing = _missing(place, visits, workers, some_may=not request.backends)
-    place.dismiss(list(missing))
+    missing = _missing(workplace, visits, workers, some_may=not request.backends)
+    workplace.dismiss(list(missing))
     return Crew([worker for worker in workers if worker not in missing], visits)
 
 
 def trainers_of(
-    place: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None = None
-) -> list[settings.TrainerRequest]:
+    workplace: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None = None
+) -> list[settings.TrainerOptions]:
     """How the trainers of workers are started, by number: those on one machine share its cores, memory and GPUs."""
-    hosts = place.platform.hosts(place.control, {worker.number: worker.segment_id for worker in workers})
+    hosts = workplace.platform.hosts(workplace.control, {worker.number: worker.segment_id for worker in workers})
     sharing = Counter(hosts.values())
     before: Counter[str] = Counter()
     started = []
     for number in sorted(hosts):
         host = hosts[number]
         gpu = settings.device_of(gpus, before[host])
-        started.append(settings.TrainerRequest(trainers=sharing[host], gpu=gpu, threads=threads))
+        started.append(settings.TrainerOptions(trainers=sharing[host], gpu=gpu, threads=threads))
         before[host] += 1
     return started
 
 
 def _missing(
-    place: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
+    workplace: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
 ) -> dict[Worker, ObjectNotReady]:
     """Start all trainers side by side; the workers whose framework is not installed, if `some_may` be so."""
-    dispatcher: Dispatcher[None] = Dispatcher(place.check)
+    dispatcher: Dispatcher[None] = Dispatcher(workplace.check)
     missing: dict[Worker, ObjectNotReady] = {}
     for index, worker in enumerate(workers):
         dispatcher.begin(index, worker.session, visits.start(worker))
@@ -78,24 +81,24 @@ def _missing(
     return missing
 
 
-def choose_frameworks(place: Workplace, request: FitRequest, crew: Crew) -> tuple[FitRequest, Sequence[Worker]]:
+def choose_frameworks(workplace: Workplace, request: FitRequest, crew: Crew) -> tuple[FitRequest, Sequence[Worker]]:
     """The request with a framework for each configuration, and the workers that these need."""
     if request.backends:
         return request, crew.workers
     first = [worker for worker in crew.workers if worker.number == 0]
-    log = RunLog(place.control, 0)  # of no run yet: timings belong to none
-    found = framework_choice.choose(crew.visits, request, first, log, place.db.info)
+    log = RunLog(workplace.control, 0)  # of no run yet: timings belong to none
+    found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
-    place.dismiss([worker for worker in crew.workers if worker not in needed])
+    workplace.dismiss([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed
 
 
 T = TypeVar("T")
 
 
-def together(place: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterator[tuple[Worker, T | None]]:
+def together(workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterator[tuple[Worker, T | None]]:
     """What the steps of each worker come to, as they end; the first error ends it."""
-    dispatcher: Dispatcher[T] = Dispatcher(place.check)
+    dispatcher: Dispatcher[T] = Dispatcher(workplace.check)
     for index, (worker, its) in enumerate(zip(crew.workers, steps)):
         dispatcher.begin(index, worker.session, its)
     while dispatcher.busy():
@@ -105,11 +108,11 @@ def together(place: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterato
             yield crew.workers[outcome.worker], outcome.value
 
 
-def crew_for(place: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
+def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
     """Workers that score what lies on these segments, or one worker that scores all."""
-    workers = place.workers(place.platform.posts(segments, 1), (framework,))
+    workers = workplace.workers(workplace.platform.posts(segments, 1), (framework,))
     trainers = [
-        replace(trainer, trainers=place.platform.scoring_trainers(trainer.trainers, place.local))
-        for trainer in trainers_of(place, workers, settings.devices(place.settings, gpu))
+        replace(trainer, trainers=workplace.platform.scoring_trainers(trainer.trainers, workplace.local))
+        for trainer in trainers_of(workplace, workers, settings.devices(workplace.settings, gpu))
     ]
-    return Crew(workers, place.platform.visits(trainers, place.settings, len(workers), place.db.info))
+    return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))

@@ -74,7 +74,8 @@ def check_columns(catalog: Catalog, relation: Relation) -> Relation:
     missing = [name for name in COLUMNS if name not in catalog.columns(relation)]
     if missing:
         raise UndefinedColumn(
-            f"{TITLE}: Invalid keras model architecture table {relation.given}, missing columns: {', '.join(missing)}",
+            f"{TITLE}: Invalid keras model architecture table {relation.spelling}, missing columns:"
+            f" {', '.join(missing)}",
             hint="Name a table made by load_keras_model().",
         )
     return relation

@@ -28,7 +28,7 @@ def check_configs(
     for config in configs:
         if config.model_id not in architectures:
             raise UndefinedObject(
-                f"no model arch found in table {table.given} with id {config.model_id}",
+                f"no model arch found in table {table.spelling} with id {config.model_id}",
                 detail=f"mst_key {config.mst_key} names it.",
             )
     summaries = {}
@@ -57,7 +57,10 @@ def _measured(
     configs: Iterable[Config], summaries: Mapping[int, Architecture], source: PackedTable
 ) -> tuple[Config, ...]:
     return tuple(
-        replace(c, metrics=per_output.measured(c.compile.metrics, summaries[c.model_id].output_names, source.dependent))
+        replace(
+            c,
+            metrics=per_output.logged_metrics(c.compile.metrics, summaries[c.model_id].output_names, source.dependent),
+        )
         for c in configs
     )
 
@@ -72,7 +75,7 @@ class InputColumns(NamedTuple):
 
 def input_columns(packed: PackedTable) -> InputColumns:
     """The inputs of a packed table."""
-    return InputColumns(packed.relation.given, packed.independent, packed.input_shapes)
+    return InputColumns(packed.relation.spelling, packed.independent, packed.input_shapes)
 
 
 def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None:
@@ -80,8 +83,8 @@ def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None
     table, columns, shapes = inputs
     if len(summary.input_shapes) != len(columns):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {counted(summary.input_shapes, 'input')}; received"
-            f" {counted(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
+            f"model_keras error: {name} has {count_text(summary.input_shapes, 'input')}; received"
+            f" {count_text(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
             hint="Name a column for each input of the model, in the order of the inputs.",
         )
     for wanted, shape, column in zip(summary.input_shapes, shapes, columns):
@@ -96,11 +99,11 @@ def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None
 
 def check_targets(name: str, summary: Architecture, source: PackedTable, compiled: CompileParams) -> None:
     """The widths of a model's outputs against those of the packed targets; class numbers may have any width."""
-    table, dependent = source.relation.given, source.dependent
+    table, dependent = source.relation.spelling, source.dependent
     if len(summary.output_units) != len(dependent):
         raise DatatypeMismatch(
-            f"model_keras error: {name} has {counted(summary.output_units, 'output')}; received"
-            f" {counted(dependent, 'dependent column')} of table {table}: {', '.join(dependent)}.",
+            f"model_keras error: {name} has {count_text(summary.output_units, 'output')}; received"
+            f" {count_text(dependent, 'dependent column')} of table {table}: {', '.join(dependent)}.",
             hint="Pack a column for each output of the model, in the order of the outputs.",
         )
     losses = per_output.losses_of(compiled, summary.output_names)
@@ -126,7 +129,7 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
             f" has {len(source.dependent)}.",
             hint="Leave class_weight out; loss_weights in the compile parameters weighs outputs.",
         )
-    shape, table = source.target_shapes[0], source.relation.given
+    shape, table = source.target_shapes[0], source.relation.spelling
     if len(shape) > 1:
         raise FeatureNotSupported(
             f"class_weight of mst_key {config.mst_key} needs one class per row, but column {source.dependent[0]} of"
@@ -173,10 +176,10 @@ def same_shape(wanted: Sequence[int | None], given: Shape) -> bool:
     return len(wanted) == len(given) and all(w is None or w == g for w, g in zip(wanted, given))
 
 
-def counted(things: Sequence[object], what: str) -> str:
+def count_text(things: Sequence[object], what: str) -> str:
     """How many there are, in words.
 
-    >>> counted([1], "input"), counted([1, 2], "input")
+    >>> counted([1], "input"), count_text([1, 2], "input")
     ('1 input', '2 inputs')
     """
     return f"{len(things)} {what}" + ("" if len(things) == 1 else "s")
@@ -193,31 +196,32 @@ def check_order(catalog: Catalog, expected: Sequence[str], given: Sequence[str],
 
 def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) -> None:
     """A validation or test table is packed as the training table was."""
-    check_order(catalog, source.independent, other.independent, f"the inputs in table '{other.relation.given}'")
-    check_order(catalog, source.dependent, other.dependent, f"the targets in table '{other.relation.given}'")
+    check_order(catalog, source.independent, other.independent, f"the inputs in table '{other.relation.spelling}'")
+    check_order(catalog, source.dependent, other.dependent, f"the targets in table '{other.relation.spelling}'")
     if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
         raise DatatypeMismatch(
-            f"{catalog.module} error: rows of table '{other.relation.given}' have shapes {other.input_shapes} and"
+            f"{catalog.module} error: rows of table '{other.relation.spelling}' have shapes {other.input_shapes} and"
             f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in"
-            f" '{source.relation.given}'.",
+            f" '{source.relation.spelling}'.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if source.float_targets != other.float_targets:
         raise DatatypeMismatch(
-            f"{catalog.module} error: targets of table '{other.relation.given}' are floats where those of"
-            f" '{source.relation.given}' are classes, or the reverse.",
+            f"{catalog.module} error: targets of table '{other.relation.spelling}' are floats where those of"
+            f" '{source.relation.spelling}' are classes, or the reverse.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if not set(other.segments) <= set(source.segments):
         raise InvalidParameter(
-            f"{catalog.module} error: table '{other.relation.given}' has {len(other.segments)} segments, not those of"
-            f" '{source.relation.given}'.",
+            f"{catalog.module} error: table '{other.relation.spelling}' has {len(other.segments)} segments, not those"
+            f" of '{source.relation.spelling}'.",
             detail=f"{list(other.segments)} against {list(source.segments)}.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if source.class_values != other.class_values:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{other.relation.given}' has other classes than '{source.relation.given}'.",
+            f"{catalog.module} error: table '{other.relation.spelling}' has other classes than"
+            f" '{source.relation.spelling}'.",
             detail=f"{other.class_values} against {source.class_values}.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )

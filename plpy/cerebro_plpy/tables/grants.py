@@ -41,8 +41,8 @@ def granted(catalog: Catalog, model: Relation) -> str:
     found = _found(catalog, model)
     if not found or not found[0]["genuine"] or not found[0]["granted"]:
         raise InsufficientPrivilege(
-            f"{catalog.module} error: permission denied for the weights in table '{model.given}'.",
-            hint=f"Its owner can {catalog.db.platform.grant_hint(model.given)}{read}",
+            f"{catalog.module} error: permission denied for the weights in table '{model.spelling}'.",
+            hint=f"Its owner can {catalog.db.platform.grant_hint(model.spelling)}{read}",
         )
     return _function(model)
 
@@ -76,7 +76,7 @@ def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     function = _function(model)
     if not _found(catalog, model):
         raise UndefinedObject(
-            f"{catalog.module} error: nobody was granted predictions with table '{model.given}'.",
+            f"{catalog.module} error: nobody was granted predictions with table '{model.spelling}'.",
             hint="cerebro.grant_predict() grants them; REVOKE takes back what GRANT gave.",
         )
     catalog.db.rows(_text("grant.forbid", name, model, companions))
@@ -104,12 +104,12 @@ def _own_tables(catalog: Catalog, given: str | None) -> tuple[Relation, dict[str
     missing = sorted(COLUMNS - catalog.columns(model).keys())
     if missing:
         raise UndefinedColumn(
-            f"{catalog.module} error: table '{model.given}' has no column {', '.join(missing)}.",
+            f"{catalog.module} error: table '{model.spelling}' has no column {', '.join(missing)}.",
             hint="Name the output table of madlib_fit_multiple_model().",
         )
     if len((model.name + SUFFIX).encode()) > MAX_BYTES:
         raise InvalidName(
-            f"{catalog.module} error: the name of table '{model.given}' leaves no room for that of a function with"
+            f"{catalog.module} error: the name of table '{model.spelling}' leaves no room for that of a function with"
             f" {SUFFIX} after it, of at most {MAX_BYTES} bytes.",
             hint="Rename the four output tables.",
         )
@@ -122,7 +122,7 @@ def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
     found = catalog.companion(model, suffix)
     if found is None:
         raise UndefinedTable(
-            f"{catalog.module} error: table '{model.given}{suffix}' does not exist.",
+            f"{catalog.module} error: table '{model.spelling}{suffix}' does not exist.",
             hint="Name the output table of madlib_fit_multiple_model().",
         )
     return found

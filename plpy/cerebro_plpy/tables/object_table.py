@@ -31,7 +31,7 @@ COLUMNS = {"id", "name", "description", "object"}
 def load(catalog: Catalog, table: str | None, source: bytes | str | None, name: str | None, note: str | None) -> None:
     """Register a function; the table is made by the first one."""
     _check_administrator(catalog.db)
-    text, name = function_source.checked(source, name)
+    text, name = function_source.check_source(source, name)
     db, (schema, plain) = catalog.db, _name(catalog, table)
     quoted = quote_qualified((schema, plain))
     db.rows(sql("model.lock_name"), quoted)

@@ -20,7 +20,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
-from cerebro_plpy.platform.state_tables import StatePlace
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.tables.weights import Weights, read_weights
 
 SUFFIXES = ("_info", "_summary", "_state")
@@ -112,9 +112,9 @@ def create_states(db: Database, table: str) -> None:
     db.rows(sql("output.states_chunk", output=table))
 
 
-def state_of(config: Row) -> StatePlace | None:
+def state_of(config: Row) -> StoredState | None:
     """Where the newest state of a configuration of a run lies, if it has one."""
-    return StatePlace(config["state_table"], config["segment_id"]) if config["state_table"] else None
+    return StoredState(config["state_table"], config["segment_id"]) if config["state_table"] else None
 
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
@@ -130,7 +130,7 @@ class ModelKey(NamedTuple):
 
 
 def write_model(
-    db: Database, made: dict[str, str], key: ModelKey, architecture: str, state: StatePlace | None
+    db: Database, made: dict[str, str], key: ModelKey, architecture: str, state: StoredState | None
 ) -> float | None:
     """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
 
@@ -144,12 +144,12 @@ def write_model(
     return found.size / 1024 if found else None
 
 
-def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
+def add_state(db: Database, table: str, mst_key: int, state: StoredState) -> None:
     """Copy a state."""
     db.rows(sql("output.add_state", output=table, source=db.platform.state_rows(*state)), mst_key)
 
 
-def flat_weights(db: Database, state: StatePlace, mst_key: int) -> Weights:
+def flat_weights(db: Database, state: StoredState, mst_key: int) -> Weights:
     """The weights of a state, as MADlib has them in a field, unless that would be too large."""
     found = read_weights(_in_order(db.stream(db.platform.state_rows(*state))), LARGEST_FIELD)
     if found.flat is None:
@@ -189,7 +189,7 @@ def metric_columns(
 ) -> tuple[object, ...]:
     """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
     names = check_architecture(read_architecture(architecture)).output_names
-    measured = per_output.measured(compiled.metrics, names, dependent)
+    measured = per_output.logged_metrics(compiled.metrics, names, dependent)
     metric = measured[0].logged if measured else None
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
     elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
@@ -222,8 +222,8 @@ def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -
         sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
         source.table,
         arguments.validation_table,
-        output.given,
-        f"{output.given}_info",
+        output.spelling,
+        f"{output.spelling}_info",
         list(source.dependent),
         list(source.independent),
         spec.model_arch_table,

@@ -48,7 +48,7 @@ def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | 
     if not set(model_ids) <= found:
         raise UndefinedObject(
             f"{catalog.module}: One or more model_id of ({', '.join(map(str, model_ids))}) not found in table"
-            f" {relation.given}",
+            f" {relation.spelling}",
             detail=f"Not found: {sorted(set(model_ids) - found, key=str)}.",
             hint=f"SELECT model_id, name FROM {relation.quoted};",
         )
@@ -78,7 +78,7 @@ def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
     db.rows(sql("model.add_selection", table=table.quoted), text)
 
 
-class Appended(NamedTuple):
+class ExistingSelection(NamedTuple):
     """An existing model selection table, its rows, and the object table that it names."""
 
     table: Relation
@@ -86,7 +86,7 @@ class Appended(NamedTuple):
     objects: str | None
 
 
-def appended(catalog: Catalog, table: str, architectures: str, objects: str | None) -> Appended:
+def read_existing(catalog: Catalog, table: str, architectures: str, objects: str | None) -> ExistingSelection:
     """An existing model selection table over the same architectures and functions, and its rows."""
     relation = catalog.relation(table, "model selection")
     summary = catalog.companion(relation, "_summary")
@@ -106,7 +106,7 @@ def appended(catalog: Catalog, table: str, architectures: str, objects: str | No
         )
     rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
     found = [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
-    return Appended(relation, found, theirs_too)
+    return ExistingSelection(relation, found, theirs_too)
 
 
 class SelectionSummary(NamedTuple):
@@ -120,14 +120,14 @@ def read_summary(catalog: Catalog, selection: Relation, summary: Relation | None
     """What the summary of a model selection table says; one made by hand may lack object_table."""
     if summary is None or "model_arch_table" not in catalog.columns(summary):
         raise UndefinedTable(
-            f"{catalog.module} error: Input table '{selection.given}_summary' does not exist. Please ensure that the"
-            f" model selection table ({selection.given}) has been created by load_model_selection_table().",
+            f"{catalog.module} error: Input table '{selection.spelling}_summary' does not exist. Please ensure that the"
+            f" model selection table ({selection.spelling}) has been created by load_model_selection_table().",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
     row = read_summary_row(reader, summary)
     if row.get("model_arch_table") is None:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{selection.given}_summary' names no model_arch_table.",
+            f"{catalog.module} error: table '{selection.spelling}_summary' names no model_arch_table.",
             hint="Make it with load_model_selection_table() or generate_model_configs().",
         )
     return SelectionSummary(str(row["model_arch_table"]), row.get("object_table"))
@@ -140,16 +140,16 @@ def read_configs(
     missing = [name for name in COLUMNS if name not in catalog.columns(selection)]
     if missing:
         raise UndefinedColumn(
-            f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.given}'!",
+            f"{catalog.module} error: Column '{missing[0]}' does not exist in table '{selection.spelling}'!",
             hint="Make the table with load_model_selection_table() or generate_model_configs().",
         )
     rows = reader.run(sql("read.selection", table=selection.quoted))
     if not rows:
-        raise InvalidParameter(f"{catalog.module} error: Input table '{selection.given}' is empty!")
+        raise InvalidParameter(f"{catalog.module} error: Input table '{selection.spelling}' is empty!")
     keys = [row[0] for row in rows]
     if None in keys or len(set(keys)) != len(keys) or None in [row[1] for row in rows]:
         raise InvalidParameter(
-            f"{catalog.module} error: table '{selection.given}' has NULL or repeated keys; expected a different"
+            f"{catalog.module} error: table '{selection.spelling}' has NULL or repeated keys; expected a different"
             " mst_key, and a model_id, in every row.",
         )
     configs = tuple(_config(catalog, selection, functions, row) for row in rows)
@@ -166,7 +166,7 @@ def _config(
         fit = parse_fit_params(fit_text)
     except CerebroError as error:
         raise type(error)(
-            f"{catalog.module} error: mst_key {mst_key} of table '{selection.given}': {error.message}",
+            f"{catalog.module} error: mst_key {mst_key} of table '{selection.spelling}': {error.message}",
             hint=error.hint,
             detail=error.detail,
         ) from error
@@ -177,7 +177,7 @@ SINGLE_KEY = 1  # of the only configuration, where no table gives it a key
 
 
 @contextmanager
-def told(kind: str, text: str) -> Iterator[None]:
+def parameter_errors(kind: str, text: str) -> Iterator[None]:
     """Let an error about parameters tell which ones they are."""
     try:
         yield
@@ -218,7 +218,7 @@ def generate(
     check_models(catalog, architectures, model_ids)
     ids = [i for i in model_ids or () if i is not None]
     if table is not None and table.strip() and catalog.find(table):
-        before = appended(catalog, table, architectures or "", objects)
+        before = read_existing(catalog, table, architectures or "", objects)
         rows = make(ids, object_table.functions(catalog, before.objects))
         add(catalog.db, before.table, tuple(grid.collapse(rows, before.rows)))
     else:

@@ -69,7 +69,7 @@ def _write_summary(
     db.rows(
         sql("single.add_summary", output=model.summary, class_values=class_columns(source)[1]),
         source.table,
-        model.output.given,
+        model.output.spelling,
         list(source.dependent),
         list(source.independent),
         spec.model_arch_table,

@@ -58,7 +58,7 @@ class TrainedModel:
     @property
     def title(self) -> str:
         """What messages call it."""
-        return f"table {self.relation.given}" if self.single else f"mst_key {self.mst_key}"
+        return f"table {self.relation.spelling}" if self.single else f"mst_key {self.mst_key}"
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
@@ -143,7 +143,7 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
     )
     if len(stored) != 1:
         raise WrongObjectType(
-            f"{catalog.module} error: model table '{relation.given}' has {len(stored)} rows; expected one."
+            f"{catalog.module} error: model table '{relation.spelling}' has {len(stored)} rows; expected one."
         )
     text, backend = str(row["compile_params"]), str(row.get("backend") or frameworks.BACKENDS[0])
     texts = StoredText(SINGLE_KEY, stored[0][0], text, backend)
@@ -201,14 +201,14 @@ def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation]
 
 def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongObjectType:
     return WrongObjectType(
-        f"{catalog.module}: Missing summary and/or info tables for {relation.given}",
+        f"{catalog.module}: Missing summary and/or info tables for {relation.spelling}",
         hint=f"Name the output table of {maker}.",
     )
 
 
 def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
-        f"{catalog.module} error: the model {which} has no weights in table '{relation.given}'.",
+        f"{catalog.module} error: the model {which} has no weights in table '{relation.spelling}'.",
         hint="It failed in training (see cerebro.leaderboard for the reason), or was not the best of a search by"
         " madlib_automl(), which keeps the weights of the best alone.",
     )
@@ -236,13 +236,13 @@ def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> 
     for name in ("model_weights", "model_arch"):
         if name not in columns:
             raise UndefinedColumn(
-                f"{catalog.module} error: column '{name}' does not exist in model table '{relation.given}'.",
+                f"{catalog.module} error: column '{name}' does not exist in model table '{relation.spelling}'.",
                 hint="Name the output table of madlib_fit_multiple_model().",
             )
     if "mst_key" not in columns and mst_key is not None:
         raise InvalidParameter(
             f"{catalog.module}: Single model should not pass mst_key",
-            detail=f"Table '{relation.given}' holds one model; received {mst_key}.",
+            detail=f"Table '{relation.spelling}' holds one model; received {mst_key}.",
             hint="Leave mst_key out.",
         )
     return "mst_key" not in columns

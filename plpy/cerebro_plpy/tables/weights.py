@@ -79,10 +79,10 @@ def _header(stream: _Stream) -> list[Tensor]:
         entries = [header[name] for name in json.loads(header["__metadata__"]["weights"])]
         found = [_tensor(entry, stream.position) for entry in entries]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise damaged(f"its header is no header of safetensors ({type(error).__name__})") from error
+        raise damage_error(f"its header is no header of safetensors ({type(error).__name__})") from error
     placed = sorted(found, key=lambda tensor: (tensor.start, tensor.end))
     if any(after.start < tensor.end for tensor, after in zip(placed, placed[1:])):
-        raise damaged("its tensors lie over one another")
+        raise damage_error("its tensors lie over one another")
     return found
 
 
@@ -93,7 +93,7 @@ def _tensor(entry: Mapping[str, Any], base: int) -> Tensor:
     return Tensor(entry["dtype"], base + begin, base + end)
 
 
-def damaged(what: str) -> DataCorrupted:
+def damage_error(what: str) -> DataCorrupted:
     """The error for bytes that are no state."""
     return DataCorrupted(
         f"the state is damaged: {what}", hint="Train again: the table that held the state was changed."
@@ -122,7 +122,7 @@ class _Stream:
             if not self._left:
                 self._left = memoryview(next(self._chunks, b""))
                 if not self._left:
-                    raise damaged("it ends too early")
+                    raise damage_error("it ends too early")
             piece, self._left = self._left[:count], self._left[count:]
             self.position += len(piece)
             count -= len(piece)

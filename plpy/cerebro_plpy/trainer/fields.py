@@ -11,7 +11,7 @@ HINT = "cerebro calls this function itself, with what it needs."
 T = TypeVar("T")
 
 
-def needed(name: str, value: T | None) -> T:
+def require(name: str, value: T | None) -> T:
     """A value that must not be NULL."""
     if value is None:
         raise NullNotAllowed(f"{name} is NULL", hint=HINT)
@@ -25,7 +25,7 @@ def record(name: str, text: str | None) -> dict[str, Any]:
     {'a': 1}
     """
     try:
-        value = json.loads(needed(name, text))
+        value = json.loads(require(name, text))
     except (ValueError, RecursionError) as error:
         raise InvalidText(f"{name} cannot be read as JSON: {error}", hint=HINT) from error
     return kind(name, value, dict)

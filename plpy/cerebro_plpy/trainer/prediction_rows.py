@@ -76,19 +76,19 @@ def _columns(rows: list[list[bytes]]) -> Iterator[tuple[bytes, ...]]:
     return zip(*rows)
 
 
-def begin(session: dict[str, Any], link: Link, spec: str | None) -> None:
+def begin(gd: dict[str, Any], link: Link, spec: str | None) -> None:
     """Begin to collect rows; `spec` is JSON with the number of rows in a block and what is asked of the trainer."""
     asked = fields.record("spec", spec)
     request = fields.kind("request", asked.get("request"), dict)
     block = fields.whole("block", asked.get("block"), 1)
     if block > MOST_ROWS:
         raise InvalidParameter(f"block is {block}; expected at most {MOST_ROWS} rows", hint=fields.HINT)
-    session[KEY] = Prediction(link, request, block)
+    gd[KEY] = Prediction(link, request, block)
 
 
-def begun(session: dict[str, Any]) -> Prediction:
+def current_prediction(gd: dict[str, Any]) -> Prediction:
     """The prediction that is under way."""
-    prediction: Prediction | None = session.get(KEY)
+    prediction: Prediction | None = gd.get(KEY)
     if prediction is None:
         raise ObjectNotReady("no prediction was begun in this session", hint=fields.HINT)
     return prediction

@@ -27,14 +27,14 @@ ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
 Globals = dict[str, Any]
 
 
-def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> Link:
+def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> Link:
     """The trainer of this session; one that was started alike and is still alive is used again.
 
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
-    link: Link | None = session.get(KEY)
+    link: Link | None = gd.get(KEY)
     for left in (PACKING, CHUNKS, PART, SEALED, prediction_rows.KEY):
-        session.pop(left, None)
+        gd.pop(left, None)
     if link is not None and link.spec == spec and link.alive():
         link.send(wire.request("reset"))
         return link
@@ -48,45 +48,45 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
             hint="Install the framework with CUDA for the interpreter that trainer_python in cerebro.setting names, or"
             " leave use_gpus out.",
         )
-    session[KEY] = link
+    gd[KEY] = link
     return link
 
 
-def begin_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec) -> None:
+def begin_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> None:
     """Start a trainer for this session without waiting for it: its first use does."""
-    stop_trainer(session)
-    session[KEY] = Link(spec, check, wait=False)
+    stop_trainer(gd)
+    gd[KEY] = Link(spec, check, wait=False)
 
 
-def has_trainer(session: Globals) -> bool:
+def has_trainer(gd: Globals) -> bool:
     """Whether an earlier statement of this session started a trainer."""
-    return KEY in session
+    return KEY in gd
 
 
-def forget(session: Globals) -> None:
+def forget(gd: Globals) -> None:
     """Let the trainer of this session, if there is one, drop data and state."""
-    link: Link | None = session.get(KEY)
+    link: Link | None = gd.get(KEY)
     if link is not None and link.alive():
         link.send(wire.request("reset"))
 
 
-def stop_trainer(session: Globals) -> None:
+def stop_trainer(gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    session.pop(PACKING, None)
-    link: Link | None = session.pop(KEY, None)
+    gd.pop(PACKING, None)
+    link: Link | None = gd.pop(KEY, None)
     if link is not None:
         link.close()
 
 
-def trainer(session: Globals) -> Link:
+def trainer(gd: Globals) -> Link:
     """The trainer that an earlier statement of this session started, told all that there was to tell it."""
-    link: Link | None = session.get(KEY)
+    link: Link | None = gd.get(KEY)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
     link.greet()
-    chunks, sealed = session.pop(CHUNKS, None), session.pop(SEALED, False)
+    chunks, sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
     if chunks:
         link.send(wire.request("state", sealed=sealed), b"".join(chunks))
     return link
@@ -146,23 +146,23 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     return kind
 
 
-def add_state(session: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
+def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> None:
     """Pass one chunk of a state on, several at a time because they are small; parts count from 1.
 
     Where one is sealed, so are those that are sent with it.
     """
-    expected = session.get(PART, 0) + 1
+    expected = gd.get(PART, 0) + 1
     if part not in (1, expected):
         raise DataCorrupted(
             f"part {part} of a state came where part {expected} was expected",
             hint="The table that holds the state was changed; train again.",
         )
-    session[PART] = part
-    chunks = session.setdefault(CHUNKS, [])
+    gd[PART] = part
+    chunks = gd.setdefault(CHUNKS, [])
     chunks.append(chunk)
-    session[SEALED] = sealed or session.get(SEALED, False)
+    gd[SEALED] = sealed or gd.get(SEALED, False)
     if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
-        trainer(session)
+        trainer(gd)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
@@ -175,20 +175,20 @@ def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
             yield frame[begin : begin + chunk_bytes]
 
 
-def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
+def pack_rows(gd: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
     """Send rows to be packed, without waiting; None at the end. Returns what became of the rows sent before.
 
     So the packer works while the database writes one buffer and collects the rows of the next. What is returned
     are the number of the buffer and its shapes as JSON, and its arrays.
     """
-    link = trainer(session)
-    packed = _packed(link, session.pop(PACKING)) if PACKING in session else None
+    link = trainer(gd)
+    packed = _packed(link, gd.pop(PACKING)) if PACKING in gd else None
     if spec is not None and data is not None:
         header = fields.record("spec", spec)
         number = fields.whole("buffer_id", header.get("buffer_id"))
         parts = [fields.kind("an element of data", part, bytes) for part in data]
         link.post(wire.request("pack", header, lengths=[len(part) for part in parts]), *parts)
-        session[PACKING] = number
+        gd[PACKING] = number
     return packed
 
 

@@ -93,7 +93,7 @@ def device_of(gpus: tuple[int, ...], number: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class TrainerRequest:
+class TrainerOptions:
     """What a run may choose about its trainers; all else is the administrator's.
 
     `trainers` share the cores and the memory of a machine, or have `threads` each, so that a replay gives
@@ -112,14 +112,14 @@ class TrainerRequest:
             raise InvalidParameter(f"no trainer can be started like this: {self}"[:300])
 
 
-def request(told: Mapping[str, Any]) -> TrainerRequest:
+def request(told: Mapping[str, Any]) -> TrainerOptions:
     """The request that these fields are; `TrainerRequest` checks their values."""
-    if unknown := told.keys() - {f.name for f in fields(TrainerRequest)}:
+    if unknown := told.keys() - {f.name for f in fields(TrainerOptions)}:
         raise InvalidParameter(f"a trainer has no {', '.join(sorted(unknown))}")
-    return TrainerRequest(**told)
+    return TrainerOptions(**told)
 
 
-def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
+def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
     """How a trainer on this machine is started; which program it is, only the administrator decides."""
     if settings.trainer_python is None:
         raise ObjectNotReady(
@@ -143,7 +143,7 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
 
 def check_trainer(settings: Settings) -> None:
     """Refuse to begin where no trainer could be started."""
-    spec = trainer_spec(settings, TrainerRequest())
+    spec = trainer_spec(settings, TrainerOptions())
     if not os.access(spec.python, os.X_OK):
         raise ObjectNotReady(
             f"trainer_python is {spec.python!r}, which is not an executable file for the server's user",

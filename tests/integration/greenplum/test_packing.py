@@ -22,7 +22,7 @@ from workbench import Workbench, compile_text, superuser
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.platform import Distribution
-from cerebro_plpy.database.queries import escaped
+from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing, insertion
 from cerebro_plpy.platform.spread import Source, SpreadPackers
@@ -423,7 +423,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     bench.rows("SET enable_hashagg = off")
     try:
         return [
-            "\n".join(line for (line,) in bench.rows(f"EXPLAIN (VERBOSE, COSTS OFF) {escaped(text)}", *values))
+            "\n".join(line for (line,) in bench.rows(f"EXPLAIN (VERBOSE, COSTS OFF) {escape_percent(text)}", *values))
             for text, values in recorder.statements
         ]
     finally:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.grid import collapse
-from cerebro_plpy.configs.points import configured, described
+from cerebro_plpy.configs.points import config_row, describe
 from cerebro_plpy.configs.space import Space, read_space
 from cerebro_trainer.commands.suggestions import suggest
 from cerebro_trainer.errors import RequestError
@@ -27,7 +27,7 @@ algorithms = st.sampled_from(["rand", "tpe"])
 def asked(space: Space, algorithm: str, count: int, seed: int, trials: list[Any] | None = None) -> list[Any]:
     """The points that a trainer would answer with, through JSON as on the wire."""
     request = {
-        "space": described(space), "algorithm": algorithm, "count": count, "seed": seed, "trials": trials or [],
+        "space": describe(space), "algorithm": algorithm, "count": count, "seed": seed, "trials": trials or [],
     }  # fmt: skip
     return list(json.loads(json.dumps(suggest(json.loads(json.dumps(request))))))
 
@@ -39,7 +39,7 @@ def tried(points: list[Any], losses: list[float | None]) -> list[Any]:
 @given(algorithms, st.integers(-(2**31), 2**31 - 1))
 def test_points_are_configurations_of_the_space(algorithm: str, seed: int) -> None:
     points = asked(SPACE, algorithm, 6, seed)
-    rows = [configured(SPACE, point) for point in points]
+    rows = [config_row(SPACE, point) for point in points]
     assert len(list(collapse(rows))) == 6
     for row in rows:
         parts = dict(part.split("=", 1) for part in row.fit_params.split(","))
@@ -102,7 +102,7 @@ def test_tpe_comes_nearer_to_the_best_than_chance() -> None:
     ids=str,
 )  # fmt: skip
 def test_a_wrong_request_is_named(change: dict[str, Any]) -> None:
-    request = {"space": described(SPACE), "algorithm": "tpe", "count": 1, "seed": 1, "trials": [], **change}
+    request = {"space": describe(SPACE), "algorithm": "tpe", "count": 1, "seed": 1, "trials": [], **change}
     with pytest.raises(RequestError):
         suggest(request)
 

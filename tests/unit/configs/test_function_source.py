@@ -36,28 +36,28 @@ NOT_DEFINING = [
 
 @pytest.mark.parametrize(("source", "name"), DEFINING.items())
 def test_what_a_source_defines(source: str, name: str) -> None:
-    assert function_source.checked(source, name) == (source.encode(), name)
-    assert function_source.checked(source.encode(), name) == (source.encode(), name)
+    assert function_source.check_source(source, name) == (source.encode(), name)
+    assert function_source.check_source(source.encode(), name) == (source.encode(), name)
 
 
 @pytest.mark.parametrize("source", NOT_DEFINING)
 def test_what_it_does_not_define(source: str) -> None:
     with pytest.raises(InvalidParameter, match="does not define 'f'"):
-        function_source.checked(source, "f")
+        function_source.check_source(source, "f")
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("value", [print, {"a": [1, 2.5, "x"]}, {"f"}, ValueError("x")])
 def test_a_pickle_of_any_protocol_is_told_apart(value: object, protocol: int) -> None:
     with pytest.raises(FeatureNotSupported) as caught:
-        function_source.checked(pickle.dumps(value, protocol), "f")
+        function_source.check_source(pickle.dumps(value, protocol), "f")
     assert caught.value.hint and "inspect.getsource" in caught.value.hint
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60), st.text(max_size=8) | st.just("f"))
 def test_any_object_is_taken_or_refused_as_such(source: bytes | str, name: str) -> None:
     try:
-        stored, taken = function_source.checked(source, name)
+        stored, taken = function_source.check_source(source, name)
     except CerebroError as error:
         assert error.message
     else:
@@ -67,7 +67,7 @@ def test_any_object_is_taken_or_refused_as_such(source: bytes | str, name: str) 
 @pytest.mark.parametrize("k", [1, 5, 1000])
 def test_the_metric_of_the_k_best_is_a_source(k: int) -> None:
     source, name = function_source.top_k_accuracy(k)
-    assert function_source.checked(source, name)[1] == name == f"top_{k}_accuracy"
+    assert function_source.check_source(source, name)[1] == name == f"top_{k}_accuracy"
 
 
 COMPILE = "optimizer='SGD',loss='f',metrics=['G']"
@@ -96,15 +96,21 @@ def test_texts_that_are_only_read_may_name_anything() -> None:
 
 @pytest.mark.parametrize("digests", [None, {}, [], "x", 5])
 def test_a_log_that_names_no_functions(digests: object) -> None:
-    assert custom_functions.logged("t", digests) is None and custom_functions.logged(None, {"f": "1"}) is None
+    assert (
+        custom_functions.functions_in_log("t", digests) is None
+        and custom_functions.functions_in_log(None, {"f": "1"}) is None
+    )
 
 
 def test_functions_that_changed() -> None:
-    before, now = custom_functions.logged("t", {"f": "1", "g": "2"}), custom_functions.logged("t", {"f": "1", "g": "3"})
-    assert custom_functions.changed(before, now) == ["g"] and custom_functions.changed(before, None) == ["f", "g"]
-    assert custom_functions.changed(before, before) == custom_functions.changed(None, now) == []
+    before, now = (
+        custom_functions.functions_in_log("t", {"f": "1", "g": "2"}),
+        custom_functions.functions_in_log("t", {"f": "1", "g": "3"}),
+    )
+    assert custom_functions.changes(before, now) == ["g"] and custom_functions.changes(before, None) == ["f", "g"]
+    assert custom_functions.changes(before, before) == custom_functions.changes(None, now) == []
 
 
 def test_a_source_may_be_indented_as_a_whole() -> None:
-    stored, _ = function_source.checked("\n    def f(y_true, y_pred):\n        return y_pred\n    ", "f")
+    stored, _ = function_source.check_source("\n    def f(y_true, y_pred):\n        return y_pred\n    ", "f")
     assert stored.decode() == "\ndef f(y_true, y_pred):\n    return y_pred\n"

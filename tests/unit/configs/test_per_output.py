@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.compile_params import canonical, parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.per_output import check_outputs, in_order, losses_of, measured, metrics_of
+from cerebro_plpy.configs.per_output import check_outputs, in_order, logged_metrics, losses_of, metrics_of
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.run.messages import ranking_of
 
@@ -44,12 +44,12 @@ def test_all_forms_are_the_metrics_of_a_single_output(names: list[str]) -> None:
     for form in (names, [names], {"a": names}):
         params = parse_compile_params(compiled(metrics=form))
         check_outputs(1, params, "a model", NAMES[:1])
-        assert list(measured(params.metrics, NAMES[:1], COLUMNS[:1])) == wanted
+        assert list(logged_metrics(params.metrics, NAMES[:1], COLUMNS[:1])) == wanted
 
 
 @pytest.mark.parametrize(("form", "count"), [(["mae"], 3), (["mae", "acc"], 2)])
 def test_one_metric_is_for_all_outputs_and_several_go_by_place(form: list[str], count: int) -> None:
-    found = measured(parse_compile_params(compiled(metrics=form)).metrics, NAMES[:count], COLUMNS[:count])
+    found = logged_metrics(parse_compile_params(compiled(metrics=form)).metrics, NAMES[:count], COLUMNS[:count])
     names = form if len(form) == count else form * count
     assert [m.logged for m in found] == [f"{c}_{KERAS[n]}" for c, n in zip(COLUMNS, names, strict=False)]
     assert [m.metric for m in found] == [KERAS[name] for name in names]
@@ -83,7 +83,7 @@ def test_what_does_not_fit_two_outputs_is_refused(more: dict[str, object]) -> No
 @pytest.mark.parametrize(("metric", "descending"), [("acc", True), ("mae", False)])
 def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(metric: str, descending: bool) -> None:
     params = parse_compile_params(compiled(metrics=[metric]))
-    found = measured(params.metrics, NAMES[:2], ["error_rate", "loss"])
+    found = logged_metrics(params.metrics, NAMES[:2], ["error_rate", "loss"])
     told = ranking_of([Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False)
     assert told.metric == f"error_rate_{KERAS[metric]}"
     assert told.descending is descending

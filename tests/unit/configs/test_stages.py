@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.hyperopt import Hyperopt
-from cerebro_plpy.configs.points import described
+from cerebro_plpy.configs.points import describe
 from cerebro_plpy.configs.space import read_space
 from cerebro_plpy.configs.stages import Search, Stage, Trials, hyperband, hyperopt
 from cerebro_plpy.hopping.hyperband import Hyperband
@@ -109,7 +109,7 @@ def test_hyperopt_trains_nothing_twice_and_tells_all_losses(
     def answer(trials: Trials, count: int) -> Sequence[Any]:
         heard.append(json.loads(json.dumps(list(trials))))
         return suggest(
-            {"space": described(SPACE), "trials": heard[-1], "count": count, "seed": seed, "algorithm": "rand"}
+            {"space": describe(SPACE), "trials": heard[-1], "count": count, "seed": seed, "algorithm": "rand"}
         )
 
     done = worked(hyperopt(Hyperopt(6, 3, "rand"), segments, SPACE, answer), data, failing)

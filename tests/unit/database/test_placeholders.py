@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.database.caller import numbered
+from cerebro_plpy.database.caller import number_placeholders
 from cerebro_plpy.database.names import quote_identifier, text_array
-from cerebro_plpy.database.queries import around_placeholders, escaped
+from cerebro_plpy.database.queries import around_placeholders, escape_percent
 
 # Short names of few letters, so that %, s and quotes often meet.
 TEXTS = st.text("%s'\"\\\\(){} $1", min_size=1, max_size=12)
@@ -23,7 +23,7 @@ def test_both_drivers_see_the_same_placeholders(parts: list[str | None]) -> None
     marks = [f"<{number}>" for number in range(count)]
     expected = " ".join(marks.pop(0) if part is None else part for part in parts)
     assert len(around_placeholders(statement)) == count + 1
-    assert escaped(statement) % tuple(f"<{number}>" for number in range(count)) == expected
+    assert escape_percent(statement) % tuple(f"<{number}>" for number in range(count)) == expected
     # A $1 in a name stays; the n-th placeholder becomes $n.
     pieces = iter(range(1, count + 1))
-    assert numbered(statement) == " ".join(f"${next(pieces)}" if part is None else part for part in parts)
+    assert number_placeholders(statement) == " ".join(f"${next(pieces)}" if part is None else part for part in parts)

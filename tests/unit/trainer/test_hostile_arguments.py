@@ -63,7 +63,7 @@ def test_a_block_of_long_rows_is_sent_early() -> None:
     prediction_rows.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
     row = bytes(prediction_rows.MOST_BYTES // 4)
     for number in range(8):
-        prediction_rows.begun(session).add(str(number), [row])
+        prediction_rows.current_prediction(session).add(str(number), [row])
     assert [size for _, size in sink.sent] == [prediction_rows.MOST_BYTES] * 2
 
 
@@ -72,9 +72,9 @@ def test_rows_whose_inputs_are_no_plain_array_are_refused(rows: list[Any]) -> No
     session: dict[str, Any] = {}
     prediction_rows.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
     for row in rows:
-        prediction_rows.begun(session).add("1", row)
+        prediction_rows.current_prediction(session).add("1", row)
     with pytest.raises(InvalidParameter):
-        prediction_rows.begun(session).next()
+        prediction_rows.current_prediction(session).next()
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "null", "{", "NaN", '{"a": ', "[" * 100_000])

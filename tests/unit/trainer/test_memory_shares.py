@@ -65,7 +65,7 @@ def test_trainers_share_three_quarters_of_what_the_group_may_have(
     computer: Path, version: str, names: tuple[str, str, str]
 ) -> None:
     group(computer / version / "a", names, str(4 * GIGABYTE), GIGABYTE)
-    shared = settings.TrainerRequest(trainers=3)
+    shared = settings.TrainerOptions(trainers=3)
     assert settings.trainer_spec(settings.Settings(trainer_python="p"), shared).memory_bytes == GIGABYTE
     told = settings.Settings(trainer_python="p", trainer_memory_mb=100)
     assert settings.trainer_spec(told, shared).memory_bytes == 100 * MEGABYTE
