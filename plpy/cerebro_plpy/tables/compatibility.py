@@ -179,7 +179,7 @@ def same_shape(wanted: Sequence[int | None], given: Shape) -> bool:
 def count_text(things: Sequence[object], what: str) -> str:
     """How many there are, in words.
 
-    >>> counted([1], "input"), count_text([1, 2], "input")
+    >>> count_text([1], "input"), count_text([1, 2], "input")
     ('1 input', '2 inputs')
     """
     return f"{len(things)} {what}" + ("" if len(things) == 1 else "s")
