@@ -116,7 +116,7 @@ def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool
     return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
 
 
-class Groups(LoadScopeScheduling):  # type: ignore[misc] (xdist has no types)
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
     """What runs one after the other in one process: a file, and all contract tests with the trainer of a framework.
 
     So that trainer is started once, not for each file.
