@@ -57,17 +57,6 @@ def parameter_text(parameters: Mapping[str, Any] | str) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
-def plain(value: object) -> object:
-    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame, as Python's.
-
-    >>> plain([np.int64(3), 4]), plain(np.float32(0.5)), plain("prob")
-    ([3, 4], 0.5, 'prob')
-    """
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def rectangle(values: ClassValues) -> ClassValues:
     """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter ones.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cerebro_db.errors import CerebroError, MissingLibrary, ObjectNotReady
-from cerebro_db.server import PORT, EmbeddedServer
+from cerebro_db.server.embedded_server import PORT, EmbeddedServer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,7 +67,7 @@ def stop(data: Data = None) -> None:
 @app.command()
 def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] = None) -> None:
     """Check a server step by step, and say what to do about each failure."""
-    from cerebro_db.check import main
+    from cerebro_db.check.steps import main
 
     raise typer.Exit(main(_running(url)))
 
@@ -76,7 +76,7 @@ def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] 
 def demo(url: Url = None) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
     try:
-        from cerebro_db.demo import main
+        from cerebro_db.demo.walkthrough import main
     except ImportError as error:
         raise MissingLibrary(
             f"the demo needs a library that is not installed: {error.name}",
@@ -89,7 +89,7 @@ def demo(url: Url = None) -> None:
 @app.command()
 def watch(run: int, url: Url = None) -> None:
     """Show a run while it goes on."""
-    from cerebro_db.watch import watch
+    from cerebro_db.show.watch import watch
 
     raise typer.Exit(watch(_running(url), run))
 

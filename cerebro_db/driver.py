@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 from urllib.parse import unquote
 
+import numpy as np
 import psycopg2
 import sqlalchemy as sa
 from psycopg2 import extensions, sql
@@ -60,6 +61,17 @@ def sqlalchemy_url(target: str | sa.URL) -> sa.URL:
             f"cannot use the database URL scheme {url.drivername!r}", hint="Use postgresql:// instead."
         )
     return url.set(drivername=DRIVER, host=unquote(url.host) if url.host else url.host)
+
+
+def plain(value: object) -> object:
+    """The value as the driver can send it: a scalar of numpy, such as an mst_key from a DataFrame, as Python's.
+
+    >>> plain([np.int64(3), 4]), plain(np.float32(0.5)), plain("prob")
+    ([3, 4], 0.5, 'prob')
+    """
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @contextmanager

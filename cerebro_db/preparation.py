@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Preparation(Calls):
+class Preparation:
     """Methods that write the tables which a fit reads."""
+
+    _calls: Calls
 
     def load_model(
         self,
@@ -41,7 +43,7 @@ class Preparation(Calls):
 
         `weights`, as of model.get_weights(), are where training starts, as flat float32 in that order.
         """
-        self._call(
+        self._calls.call(
             "load_keras_model",
             keras_model_arch_table=table,
             model_arch=architecture_json(model),
@@ -52,23 +54,25 @@ class Preparation(Calls):
 
     def delete_model(self, table: str, model_id: int) -> None:
         """Deletes an architecture, and with the last one its table: delete_keras_model."""
-        self._call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
+        self._calls.call("delete_keras_model", keras_model_arch_table=table, model_id=model_id)
 
     def load_function(self, object_table: str, source: str, name: str, *, description: str | None = None) -> None:
         """Registers a loss or metric by its source: load_custom_function. For superusers.
 
         inspect.getsource() gives the source of a function; imports that it needs have to be added.
         """
-        self._call("load_custom_function", object_table=object_table, object=source, name=name, description=description)
+        self._calls.call(
+            "load_custom_function", object_table=object_table, object=source, name=name, description=description
+        )
 
     def load_top_k_accuracy(self, object_table: str, k: int) -> None:
         """Registers the metric top_<k>_accuracy: load_top_k_accuracy_function. For superusers."""
-        self._call("load_top_k_accuracy_function", object_table=object_table, k=k)
+        self._calls.call("load_top_k_accuracy_function", object_table=object_table, k=k)
 
     def delete_function(self, object_table: str, function: int | str) -> None:
         """Deletes a custom function by its id or its name: delete_custom_function. For superusers."""
         key = {"name": function} if isinstance(function, str) else {"id": function}
-        self._call("delete_custom_function", object_table=object_table, **key)
+        self._calls.call("delete_custom_function", object_table=object_table, **key)
 
     def pack(
         self,
@@ -79,7 +83,7 @@ class Preparation(Calls):
         **options: Unpack[PackOptions],
     ) -> None:
         """Packs rows into buffers and spreads them over segments: training_preprocessor_dl."""
-        self._call(
+        self._calls.call(
             "training_preprocessor_dl",
             source_table=source_table,
             output_table=output_table,
@@ -98,7 +102,7 @@ class Preparation(Calls):
         **options: Unpack[PackValidationOptions],
     ) -> None:
         """Packs rows as an earlier training table was packed: validation_preprocessor_dl."""
-        self._call(
+        self._calls.call(
             "validation_preprocessor_dl",
             source_table=source_table,
             output_table=output_table,
@@ -118,7 +122,7 @@ class Preparation(Calls):
         **options: Unpack[ConfigOptions],
     ) -> None:
         """Writes training configurations: generate_model_configs. A grid is a dict whose values are lists."""
-        self._call(
+        self._calls.call(
             "generate_model_configs",
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
@@ -138,7 +142,7 @@ class Preparation(Calls):
         **options: Unpack[CombineOptions],
     ) -> None:
         """Writes every combination of models, compile and fit parameters: load_model_selection_table."""
-        self._call(
+        self._calls.call(
             "load_model_selection_table",
             model_arch_table=model_arch_table,
             model_selection_table=model_selection_table,
@@ -150,4 +154,4 @@ class Preparation(Calls):
 
     def hyperband_schedule(self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]) -> None:
         """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each: hyperband_schedule."""
-        self._call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)
+        self._calls.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

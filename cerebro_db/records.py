@@ -1,45 +1,131 @@
-"""What a question about runs or tables is answered with: a list of records, which can become a DataFrame.
+"""What the client knows of the schema `cerebro`: one frozen record per relation it reads.
 
-pandas is not required: it is asked for only when a frame is wanted.
+The record is the only description: the SQLAlchemy table is made from its fields, so that a query can
+neither ask for a column that the record lacks nor leave one out. Times are timezone-aware.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
 
-from cerebro_db import errors
-
-if TYPE_CHECKING:
-    import pandas
-
-R = TypeVar("R")
+import sqlalchemy as sa
 
 
-class Records(list[R]):
-    """Records in the order of the answer: dataclasses of cerebro_db.tables, or a dict for a row of any table.
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran it."""
 
-    >>> Records([{"id": 1, "prob": 0.5}], ["id", "prob"]).columns
-    ('id', 'prob')
-    """
-
-    def __init__(self, records: Iterable[R], columns: Iterable[str]) -> None:
-        super().__init__(records)
-        self.columns = tuple(columns)
-
-    def frame(self) -> pandas.DataFrame:
-        """The records as rows of a DataFrame; without records it has the columns all the same."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise errors.MissingLibrary(
-                "pandas is not installed, and a DataFrame needs it",
-                hint="Run `pip install pandas`; or use the records as they are, they are a list.",
-                name="pandas",
-            ) from error
-        return pandas.DataFrame([values(record) for record in self], columns=list(self.columns))
+    run_id: int
+    name: str | None
+    owner: str
+    status: str
+    spec: dict[str, Any]
+    started_at: datetime
+    ended_at: datetime | None
+    error: str | None
+    epochs: int
+    segments: list[int]
+    pid: int
 
 
-def values(record: object) -> Mapping[str, Any]:
-    """The fields of a record by name."""
-    return record if isinstance(record, Mapping) else vars(record)
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a run is. `eta` is the time still needed, None while nothing is known about it."""
+
+    run_id: int
+    name: str | None
+    owner: str
+    status: str
+    epoch: int
+    epochs: int
+    visits_done: int
+    visits_total: int
+    configs_running: int
+    configs_failed: int
+    best_mst_key: int | None
+    best_value: float | None
+    elapsed: timedelta
+    eta: timedelta | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """One config's place in the leaderboard of its run; `value` is its newest `metric` on `dataset`."""
+
+    run_id: int
+    rank: int
+    mst_key: int
+    params: dict[str, Any]
+    epochs: int
+    status: str
+    dataset: str
+    metric: str
+    value: float | None
+    training_time: timedelta | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One value of one config after one epoch; `dataset` is 'training' or 'validation'."""
+
+    run_id: int
+    mst_key: int
+    epoch: int
+    dataset: str
+    name: str
+    value: float | None
+    time: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """What one segment did from `started_at` to `ended_at`; `kind` is 'train' or 'evaluate'."""
+
+    run_id: int
+    segment_id: int
+    mst_key: int
+    epoch: int
+    started_at: datetime
+    ended_at: datetime | None
+    kind: str
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One config training over one segment's partition, once."""
+
+    run_id: int
+    epoch: int
+    mst_key: int
+    segment_id: int
+    visit_no: int
+    attempt: int
+    status: str
+    started_at: datetime
+    ended_at: datetime | None
+    rows: int | None
+    state_bytes: int | None
+    form: str | None
+    threads: int | None
+    error: str | None
+
+
+def relation(name: str, record: type[Any]) -> sa.TableClause:
+    """The relation cerebro.`name` with the columns that `record` has fields for."""
+    return sa.table(name, *(sa.column(field.name) for field in fields(record)), schema="cerebro")
+
+
+RUN = relation("run", Run)
+PROGRESS = relation("progress", Progress)
+LEADERBOARD = relation("leaderboard", Standing)
+LEARNING_CURVE = relation("learning_curve", Point)
+TIMELINE = relation("timeline", Span)
+VISIT = relation("visit", Visit)
+EXTENSION = sa.table("pg_extension", sa.column("extname"), sa.column("extnamespace"), schema="pg_catalog")
+ACTIVITY = sa.table("pg_stat_activity", sa.column("pid"), sa.column("backend_start"), schema="pg_catalog")
+NAMESPACE = sa.table("pg_namespace", sa.column("oid"), sa.column("nspname"), schema="pg_catalog")
+CLASS = sa.table("pg_class", sa.column("oid"), sa.column("relname"), sa.column("relnamespace"), schema="pg_catalog")

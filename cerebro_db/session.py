@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from cerebro_db import errors
-from cerebro_db.administration import Administration
 from cerebro_db.arguments import (
     AutomlOptions,
     ByomOptions,
@@ -25,13 +25,15 @@ from cerebro_db.arguments import (
     parameter_text,
     rectangle,
 )
-from cerebro_db.bar import shown
+from cerebro_db.calls import Calls
 from cerebro_db.driver import Notice, engine_for, log
 from cerebro_db.preparation import Preparation
-from cerebro_db.tables import Progress
+from cerebro_db.records import Progress
+from cerebro_db.run_reader import RunReader
+from cerebro_db.show.live_bar import shown
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
@@ -44,12 +46,44 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation, Administration):
+class Session(Preparation, RunReader):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 
     Every method raises a class of cerebro_db.errors, chosen by SQLSTATE, when the server refuses.
     """
+
+    def __init__(self, engine: sa.Engine, *, owns_engine: bool, on_notice: Notice) -> None:
+        RunReader.__init__(self, engine)
+        self._owns_engine = owns_engine
+        self._calls = Calls(engine, on_notice)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the database session of the calls, and the engine where this session made it."""
+        self._calls.close()
+        if self._owns_engine:
+            self.engine.dispose()
+
+    def cancel(self) -> None:
+        """Cancels the call that goes on in another thread; what its run has completed stays."""
+        self._calls.cancel()
+
+    @property
+    def schema(self) -> str:
+        """The schema that holds the functions: the one named in CREATE EXTENSION."""
+        return self._calls.schema
+
+    def current_run(self) -> int | None:
+        """The newest run that this session started; while a fit goes on in another thread, that one."""
+        return None if self._calls.pid is None else self.newest_run_of(self._calls.pid)
 
     def fit(
         self,
@@ -115,7 +149,7 @@ class Session(Preparation, Administration):
         """Calls a function that trains, and shows how its runs go on."""
         before = self.current_run()
         with shown(lambda: self._begun_after(before), progress) as look:
-            self._call(function, look, **arguments)
+            self._calls.call(function, look, **arguments)
 
     def _begun_after(self, before: int | None) -> Progress | None:
         run = self.current_run()
@@ -163,7 +197,7 @@ class Session(Preparation, Administration):
 
         The run needs neither this session nor its connection.
         """
-        run_id = self._call_cerebro(
+        run_id = self._calls.call_cerebro(
             "submit",
             source_table=source_table,
             model_output_table=model_output_table,
@@ -175,25 +209,25 @@ class Session(Preparation, Administration):
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
         """Waits until nobody works for a run any more; its status, or 'running' after the timeout: cerebro.wait."""
-        return str(self._call_cerebro("wait", run_id=run_id, timeout=timeout))
+        return str(self._calls.call_cerebro("wait", run_id=run_id, timeout=timeout))
 
     def cancel_run(self, run_id: int) -> bool:
         """Cancels a run, in the background or not; False where nobody works for it: cerebro.cancel."""
-        return bool(self._call_cerebro("cancel", run_id=run_id))
+        return bool(self._calls.call_cerebro("cancel", run_id=run_id))
 
     def resume(self, run_id: int, *, background: bool = False) -> None:
         """Goes on with a run that was interrupted, cancelled or failed, and makes its output tables: cerebro.resume."""
-        self._call_cerebro("resume", run_id=run_id, background=background)
+        self._calls.call_cerebro("resume", run_id=run_id, background=background)
 
     def write_outputs(self, run_id: int, name: str) -> None:
         """Makes the output tables of a completed run again, under any name: cerebro.write_outputs."""
-        self._call_cerebro("write_outputs", run_id=run_id, name=name)
+        self._calls.call_cerebro("write_outputs", run_id=run_id, name=name)
 
     def evaluate(
         self, model_table: str, test_table: str, output_table: str, **options: Unpack[EvaluateOptions]
     ) -> None:
         """Writes loss and metric of a model on a packed table to `output_table`: madlib_evaluate."""
-        self._call(
+        self._calls.call(
             "madlib_evaluate",
             model_table=model_table,
             test_table=test_table,
@@ -211,7 +245,7 @@ class Session(Preparation, Administration):
         **options: Unpack[PredictOptions],
     ) -> None:
         """Writes predictions for the rows of an unpacked table to `output_table`: madlib_predict."""
-        self._call(
+        self._calls.call(
             "madlib_predict",
             model_table=model_table,
             test_table=test_table,
@@ -234,7 +268,7 @@ class Session(Preparation, Administration):
         """Writes predictions with a model that was loaded with its weights, not trained here: madlib_predict_byom."""
         if options.get("class_values"):
             options["class_values"] = rectangle(options["class_values"])
-        self._call(
+        self._calls.call(
             "madlib_predict_byom",
             model_arch_table=model_arch_table,
             model_id=model_id,
@@ -244,3 +278,46 @@ class Session(Preparation, Administration):
             output_table=output_table,
             **options,
         )
+
+    def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
+        """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
+        return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
+
+    def drop_run(self, run_id: int) -> None:
+        """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
+        self._calls.call_cerebro("drop_run", run_id=run_id)
+
+    def grant_usage(self, role: str) -> None:
+        """Lets a role use the extension: cerebro.grant_usage. For administrators."""
+        self._calls.call_cerebro("grant_usage", role=role)
+
+    def grant_predict(self, model_table: str, role: str) -> None:
+        """Lets a role predict with the models of a table, without reading their weights: cerebro.grant_predict."""
+        self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
+
+    def revoke_predict(self, model_table: str, role: str) -> None:
+        """Takes back what grant_predict gave to a role: cerebro.revoke_predict."""
+        self._calls.call_cerebro("revoke_predict", model_table=model_table, role=role)
+
+    def help(self, name: str | None = None, message: str | None = None) -> str:
+        """What the reference says of an SQL function, with the message 'usage' all of it: cerebro.help.
+
+        Without a name it lists all of them.
+        """
+        return str(self._calls.call_cerebro("help", name=name, message=message))
+
+    def gpu_configuration(self, output_table: str, source: str = "tensorflow") -> None:
+        """Writes which GPUs the hosts have to `output_table`: gpu_configuration."""
+        self._calls.call("gpu_configuration", output_table=output_table, source=source)
+
+    def versions(self) -> dict[str, Any]:
+        """Versions of the extension and of what runs in the server: cerebro.python_version."""
+        return dict(self._calls.call_cerebro("python_version"))
+
+    def trainer_report(self, framework: str = "tensorflow") -> dict[str, Any]:
+        """Starts a trainer, and says its versions and devices: cerebro.trainer_report."""
+        return dict(self._calls.call_cerebro("trainer_report", framework=framework))
+
+    def worker_report(self) -> dict[str, Any]:
+        """Opens a worker session as a run would, and says as whom: cerebro.worker_report."""
+        return dict(self._calls.call_cerebro("worker_report"))

@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus, function_path';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.run_log (

@@ -15,12 +15,12 @@ $$;
 COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean)
 IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
-CREATE OR REPLACE PROCEDURE cerebro.work(asker integer, task json)
+CREATE OR REPLACE PROCEDURE cerebro.work(task json)
 LANGUAGE plpython3u AS $$
 from cerebro_plpy.api import runs
-return runs.work(plpy, GD, asker, task)
+return runs.work(plpy, GD, task)
 $$;
-COMMENT ON PROCEDURE cerebro.work(integer, json) IS 'Internal: do what the process asker, which waits in cerebro.submit or cerebro.resume, asks for; commits often';
+COMMENT ON PROCEDURE cerebro.work(json) IS 'Internal: do what cerebro.submit or cerebro.resume has opened this session for; commits often';
 
 CREATE OR REPLACE FUNCTION cerebro.wait(run_id bigint, timeout interval DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

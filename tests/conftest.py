@@ -29,7 +29,7 @@ from workbench import Workbench
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60

@@ -3,3 +3,15 @@
 It uses the standard library only (and psycopg2 in one module), so that loading it can neither crash a
 backend nor start a thread in it. Everything numerical happens in the trainer, a process of its own.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+def __getattr__(name: str) -> ModuleType:
+    """What functions up to version 0.2.0 import, such as `segment_api`: a module all of whose functions refuse."""
+    if name.endswith("_api"):
+        return import_module("cerebro_plpy.api.outdated")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,16 +23,19 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import TracebackType
 
-from cerebro_trainer.ahead import Ahead
-from cerebro_trainer.programs import Framework
-from cerebro_trainer.trainer import Trainer
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.commands.trainer import Trainer
+from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.read_ahead import Ahead
 
 PROTOCOL = 1
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
-FRAMEWORKS = {"tensorflow": "cerebro_trainer.program_tensorflow", "jax": "cerebro_trainer.program_jax"}
+FRAMEWORKS = {
+    "tensorflow": "cerebro_trainer.programs.tensorflow_program",
+    "jax": "cerebro_trainer.programs.jax_program",
+}
 NOT_NEEDED = {
     "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
     "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
@@ -86,7 +89,6 @@ def _arguments() -> argparse.Namespace:
         help="end when no request came for so long; 0: wait for ever",
     )
     parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
-    parser.add_argument("--function-path", help="a folder of modules that custom functions may import")
     return parser.parse_args()
 
 
@@ -126,9 +128,6 @@ def _framework(arguments: argparse.Namespace) -> Framework | None:
     if name == "none":
         return None
     os.environ["KERAS_BACKEND"] = name
-    if arguments.function_path:
-        sys.dont_write_bytecode = True  # beside modules that are an administrator's
-        sys.path.append(arguments.function_path)  # last, so that nothing there stands in for another module
     sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
     try:
         module = importlib.import_module(FRAMEWORKS[name])

@@ -1,4 +1,4 @@
-"""The laws of `cerebro_plpy.platform.protocol.Platform`, with real sessions and real trainers.
+"""The laws of `cerebro_plpy.platform.protocol.Visits` on each platform, with real sessions and real trainers.
 
 The steps of a visit are worked through one by one, so that a test can look, or pull the plug, in between.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from models import NOISY
 from processes import eventually, trainers
+from specs import spec_of
 from states import same
 from workbench import Row, Workbench, compile_text
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.database import queries, server_process
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Rows, Statement, Steps, drive
 from cerebro_plpy.database.queries import sql
@@ -28,9 +28,10 @@ from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform import state_tables, statements
-from cerebro_plpy.platform.greenplum import GreenplumPlatform
-from cerebro_plpy.platform.postgres import PostgresPlatform
-from cerebro_plpy.platform.protocol import EvaluateVisit, Platform, StateSource, TrainVisit, Worker
+from cerebro_plpy.platform.greenplum import Greenplum, GreenplumVisits
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
@@ -54,19 +55,20 @@ class Place:
     """A database in which the laws are to hold: its platform, and how its worker sessions are opened."""
 
     bench: Workbench
-    kind: type[PostgresPlatform]
-    platform: Platform
+    platform: TrainingPlatform
+    kind: Callable[[list[TrainerRequest], int, Callable[[str], None]], Visits]
+    visits: Visits
     segments: tuple[int, ...]
     session: Callable[[], WorkerSession]
 
     @property
     def greenplum(self) -> bool:
         """Whether a worker serves one segment only."""
-        return self.kind is GreenplumPlatform
+        return isinstance(self.platform, Greenplum)
 
     def worker(self, segment: int) -> Worker:
-        """A new worker, which on Greenplum serves the segment of that place among all."""
-        return Worker(0, self.session(), segment_id=self.segments[segment] if self.greenplum else None)
+        """A new worker, which serves the segment of that place among all, if it alone can do so."""
+        return Worker(0, self.session(), segment_id=self.platform.posts(self.segments, len(self.segments))[segment])
 
     def at(self, team: Team, segment: int) -> Worker:
         """Of the workers that stay the one that serves a segment: on PostgreSQL the first serves all."""
@@ -77,25 +79,18 @@ Team = tuple[Worker, Worker]
 
 
 @pytest.fixture(scope="module")
-def statements_of(platform: str) -> Iterator[None]:
-    """Statements as a backend of the platform reads them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_process, "greenplum", lambda: platform == "greenplum")
-        queries.load.cache_clear()
-        yield
-    queries.load.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def place(bench: Workbench, platform: str, statements_of: None) -> Place:
+def place(bench: Workbench, platform: str) -> Place:
     bench.pack("packed", 2)
-    kind = GreenplumPlatform if platform == "greenplum" else PostgresPlatform
+    adapter: TrainingPlatform = Greenplum() if platform == "greenplum" else Postgres()
+    kind = GreenplumVisits if platform == "greenplum" else PostgresVisits
     server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
-    who = Identity("cerebro", "cerebro", conninfo=bench.url, server=server, greenplum=platform == "greenplum")
+    caller: Any = bench
+    who = Identity("cerebro", "cerebro", bench.url, server, adapter, adapter.session_options(caller))
     return Place(
         bench,
+        adapter,
         kind,
-        kind([TrainerRequest(trainers=2)] * 2, cache_bytes=1 << 30, note=print),
+        kind([TrainerRequest(trainers=2)] * 2, 1 << 30, print),
         tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1")),
         lambda: WorkerSession(who, "cerebro_db worker", lambda: None),
     )
@@ -179,27 +174,15 @@ def run(place: Place, worker: Worker) -> Run:
 def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
     """A new run over a packed table."""
     request = FitRequest(
+        spec=spec_of(source, 2, (2,), seed=4),
         source=source,
         validation=None,
         configs=(CONFIG,),
         architectures={1: StoredModel(1, NOISY, False)},
         architecture_table=source.relation,
-        epochs=2,
-        evaluate_epochs=(2,),
-        seed=4,
-        schedule="rotation",
         workers=1,
         gpus=(),
-        dtype_policy=None,
-        warm_states={},
-        orders={},
-        forms={},
-        threads=None,
         backends={CONFIG.mst_key: "tensorflow"},
-        name=None,
-        spec={},
-        max_attempts=3,
-        max_runtime=None,
     )
     run_id = worker.session.run(sql("run.reserve"))[0][0]
     RunLog(worker.session, run_id).begin(request, place.bench.pid())
@@ -237,14 +220,14 @@ def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:
 
 
 def test_the_log_says_running_before_training_starts(place: Place, worker: Worker, run: Run) -> None:
-    steps = place.platform.train(worker, run.train(0))
+    steps = place.visits.train(worker, run.train(0))
     until(worker, steps, BEGINNING)
     assert run.logged() == [("running", None, None)]
     steps.close()
 
 
 def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Worker, run: Run) -> None:
-    steps = place.platform.train(worker, run.train(0))
+    steps = place.visits.train(worker, run.train(0))
     last = until(worker, steps, END)
     assert run.logged() == [("running", None, None)]
     assert run.stored(1) == b""
@@ -257,7 +240,7 @@ def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Work
 
 def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
     killed = place.worker(0)
-    steps = place.platform.train(killed, run.train(0))
+    steps = place.visits.train(killed, run.train(0))
     last = until(killed, steps, END)
     holder = place.bench.another()
     holder.connection.autocommit = False
@@ -283,7 +266,8 @@ def session(worker: Worker) -> WorkerSession:
 
 def backends(worker: Worker) -> set[int]:
     """The processes that serve a worker's session."""
-    here = "SELECT pid FROM gp_backend_info()" if worker.session.greenplum else "SELECT pg_backend_pid()"
+    greenplum = isinstance(worker.session.platform, Greenplum)
+    here = "SELECT pid FROM gp_backend_info()" if greenplum else "SELECT pg_backend_pid()"
     return {pid for (pid,) in worker.session.run(here)}
 
 
@@ -299,8 +283,8 @@ def test_a_visit_starts_from_the_state_that_the_one_before_committed(
     stayed = begun(place, worker, run.request.source)
     for number in (1, 2, 3):
         hopper, stays = team[number % 2], place.at(team, number % 2)
-        drive(stays.session, place.platform.train(stays, stayed.train(number % 2, number)))
-        drive(hopper.session, place.platform.train(hopper, run.train(number % 2, number)))
+        drive(stays.session, place.visits.train(stays, stayed.train(number % 2, number)))
+        drive(hopper.session, place.visits.train(hopper, run.train(number % 2, number)))
         assert same(run.stored(number), stayed.stored(number))
     assert not same(run.stored(2), run.stored(3))
 
@@ -312,8 +296,8 @@ def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker:
         states = []
         for which, free in ((run, tables), (emptied, [])):
             serves = place.at(team, segment)
-            drive(serves.session, place.platform.train(serves, which.train(segment, number, free=free)))
-            read = place.bench.rows(state_tables.read_state(which.left(number)))
+            drive(serves.session, place.visits.train(serves, which.train(segment, number, free=free)))
+            read = place.bench.rows(place.platform.state_rows(*which.left(number)))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
             states.append(b"".join(bytes(chunk) for _, chunk in read))
         assert same(*states)
@@ -324,8 +308,8 @@ def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker:
 def test_the_state_that_is_read_is_the_one_that_was_stored(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
-    drive(worker.session, place.platform.train(worker, run.train(0)))
-    drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1)))
+    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(another.session, place.visits.evaluate(another, run.evaluation(1, 1)))
     assert same(held(another), run.stored(1))
 
 
@@ -337,28 +321,28 @@ def held(worker: Worker) -> bytes:
 
 
 def test_an_evaluation_changes_no_state(place: Place, worker: Worker, team: Team, run: Run) -> None:
-    drive(worker.session, place.platform.train(worker, run.train(0)))
+    drive(worker.session, place.visits.train(worker, run.train(0)))
     before = (run.logged(), run.stored(0), run.stored(1))
     for segment in (0, 1):
         serves = place.at(team, segment)
-        drive(serves.session, place.platform.evaluate(serves, run.evaluation(segment, 1)))
+        drive(serves.session, place.visits.evaluate(serves, run.evaluation(segment, 1)))
     assert (run.logged(), run.stored(0), run.stored(1)) == before
     assert same(held(worker), run.stored(1))
     serves = place.at(team, 1)
-    drive(serves.session, place.platform.train(serves, run.train(1, 2)))
+    drive(serves.session, place.visits.train(serves, run.train(1, 2)))
     straight = begun(place, worker, run.request.source)
-    drive(worker.session, place.platform.train(worker, straight.train(0)))
-    drive(serves.session, place.platform.train(serves, straight.train(1, 2)))
+    drive(worker.session, place.visits.train(worker, straight.train(0)))
+    drive(serves.session, place.visits.train(serves, straight.train(1, 2)))
     assert same(run.stored(2), straight.stored(2)), "nor what training on from it gives"
 
 
 def test_an_evaluation_gives_the_same_sums_wherever_it_is_done(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
-    drive(worker.session, place.platform.train(worker, run.train(0)))
-    here = drive(another.session, place.platform.evaluate(another, run.evaluation(1, 1)))
+    drive(worker.session, place.visits.train(worker, run.train(0)))
+    here = drive(another.session, place.visits.evaluate(another, run.evaluation(1, 1)))
     other = place.worker(1)
-    there = drive(other.session, place.platform.evaluate(other, run.evaluation(1, 1, attempt=2)))
+    there = drive(other.session, place.visits.evaluate(other, run.evaluation(1, 1, attempt=2)))
     other.session.close()
     assert here == there
     assert here["training"]["rows"] == rows_of(place, "packed", 1)
@@ -373,7 +357,7 @@ def rows_of(place: Place, table: str, segment: int) -> int:
 @pytest.mark.parametrize("cache_bytes", [1 << 30, 0], ids=["kept", "streamed"])
 def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, cache_bytes: int) -> None:
     """The table's physical order must not matter, that of buffer_id must."""
-    platform = place.kind([TrainerRequest(trainers=2)], cache_bytes, print)
+    streaming = place.kind([TrainerRequest(trainers=2)], cache_bytes, print)
     distributed = "DISTRIBUTED BY (__dist_key__)" if place.greenplum else ""
     states = []
     for name, buffer_id, order in (
@@ -388,8 +372,9 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
         )
         run = begun(place, worker, packed(place, table))
         visit = run.train(0)
-        visit.job["fit"]["shuffle"] = False
-        result = drive(worker.session, platform.train(worker, visit))
+        assert visit.job.fit
+        visit = replace(visit, job=replace(visit.job, fit=replace(visit.job.fit, shuffle=False)))
+        result = drive(worker.session, streaming.train(worker, visit))
         assert result.rows == rows_of(place, table, 0)
         states.append(run.stored(1))
     assert same(states[0], states[1])
@@ -401,27 +386,27 @@ def test_into_what_parts_a_buffer_is_cut_does_not_matter(
     place: Place, worker: Worker, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     whole, cut = (begun(place, worker, packed(place, "packed")) for _ in range(2))
-    drive(worker.session, place.platform.train(worker, whole.train(0)))
+    drive(worker.session, place.visits.train(worker, whole.train(0)))
     monkeypatch.setattr(statements, "PART_BYTES", part)
     fresh = anew(worker)
-    drive(fresh.session, place.platform.train(fresh, cut.train(0)))
+    drive(fresh.session, place.visits.train(fresh, cut.train(0)))
     assert same(whole.stored(1), cut.stored(1))
 
 
 def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, worker: Worker, team: Team) -> None:
     told: list[str] = []
-    platform = place.kind([TrainerRequest(trainers=2)], 100, told.append)
+    small = place.kind([TrainerRequest(trainers=2)], 100, told.append)
     run = begun(place, worker, packed(place, "packed"))
     fresh = (anew(team[0]), anew(team[1]))
     for number in (0, 1):
         serves = place.at(fresh, number)
-        drive(serves.session, platform.train(serves, run.train(number, number + 1)))
+        drive(serves.session, small.train(serves, run.train(number, number + 1)))
     assert [text.partition(" takes ")[0] for text in told] == [f"segment {place.segments[0]} of packed"]
 
 
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
     fresh = anew(worker)
-    steps = place.platform.train(fresh, run.train(0))
+    steps = place.visits.train(fresh, run.train(0))
     statement = until(fresh, steps, "cerebro.dataset_close")
     ((summary,),) = fresh.session.run(statement.sql, statement.values)
     steps.close()
@@ -436,7 +421,7 @@ def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker,
 @pytest.mark.parametrize("done", range(5))
 def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, run: Run, done: int) -> None:
     fresh = anew(worker)
-    steps = place.platform.train(fresh, run.train(0))
+    steps = place.visits.train(fresh, run.train(0))
     statement = next(steps)
     for _ in range(done):
         statement = steps.send(fresh.session.run(statement.sql, statement.values))
@@ -444,7 +429,7 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     assert run.logged() in ([], [("running", None, None)])
     assert (run.stored(0), run.stored(1)) == (b"", b"")
     again = anew(worker)
-    drive(again.session, place.platform.train(again, run.train(0, attempt=2)))
+    drive(again.session, place.visits.train(again, run.train(0, attempt=2)))
     assert run.logged()[-1] == (
         "completed",
         state_tables.state_table(run.run_id, CONFIG.mst_key, 1),
@@ -454,10 +439,10 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
 
 def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Worker, run: Run) -> None:
     visit = run.train(0)
-    visit.job["program"]["compile"]["optimizer"]["config"]["learning_rate"] = 1e38
+    visit.job.program["compile"]["optimizer"]["config"]["learning_rate"] = 1e38
     with pytest.raises(Exception, match="the training loss became"):
-        drive(worker.session, place.platform.train(worker, visit))
+        drive(worker.session, place.visits.train(worker, visit))
     assert run.logged() == [("failed", None, None)]
     assert run.stored(1) == b""
-    drive(worker.session, place.platform.train(worker, run.train(0, attempt=2)))
+    drive(worker.session, place.visits.train(worker, run.train(0, attempt=2)))
     assert run.logged()[-1][0] == "completed", "the trainer goes on with other work"

@@ -150,8 +150,8 @@ def test_its_folder_is_gone_whatever_ends_it(link: Link, end: str) -> None:
 BACKEND = """
 import os, sys, time
 sys.path.insert(0, {plpy!r})
-from cerebro_plpy.launch import TrainerSpec
-from cerebro_plpy.link import Link
+from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.link import Link
 link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
 print(link.pid, link._home, flush=True)
 time.sleep(300)

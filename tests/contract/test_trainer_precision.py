@@ -201,7 +201,7 @@ INNER = sequential([4], dense(5, "inner_hidden"), dense(2, "inner_out"))
 
 def test_every_layer_has_the_policy_but_those_of_the_outputs(keras: Any) -> None:
     """Nested models, wrapped layers, cells, activations that are layers, and operations."""
-    from cerebro_trainer import models
+    from cerebro_trainer.models import keras_model
 
     x = keras.Input((6, 4), name="x")
     shared = keras.Sequential([keras.layers.Dense(5, name="in_nested"), keras.layers.Dense(4, name="nested_last")])
@@ -211,7 +211,7 @@ def test_every_layer_has_the_policy_but_those_of_the_outputs(keras: Any) -> None
     first = keras.layers.Dense(3, name="first")(keras.layers.Concatenate()([c, b]))
     second = keras.layers.Activation("sigmoid", name="second")(keras.layers.Dense(1, name="logit")(c))
     architecture = json.loads(keras.Model(x, [first, second]).to_json())
-    made = models.build(models.prepare(architecture, "mixed_bfloat16"))
+    made = keras_model.build(keras_model.prepare(architecture, "mixed_bfloat16"))
     inner = [entry for entry in made._flatten_layers() if entry.weights and not isinstance(entry, keras.Model)]
     assert {entry.name for entry in inner if entry.compute_dtype == "float32"} == {"first"}
     assert made.get_layer("logit").compute_dtype == "bfloat16"
@@ -219,5 +219,5 @@ def test_every_layer_has_the_policy_but_those_of_the_outputs(keras: Any) -> None
     assert made.get_layer("both").forward_layer.cell.compute_dtype == "bfloat16"
     assert {output.dtype for output in made.outputs} == {"float32"}
     assert {variable.dtype for variable in made.trainable_variables} == {"float32"}
-    again = models.build(models.prepare(json.loads(made.to_json()), "float32"))
+    again = keras_model.build(keras_model.prepare(json.loads(made.to_json()), "float32"))
     assert {entry.compute_dtype for entry in again._flatten_layers()} == {"float32"}

@@ -12,7 +12,7 @@ EXPECTED = {"tensorflow": (1, 1), "jax": (2, 1, 3)}
 
 def tensorflow() -> tuple[int, int]:
     """Traces of the training loop and of evaluation."""
-    from cerebro_trainer.program_tensorflow import TensorflowProgram
+    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
 
     made = TensorflowProgram(_spec(0.01))
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
@@ -22,7 +22,7 @@ def tensorflow() -> tuple[int, int]:
 
 def jax() -> tuple[int, int, int]:
     """Compilations of the step (for full and last batches), of the loop and of evaluation (three parts)."""
-    from cerebro_trainer.program_jax import JaxProgram
+    from cerebro_trainer.programs.jax_program import JaxProgram
 
     made: Any = JaxProgram(_spec(0.01))
     for rows, batch_size, rate in ((301, 4, 0.1), (305, 4, 0.2), (317, 4, 0.3)):
@@ -32,13 +32,13 @@ def jax() -> tuple[int, int, int]:
 
 
 def _spec(rate: float) -> Any:
-    from cerebro_trainer.specs import ProgramSpec
+    from cerebro_trainer.models.program_spec import ProgramSpec
 
     return ProgramSpec.from_header({"program": program(learning_rate=rate)})
 
 
 def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
-    from cerebro_trainer.buffers import Buffer
+    from cerebro_trainer.data.buffers import Buffer
 
     x, y = (array for _, array in buffers(rows)[0])
     buffer = Buffer(0, rows, (x,), (y,), 0)

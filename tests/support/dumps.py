@@ -14,7 +14,7 @@ from processes import eventually
 from servers import Address, Database
 from workbench import Workbench, compile_text, drop_database, opened, several
 
-from cerebro_db import installation, provision
+from cerebro_db.server import installation, provision
 
 LONG = ["batch_size=1,epochs=20"]
 SEGMENTS, EPOCHS = 2, 2

@@ -15,7 +15,7 @@ from servers import Database
 from sqlalchemy.engine import make_url
 from workbench import Workbench, drop_database, opened
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 FOLDER = "tests/integration/greenplum"
 URL = "CEREBRO_TEST_GREENPLUM_URL"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 # The URL of a database of a server for a role.
 Address = Callable[[str, str], str]

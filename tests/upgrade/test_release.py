@@ -1,6 +1,6 @@
-"""A database of the first released version goes on, updated where it is, or dumped there and restored here.
+"""A database of each released version goes on, updated where it is, or dumped there and restored here.
 
-The version's script and the rows of its tables are frozen as it made them. They were made on PostgreSQL, for that
+A version's script and the rows of its tables are frozen as it made them. They were made on PostgreSQL, since the first
 version could not train on Greenplum; there only the extension itself is updated.
 """
 
@@ -18,19 +18,32 @@ from typing import Any
 import pytest
 from dumps import VISITS, Programs, empty, plain
 from listing import listing
+from roles import another_role, own_schema, refused
 from servers import Database, Server
 from workbench import Workbench, opened
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 HERE = Path(__file__).parent
-OLD = "0.1.0"
-ROWS = HERE / f"database-{OLD}.sql"
+VERSIONS = ("0.1.0", "0.2.0")
 CREATE = "CREATE EXTENSION IF NOT EXISTS cerebro_db WITH SCHEMA madlib"
-COMPLETED, CANCELLED = 1, 2
+COMPLETED, CANCELLED, AVERAGING = 1, 2, 3
 TABLES = ("run_log", "config_log", "visit", "evaluation", "metric")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+# A call of every function that Python is the body of, with nothing but NULLs.
+PYTHON_CALLS = """
+    SELECT format('%s %s(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, p.oid::regproc,
+                  (SELECT string_agg('NULL::' || t, ', ' ORDER BY n)
+                   FROM unnest(p.proargtypes::regtype[]) WITH ORDINALITY a(t, n)))
+    FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid JOIN pg_proc p ON p.oid = d.objid
+    JOIN pg_language l ON l.oid = p.prolang
+    WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND e.extname = 'cerebro_db' AND l.lanname LIKE 'plpy%'"""
 Rows = dict[str, list[dict[str, Any]]]
+
+
+def rows_of(version: str) -> Path:
+    """The dump of a database that was used under that version."""
+    return HERE / f"database-{version}.sql"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +58,7 @@ class Facts:
 class Old:
     """A database that the old version made: what it had there and has here, before anything else was done to it."""
 
+    version: str
     administrator: Workbench
     owner: Workbench
     there: Facts
@@ -79,10 +93,10 @@ def sessions(server: Server, database: Database) -> Iterator[tuple[Workbench, Wo
 
 
 @contextmanager
-def old_script(administrator: Workbench) -> Iterator[None]:
+def old_script(administrator: Workbench, version: str) -> Iterator[None]:
     """The old version's script lies beside the new one's within the block."""
     folder = administrator.value("SELECT setting FROM pg_config WHERE name = 'SHAREDIR'")
-    script = Path(folder, "extension", f"cerebro_db--{OLD}.sql")
+    script = Path(folder, "extension", f"cerebro_db--{version}.sql")
     there = script.exists()
     shutil.copy(HERE / script.name, script)
     yield
@@ -96,42 +110,54 @@ def programs(server: Server) -> Programs:
         return Programs(administrator)
 
 
+@pytest.fixture(scope="module", params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def empty_database(server: Server) -> Iterator[Database]:
+def empty_database(server: Server, version: str) -> Iterator[Database]:
     """A database in a server that has the old version's script."""
     administrator = opened(server.url("postgres", "postgres"))
-    with administrator as session, old_script(session), empty(server.url, f"release_{WORKER}") as database:
+    with administrator as session, old_script(session, version), empty(server.url, f"release_{WORKER}") as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 def updated(
-    server: Server, programs: Programs, empty_database: Database, tmp_path_factory: pytest.TempPathFactory
+    server: Server,
+    programs: Programs,
+    version: str,
+    empty_database: Database,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Old]:
     """The database, made in the old version and updated."""
-    script = tmp_path_factory.mktemp("release") / "old.sql"
-    assert CREATE in ROWS.read_text()
-    script.write_text(ROWS.read_text().replace(CREATE, f"{CREATE} VERSION '{OLD}'"))
+    script, text = tmp_path_factory.mktemp("release") / "old.sql", rows_of(version).read_text()
+    assert CREATE in text
+    script.write_text(text.replace(CREATE, f"{CREATE} VERSION '{version}'"))
     assert programs.run_script(script, empty_database.superuser_url) == []
     with sessions(server, empty_database) as (administrator, owner):
         there = facts(administrator)
+        administrator.rows("INSERT INTO cerebro.setting VALUES ('function_path', '/nowhere')")  # is no setting any more
         administrator.rows("ALTER EXTENSION cerebro_db UPDATE")
-        yield Old(administrator=administrator, owner=owner, there=there, here=facts(administrator))
+        here = facts(administrator)
+        yield Old(version=version, administrator=administrator, owner=owner, there=there, here=here)
 
 
 @pytest.fixture(scope="module")
-def restored(server: Server, programs: Programs, updated: Old) -> Iterator[Old]:
+def restored(server: Server, programs: Programs, updated: Old, version: str) -> Iterator[Old]:
     """The dump of the old version, restored where the new one is installed."""
     with empty(server.url, f"release_restored_{WORKER}") as database:
-        errors = programs.run_script(ROWS, database.superuser_url)
+        errors = programs.run_script(rows_of(version), database.superuser_url)
         # Grants on functions that take other arguments now; grant_usage makes them anew.
         assert [error for error in errors if not error.endswith(") does not exist")] == []
         with sessions(server, database) as (administrator, owner):
-            yield Old(administrator=administrator, owner=owner, there=updated.there, here=facts(administrator))
+            here = facts(administrator)
+            yield Old(version=version, administrator=administrator, owner=owner, there=updated.there, here=here)
 
 
 @pytest.fixture(scope="module", params=["updated", pytest.param("restored", marks=pytest.mark.long)])
-def old(request: pytest.FixtureRequest) -> Old:
+def old(request: pytest.FixtureRequest, version: str) -> Old:
     found: Old = request.getfixturevalue(request.param)
     return found
 
@@ -143,16 +169,34 @@ def owner(old: Old) -> Workbench:
     return old.owner
 
 
-def test_an_update_makes_what_an_installation_makes(shared_superuser: Workbench) -> None:
+@pytest.mark.parametrize("old_version", VERSIONS)
+def test_an_update_makes_what_an_installation_makes(shared_superuser: Workbench, old_version: str) -> None:
     def after(*statements: str) -> list[str]:
         for statement in ("DROP EXTENSION cerebro_db CASCADE", *statements):
             shared_superuser.rows(statement)
         return listing(shared_superuser.connection)
 
     installed = after("CREATE EXTENSION cerebro_db")
-    with old_script(shared_superuser):
-        updated = after(f"CREATE EXTENSION cerebro_db VERSION '{OLD}'", "ALTER EXTENSION cerebro_db UPDATE")
+    with old_script(shared_superuser, old_version):
+        updated = after(f"CREATE EXTENSION cerebro_db VERSION '{old_version}'", "ALTER EXTENSION cerebro_db UPDATE")
     assert [*difflib.unified_diff(installed, updated, "installed", "updated", lineterm="", n=0)] == []
+
+
+@pytest.mark.parametrize("old_version", VERSIONS)
+def test_a_call_before_the_update_says_what_is_missing(shared_superuser: Workbench, old_version: str) -> None:
+    """Whatever function is called, for each of them names a module that is gone."""
+    new = shared_superuser.value("SELECT default_version FROM pg_available_extensions WHERE name = 'cerebro_db'")
+    with old_script(shared_superuser, old_version):
+        shared_superuser.rows("DROP EXTENSION cerebro_db CASCADE")
+        shared_superuser.rows(f"CREATE EXTENSION cerebro_db VERSION '{old_version}'")
+        calls = [call for (call,) in shared_superuser.rows(PYTHON_CALLS)]
+        assert len(calls) > 30
+        for call in calls:
+            error = refused(shared_superuser, call, code="55000")
+            words = f"extension cerebro_db is version {old_version}, its Python package is version {new}"
+            assert words in str(error), call
+            assert str(error.diag.message_hint).startswith("Run ALTER EXTENSION cerebro_db UPDATE"), call
+        shared_superuser.rows("ALTER EXTENSION cerebro_db UPDATE")
 
 
 def test_rows_are_kept(old: Old) -> None:
@@ -183,7 +227,7 @@ def test_what_was_granted_is_in_a_later_dump(
 
 
 def test_the_views_show_the_runs(owner: Workbench) -> None:
-    assert owner.rows("SELECT run_id, name, status FROM cerebro.run ORDER BY 1") == [
+    assert owner.rows("SELECT run_id, name, status FROM cerebro.run WHERE run_id < %s ORDER BY 1", AVERAGING) == [
         (COMPLETED, "first", "completed"),
         (CANCELLED, None, "cancelled"),
     ]
@@ -225,6 +269,30 @@ def test_a_run_that_the_old_version_began_goes_on(owner: Workbench) -> None:
     assert owner.value("SELECT status FROM cerebro.run WHERE run_id = %s", CANCELLED) == "completed"
     assert owner.value(done, CANCELLED) == VISITS
     assert owner.value("SELECT count(*) FROM rest WHERE model_weights IS NOT NULL") == 2
+
+
+def test_a_run_of_one_model_goes_on_with_what_it_was_averaged_to(old: Old, owner: Workbench) -> None:
+    if old.version == VERSIONS[0]:
+        pytest.skip("it knew no madlib_fit")
+    averages = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed' AND kind = 'average'"
+    assert owner.value(averages, AVERAGING) == 1
+    owner.rows("SELECT cerebro.resume(%s)", AVERAGING)
+    assert owner.value(averages, AVERAGING) == 2
+    assert owner.value("SELECT status FROM cerebro.run WHERE run_id = %s", AVERAGING) == "completed"
+    assert owner.value("SELECT model_weights IS NOT NULL FROM averaged")
+
+
+def test_who_was_granted_predictions_has_them_still(old: Old, owner: Workbench) -> None:
+    if old.version == VERSIONS[0]:
+        pytest.skip("it knew no grant_predict")
+    role = f"guest_{WORKER}"
+    with another_role(owner, old.administrator, role) as guest:
+        own_schema(old.administrator, role)
+        old.administrator.rows(f"GRANT pg_monitor TO {role}")
+        refused(guest, "SELECT model_weights FROM model")
+        owner.rows(f"GRANT SELECT ON points TO {role}")
+        guest.rows(f"SELECT madlib_predict('model', 'points', 'id', 'x', '{role}.foretold', mst_key => 1)")
+        assert guest.value(f"SELECT count(*) FROM {role}.foretold") == owner.value("SELECT count(*) FROM predicted")
 
 
 def test_training_goes_on_from_an_old_model(owner: Workbench) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, package_version
+from cerebro_plpy.api.entry import Globals, call, database, package_version
 from cerebro_plpy.calls import administration
-from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.database.caller import raise_to_sql
 
 
 def grant_usage(plpy: Any, session: Globals, role: str) -> None:
@@ -21,4 +21,4 @@ def worker_report(plpy: Any, session: Globals) -> str:
 
 def python_version(plpy: Any, session: Globals) -> str:
     """Versions of what runs inside the backend, also where these do not fit each other."""
-    return raise_to_sql(plpy, lambda: administration.versions(Database(plpy), package_version()))
+    return raise_to_sql(plpy, lambda: administration.versions(database(plpy), package_version()))

@@ -10,6 +10,7 @@ from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.database.checks import check_encoding
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.platform import choice
 
 
 def package_version() -> str:
@@ -27,11 +28,16 @@ T = TypeVar("T")
 VERSION_KEY = "cerebro_version"
 
 
+def database(plpy: Any) -> Database:
+    """The caller's session, on whatever platform this is."""
+    return Database(plpy, choice.here())
+
+
 def call(plpy: Any, session: Globals, work: Callable[[Database], T]) -> T:
     """Do the work of a public function, after checking once that SQL and Python are of the same version."""
 
     def checked() -> T:
-        db = Database(plpy)
+        db = database(plpy)
         with db.pinned_path():
             if VERSION_KEY not in session:
                 _check_version(db)

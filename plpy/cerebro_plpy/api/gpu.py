@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, call, database
 from cerebro_plpy.calls import gpu_configuration
-from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.trainer import fields
 
 
@@ -20,6 +20,6 @@ def report(plpy: Any, session: Globals, source: str | None) -> str:
     """The GPUs of this host, as JSON."""
 
     def found() -> str:
-        return json.dumps(gpu_configuration.of_this_host(Database(plpy), fields.needed("source", source)))
+        return json.dumps(gpu_configuration.of_this_host(database(plpy), fields.needed("source", source)))
 
     return raise_to_sql(plpy, found)

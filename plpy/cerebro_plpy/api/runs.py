@@ -6,7 +6,7 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
 from cerebro_plpy.calls import background, outputs, resume, runs
-from cerebro_plpy.calls.fit_arguments import FitArguments
+from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 
 
@@ -21,12 +21,12 @@ def submit(plpy: Any, session: Globals, *arguments: Any) -> int:
     return call(plpy, session, lambda db: background.submit(db, session, given))
 
 
-def work(plpy: Any, session: Globals, asker: int | None, task: str | None) -> None:
+def work(plpy: Any, session: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
 
     def working(db: Database) -> None:
         db.in_procedure = True
-        background.work(db, session, asker, task, package_version())
+        background.work(db, session, task, package_version())
 
     call(plpy, session, working)
 

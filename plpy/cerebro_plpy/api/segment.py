@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import package_version
-from cerebro_plpy.database import server_process, strict_json
-from cerebro_plpy.database.caller import Database, raise_to_sql
+from cerebro_plpy.api.entry import database, package_version
+from cerebro_plpy.database import strict_json
+from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings
+from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
 from cerebro_plpy.trainer.settings import TrainerRequest
@@ -36,7 +36,7 @@ def trainer_report(plpy: Any, session: Globals, framework: str) -> str:
 def _started(plpy: Any, session: Globals, request: TrainerRequest) -> str:
     # The settings are read here, not passed in: whoever may call this must not choose what is executed, nor on which
     # device.
-    db = Database(plpy)
+    db = database(plpy)
     chosen = settings.read(db)
     if request.gpu is not None and request.gpu not in settings.devices(chosen, True):
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
@@ -49,7 +49,8 @@ def dataset_open(plpy: Any, session: Globals, dataset: str, cache_bytes: int) ->
 
     def open_it() -> None:
         size = fields.needed("cache_bytes", cache_bytes)
-        segment.trainer(session).send({"do": "open", "dataset": fields.needed("dataset", dataset), "cache_bytes": size})
+        link = segment.trainer(session)
+        link.send(wire.request("open", dataset=fields.needed("dataset", dataset), cache_bytes=size))
 
     raise_to_sql(plpy, open_it)
 
@@ -70,7 +71,7 @@ def dataset_add(
 
 def dataset_close(plpy: Any, session: Globals, dataset: str) -> str:
     """End a data set; JSON with buffers, rows, bytes and cached."""
-    request = {"do": "close", "dataset": dataset}
+    request = wire.request("close", dataset=dataset)
     return raise_to_sql(plpy, lambda: json.dumps(segment.trainer(session).ask(request)))
 
 
@@ -94,9 +95,8 @@ def job_begin(plpy: Any, session: Globals, spec: str) -> str:
     """Begin a job."""
 
     def begun() -> str:
-        asked = requests.with_sources(Database(plpy), fields.record("spec", spec))
-        request = {**asked, "do": "begin", "sealed": False}
-        return json.dumps(segment.trainer(session).ask(request))
+        asked = requests.with_sources(database(plpy), fields.record("spec", spec))
+        return json.dumps(segment.trainer(session).ask(wire.request("begin", asked, sealed=False)))
 
     return raise_to_sql(plpy, begun)
 
@@ -107,7 +107,8 @@ def sealed_begin(plpy: Any, session: Globals, spec: str | None, architecture: st
     def begun() -> str:
         trainer = segment.trainer(session)
         request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
-        return json.dumps(trainer.ask(requests.with_sources(Database(plpy), request)))
+        asked = requests.with_sources(database(plpy), request)
+        return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))
 
     return raise_to_sql(plpy, begun)
 
@@ -125,16 +126,15 @@ def sealed_add(plpy: Any, session: Globals, part: int | None, chunk: bytes | Non
 
 def job_finish(plpy: Any, session: Globals) -> str:
     """End a job; its result as JSON."""
-    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask({"do": "finish"})))
+    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(session).ask(wire.request("finish"))))
 
 
 def metric_results(plpy: Any, session: Globals, spec: str) -> str:
     """Final values of metrics."""
 
     def results() -> str:
-        asked = requests.with_sources(Database(plpy), strict_json.restored(fields.record("spec", spec)))
-        request = {**asked, "do": "results"}
-        return strict_json.dumps(segment.trainer(session).ask(request))
+        asked = requests.with_sources(database(plpy), strict_json.restored(fields.record("spec", spec)))
+        return strict_json.dumps(segment.trainer(session).ask(wire.request("results", asked)))
 
     return raise_to_sql(plpy, results)
 
@@ -155,17 +155,14 @@ def predict_rest(plpy: Any, session: Globals) -> Predicted | None:
 
 
 def pack_rows(plpy: Any, session: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
-    """Send a block of rows to be packed; the packed arrays of the block before.
+    """Send a block of rows to be packed; the packed arrays of the block before."""
 
-    On Greenplum the process that packs may be one on a segment, where nobody has started a packer.
-    """
+    def start() -> None:
+        _started(plpy, session, TrainerRequest(framework="none"))
 
     def packed() -> list[Buffer] | None:
-        if server_process.greenplum() and not segment.has_trainer(session):
-            if spec is None:
-                return None
-            _started(plpy, session, TrainerRequest(framework="none"))
-        return segment.pack_rows(session, spec, data)
+        ready = database(plpy).platform.packer_ready(segment.has_trainer(session), spec is not None, start)
+        return segment.pack_rows(session, spec, data) if ready else None
 
     return raise_to_sql(plpy, packed)
 
@@ -177,4 +174,4 @@ def trainer_stop(plpy: Any, session: Globals) -> None:
 
 def gpu_count(plpy: Any, session: Globals) -> int:
     """How many GPUs of this machine trainers may use."""
-    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(Database(plpy)))))
+    return raise_to_sql(plpy, lambda: len(settings.usable_gpus(settings.read(database(plpy)))))

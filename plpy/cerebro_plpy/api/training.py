@@ -6,7 +6,7 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
 from cerebro_plpy.calls import fit
-from cerebro_plpy.calls.fit_arguments import FitArguments
+from cerebro_plpy.configs.spec import FitArguments
 
 
 def fit_multiple_model(plpy: Any, session: Globals, *arguments: Any) -> None:

@@ -18,7 +18,7 @@ def grant_usage(db: Database, role: str) -> None:
     for row in db.rows(sql("admin.functions")):
         db.rows(sql("admin.grant_function", function=row["function"], role=role))
     db.rows(sql("admin.grant_schema", schema=schema, role=role))
-    db.rows(sql("admin.grant_tables", role=role))
+    db.rows(sql("admin.grant_tables", role=role, **db.platform.clauses))
 
 
 def worker_report(db: Database) -> str:

@@ -1,39 +1,41 @@
 """Runs that go on without the session that asked for them.
 
-A worker session is told to do the whole call, in a procedure, and is left alone once the run is logged. Its procedure
-commits whenever it looks for a cancel, so that no snapshot holds back vacuum while it waits for its workers.
+A worker session is told to do the whole call, in a procedure, and is left alone once it says that the run is logged.
+Its procedure commits whenever it looks for a cancel, so that no snapshot holds back vacuum while it waits for its
+workers.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from cerebro_plpy.calls import handover
 from cerebro_plpy.calls.fit import fit
-from cerebro_plpy.calls.fit_arguments import MODULE, FitArguments, check_arguments
-from cerebro_plpy.calls.fit_request import find_inputs
+from cerebro_plpy.calls.fit_arguments import MODULE, check_arguments
+from cerebro_plpy.calls.inputs import find_inputs
 from cerebro_plpy.calls.resume import resume
+from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import DONE, ready
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.database.visibility import refuse_held
-from cerebro_plpy.errors import SegmentLost, TrainerFailure
-from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.errors import ObjectNotReady, SegmentLost, TrainerFailure
+from cerebro_plpy.platform.workplace import BACKGROUND, Workplace, label
 from cerebro_plpy.trainer import settings
 
 Task = Mapping[str, Any]
+LOGGED = "run {} goes on in the background"
 
 
 def submit(db: Database, session: dict[str, Any], arguments: FitArguments) -> int:
     """Begin what a fit call with these arguments would do; the id of its run."""
     check_arguments(arguments)
-    refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).values())
-    return begin(db, session, {"fit": vars(arguments)})
+    refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
+    return begin(db, session, {"fit": arguments.to_json()})
 
 
 def begin(db: Database, session: dict[str, Any], task: Task) -> int:
@@ -42,9 +44,8 @@ def begin(db: Database, session: dict[str, Any], task: Task) -> int:
     payload = json.dumps({**task, "path": db.caller_path, "schema": db.caller_schema})
     try:
         worker = place.background()
-        with handover.Meeting() as meeting:
-            worker.start(sql("background.begin"), (os.getpid(), payload))
-            run_id = _awaited(place, worker, meeting)
+        worker.start(sql("background.begin"), (payload,))
+        run_id = _awaited(place, worker)
         place.leave(worker)
     except BaseException:
         place.close(keep=False)
@@ -53,34 +54,37 @@ def begin(db: Database, session: dict[str, Any], task: Task) -> int:
     return run_id
 
 
-def _awaited(place: Workplace, worker: WorkerSession, meeting: handover.Meeting) -> int:
+def _awaited(place: Workplace, worker: WorkerSession) -> int:
     """Wait until the run is logged; an error before that is raised here."""
     while (wanted := worker.wants()) != DONE:
         for text in worker.messages():
+            if found := re.fullmatch(LOGGED.format(r"(\d+)"), text):
+                return int(found[1])
             place.db.notice(text)
-        run_id = meeting.passed_on(worker.fileno(), worker.pid)
-        if run_id is not None:
-            return run_id
         if not ready([(worker, wanted)]):
             place.check()
     raise TrainerFailure("the background session ended without beginning a run")
 
 
-def work(db: Database, session: dict[str, Any], asking: int | None, text: str | None, version: str) -> None:
+def work(db: Database, session: dict[str, Any], text: str | None, version: str) -> None:
     """Do the task of that text in this session, which has a client until the run is logged."""
-    asker = handover.Asker(asking)
+    if db.value(sql("session.setting"), "application_name") != label(BACKGROUND):
+        raise ObjectNotReady(
+            "cerebro.work was called in a session that no other one has opened for it",
+            hint="SELECT cerebro.submit(...) begins a run in the background.",
+        )
     task = json.loads(text or "{}")
     begun: list[int] = []
     db.caller_path, db.caller_schema = task["path"], task["schema"]
 
     def logged(run_id: int) -> None:
-        asker.tell(run_id)
+        db.notice(LOGGED.format(run_id))
         begun.append(run_id)
         db.leave_client()
 
     try:
         if "fit" in task:
-            fit(db, session, FitArguments(**task["fit"]), version, logged)
+            fit(db, session, FitArguments.from_json(task["fit"]), version, logged)
         else:
             resume(db, session, task["resume"], logged)
     except SegmentLost:

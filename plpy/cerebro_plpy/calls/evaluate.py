@@ -13,53 +13,55 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Steps, drive
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.packing.packed_table import PackedTable, read_packed
-from cerebro_plpy.platform.protocol import Dataset, Worker
+from cerebro_plpy.packing.packed_table import PackedTable, packed_relation, read_packed
+from cerebro_plpy.platform.job import Dataset, Job, Sums
+from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace, opened
 from cerebro_plpy.run.training import added
 from cerebro_plpy.run.workers import Crew, crew_for, together
-from cerebro_plpy.tables.compatibility import check_inputs, check_order, check_targets
+from cerebro_plpy.tables.compatibility import check_inputs, check_order, check_targets, input_columns
 from cerebro_plpy.tables.trained_model import TrainedModel, measurable, read_model
 
 
 def evaluate(db: Database, session: dict[str, Any], given: ScoreArguments) -> None:
     """Make a table of one row with loss and metric of a model over a packed table."""
-    catalog, output, relations = begin(db, "madlib_keras_evaluate", given)
-    with opened(db, session, relations, None) as place:
-        model = measurable(catalog, read_model(catalog, place.reader, relations[0], given.mst_key))
-        test = read_packed(catalog, place.reader, given.test_table, "test")
+    catalog, tables = begin(db, "madlib_keras_evaluate", given)
+    with opened(db, session, tables.relations, None) as place:
+        model = measurable(catalog, read_model(catalog, place.reader, tables.model, given.mst_key))
+        test = read_packed(catalog, place.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
         found = _measure(place, model, test, bool(given.use_gpus))
-    db.rows(sql("score.evaluation", output=output.quoted))
+    db.rows(sql("score.evaluation", output=tables.output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
     names = per_output.in_order(model.compile.metrics_given, outputs) or None
-    db.rows(sql("score.add_evaluation", output=output.quoted), found["loss"], metric, names, model.compile.loss_given)
+    db.rows(
+        sql("score.add_evaluation", output=tables.output.quoted), found["loss"], metric, names, model.compile.loss_given
+    )
 
 
 def _measure(place: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
     """Loss and metrics from those of the segments, added up in the order of these."""
     crew = crew_for(place, model.backend, gpu, test.segments)
     program = model.program(test.targets())
-    job = {"job": "evaluate", "program": program, "result_key": model.state().key}
+    job = Job("evaluate", program, model.state().key)
     parts: dict[str, dict[str, Any]] = {}
     shares = [test.segments[worker.number :: len(crew.workers)] for worker in crew.workers]
     steps = [_parts(crew, w, [Dataset(test, s) for s in share], model, job) for w, share in zip(crew.workers, shares)]
     for _, found in together(place, crew, steps):
         parts.update(found or {})
     in_order = ({"test": parts[Dataset(test, segment).key]} for segment in test.segments)
-    request = {"program": program, **added(in_order)}
-    worker = crew.workers[0]
-    return dict(drive(worker.session, crew.platform.results(worker, request))["test"])
+    total, worker = added(in_order), crew.workers[0]
+    return dict(drive(worker.session, crew.visits.results(worker, Sums(program, total["sums"], total["rows"])))["test"])
 
 
 def _parts(
-    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: dict[str, Any]
+    crew: Crew, worker: Worker, share: Sequence[Dataset], model: TrainedModel, job: Job
 ) -> Steps[dict[str, dict[str, Any]]]:
     """Rows and sums of a worker's segments, one after another."""
     parts: dict[str, dict[str, Any]] = {}
     for dataset in share:
-        parts.update((yield from crew.platform.measure(worker, (dataset,), model.state(), job)))
+        parts.update((yield from crew.visits.measure(worker, (dataset,), model.state(), job)))
     return parts
 
 
@@ -67,7 +69,7 @@ def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> Non
     summary = check_architecture(model.architecture)
     check_order(catalog, model.independent, test.independent, f"the inputs in table '{test.relation.given}'")
     check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.given}'")
-    check_inputs(model.title, summary, test.input_shapes, (test.independent, test.relation.given))
+    check_inputs(model.title, summary, input_columns(test))
     check_targets(model.title, summary, test, model.compile)
     for known, found in zip(model.class_values, test.class_values):
         if known is not None and found != known:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cerebro_plpy.calls.fit_arguments import FitArguments, check_arguments
-from cerebro_plpy.calls.fit_request import build_request, find_inputs
-from cerebro_plpy.calls.outputs import finish, found_outputs
+from cerebro_plpy.calls.fit_arguments import check_arguments, module_of
+from cerebro_plpy.calls.fit_request import Call, build_request
+from cerebro_plpy.calls.inputs import find_inputs
+from cerebro_plpy.calls.outputs import find_outputs, finish
 from cerebro_plpy.calls.warm_start import warm_states
+from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
@@ -19,17 +21,16 @@ from cerebro_plpy.trainer import settings
 
 def fit(db: Database, session: dict[str, Any], arguments: FitArguments, version: str, logged: Logged = nobody) -> None:
     """Train, and make the output tables; `logged` hears of the run when it is in the log."""
-    check_transaction(db, arguments.module)
-    epochs, frequency, schedule = check_arguments(arguments)
+    catalog = Catalog(db, module_of(arguments))
+    check_transaction(db, catalog.module)
+    course = check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    catalog = Catalog(db, arguments.module)
-    before, output = found_outputs(catalog, arguments)
-    inputs = find_inputs(catalog, arguments)
-    with opened(db, session, {**inputs, **before}.values(), arguments.workers) as place:
-        request = build_request(catalog, place, arguments, (epochs, frequency, schedule))
-        if before:
-            request = replace(request, warm_states=warm_states(place.reader, before, request))
-        request.spec["version"] = version
-        request.spec["tables"] = {name: found.quoted for name, found in {**inputs, "model_output": output}.items()}
+    outputs = find_outputs(catalog, arguments)
+    call = Call(arguments, course, find_inputs(catalog, arguments), outputs.table, version)
+    relations = [*call.inputs.relations().values(), *outputs.existing.values()]
+    with opened(db, session, relations, arguments.workers) as place:
+        request = build_request(catalog, place, call)
+        if outputs.existing:
+            request = replace(request, warm_states=warm_states(place.reader, outputs.existing, request))
         run_id = train(db, place, request, None, logged)
-    finish(db, run_id, output, arguments, refill=bool(before))
+    finish(db, run_id, outputs, keep_states=arguments.keep_states)

@@ -2,65 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple
 
 from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.schedule import AVERAGING
 
 MODULE = "madlib_keras_fit_multiple"
-ONE_MODULE = "madlib_keras_fit"
+SINGLE_MODULE = "madlib_keras_fit"
 SCHEDULES = ("longest", "rotation", "replay")
-MAX_ATTEMPTS = 3
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
-class OneModel(TypedDict):
-    """The arguments that name one model instead of a table of configurations."""
+class Course(NamedTuple):
+    """How a run goes: its epochs, after how many of them metrics are computed, and what orders its visits."""
 
-    model_arch_table: str | None
-    model_id: int | None
-    compile_params: str | None
-    fit_params: str | None
-    object_table: str | None
+    epochs: int
+    frequency: int
+    schedule: str
 
 
-@dataclass(frozen=True)
-class FitArguments:
-    """The arguments of a fit call as they came, None for NULL; `one` where it is one of a single model."""
-
-    source_table: str | None
-    model_output_table: str | None
-    model_selection_table: str | None
-    num_iterations: int | None
-    use_gpus: bool | None
-    validation_table: str | None
-    metrics_compute_frequency: int | None
-    warm_start: bool | None
-    name: str | None
-    description: str | None
-    use_caching: bool | None
-    seed: int | None
-    schedule: str | None
-    workers: int | None
-    replay_run: int | None
-    training_metrics: bool | None
-    dtype_policy: str | None
-    backend: str | None
-    max_attempts: int | None
-    max_runtime: str | None
-    keep_states: bool | None
-    one: OneModel | None = None
-
-    @property
-    def module(self) -> str:
-        """The name under which errors speak of the call."""
-        return ONE_MODULE if self.one else MODULE
+def module_of(arguments: FitArguments) -> str:
+    """The name under which errors speak of the call."""
+    return SINGLE_MODULE if arguments.single else MODULE
 
 
-def of_one(
+def single_model(
     source_table: str | None,
     model: str | None,
     model_arch_table: str | None,
@@ -85,10 +54,6 @@ def of_one(
     keep_states: bool | None,
 ) -> FitArguments:
     """The arguments of a call that trains a single model."""
-    one: OneModel = {
-        "model_arch_table": model_arch_table, "model_id": model_id, "compile_params": compile_params,
-        "fit_params": fit_params, "object_table": object_table,
-    }  # fmt: skip
     return FitArguments(
         source_table=source_table,
         model_output_table=model,
@@ -111,63 +76,63 @@ def of_one(
         max_attempts=max_attempts,
         max_runtime=max_runtime,
         keep_states=keep_states,
-        one=one,
+        single=SingleModel(model_arch_table, model_id, compile_params, fit_params, object_table),
     )
 
 
-def check_arguments(given: FitArguments) -> tuple[int, int, str]:
-    """Number of epochs, metrics frequency and schedule, checked."""
+def check_arguments(given: FitArguments) -> Course:
+    """What can be checked without a look at the database."""
+    module = module_of(given)
     if given.num_iterations is None:
-        raise NullNotAllowed(f"{given.module} error: num_iterations is NULL; expected a positive whole number.")
+        raise NullNotAllowed(f"{module} error: num_iterations is NULL; expected a positive whole number.")
     if given.num_iterations < 1:
         raise InvalidParameter(
-            f"{given.module}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
+            f"{module}: Number of iterations cannot be < 1.", detail=f"Received {given.num_iterations}."
         )
     frequency = _check_frequency(given, given.num_iterations)
     schedule = given.schedule if given.schedule is not None else SCHEDULES[0]
-    if given.one:
+    if given.single:
         schedule = AVERAGING
     elif schedule not in SCHEDULES:
-        raise InvalidParameter(
-            f"{given.module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}."
-        )
-    check_positive(given.module, "workers", given.workers)
-    check_positive(given.module, "max_attempts", given.max_attempts)
+        raise InvalidParameter(f"{module} error: schedule is {schedule!r}; expected one of {', '.join(SCHEDULES)}.")
+    check_positive(module, "workers", given.workers)
+    check_positive(module, "max_attempts", given.max_attempts)
     if given.replay_run is not None and schedule != "replay":
         raise InvalidParameter(
-            f"{given.module} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
+            f"{module} error: replay_run is {given.replay_run}, but schedule is {schedule!r}.",
             hint="Add schedule => 'replay'.",
         )
     _check_names(given)
-    return given.num_iterations, frequency, schedule
+    return Course(given.num_iterations, frequency, schedule)
 
 
 def _check_names(given: FitArguments) -> None:
     """The dtype policy and the framework are among those known."""
+    module = module_of(given)
     if given.dtype_policy is not None and given.dtype_policy not in DTYPE_POLICIES:
         raise InvalidParameter(
-            f"{given.module} error: dtype_policy is {given.dtype_policy!r}; expected one of"
-            f" {', '.join(DTYPE_POLICIES)}."
+            f"{module} error: dtype_policy is {given.dtype_policy!r}; expected one of {', '.join(DTYPE_POLICIES)}."
         )
     if given.backend is not None and given.backend not in (*frameworks.BACKENDS, frameworks.AUTO):
         raise InvalidParameter(
-            f"{given.module} error: backend is {given.backend!r}; expected one of"
+            f"{module} error: backend is {given.backend!r}; expected one of"
             f" {', '.join((*frameworks.BACKENDS, frameworks.AUTO))}."
         )
 
 
 def _check_frequency(given: FitArguments, iterations: int) -> int:
     """After how many epochs metrics are computed."""
+    module = module_of(given)
     frequency = given.metrics_compute_frequency
     if frequency is not None and not 1 <= frequency <= iterations:
         raise InvalidParameter(
-            f"{given.module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
+            f"{module}: metrics_compute_frequency must be in the range (1 - {iterations}).",
             detail=f"Received {frequency}.",
             hint="Leave it out to compute metrics after the last iteration only.",
         )
     if frequency is not None and given.training_metrics is False and given.validation_table is None:
         raise InvalidParameter(
-            f"{given.module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
+            f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
             " training_metrics is false and there is no validation_table."
         )
     return frequency or iterations

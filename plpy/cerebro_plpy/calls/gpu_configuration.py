@@ -6,16 +6,13 @@ or what NVIDIA's own program lists.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.trainer import machine, settings, wire
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -28,10 +25,10 @@ def write(db: Database, output_table: str | None, source: str | None) -> None:
     """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says so."""
     output = Catalog(db, MODULE).output(output_table)
     check_source(chosen := source or "tensorflow")
-    found = list(_on_hosts(db, chosen))
+    found = list(db.platform.gpus(db, chosen, lambda: of_this_host(db, chosen)))
     if not found:
         db.notice(f"{MODULE}: No GPUs configured on hosts.")
-    db.rows(sql("gpu.table", output=output.quoted))
+    db.rows(sql("gpu.table", output=output.quoted, **db.platform.clauses))
     db.rows(sql("gpu.add", output=output.quoted), [host for host, _ in found], [gpu for _, gpu in found])
 
 
@@ -51,7 +48,7 @@ def of_this_host(db: Database, source: str) -> list[str]:
     numbers = ",".join(map(str, settings.usable_gpus(chosen))) or machine.NO_GPU
     link = Link(_spec(chosen, framework, numbers), db.check_interrupts)
     try:
-        return list(map(str, link.ask({"do": "gpus"})["gpus"]))
+        return list(map(str, link.ask(wire.request("gpus"))["gpus"]))
     finally:
         link.close()
 
@@ -59,14 +56,3 @@ def of_this_host(db: Database, source: str) -> list[str]:
 def _spec(chosen: settings.Settings, framework: str, numbers: str) -> TrainerSpec:
     spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework=framework))
     return replace(spec, gpu=numbers)
-
-
-def _on_hosts(db: Database, source: str) -> Iterator[tuple[str, str]]:
-    """Host and description of each GPU; on Greenplum one segment of each host is asked."""
-    if not server_process.greenplum():
-        yield from (("localhost", gpu) for gpu in of_this_host(db, source))
-        return
-    hosts = {row["content"]: row["hostname"] for row in db.rows(sql("gpu.hosts"))}
-    with db.configured(optimizer="off"):
-        for row in db.rows(sql("gpu.of_hosts"), source, list(hosts)):
-            yield from ((hosts[row["content"]], gpu) for gpu in json.loads(row["gpus"]))

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from cerebro_plpy.calls import runs
-from cerebro_plpy.calls.fit_arguments import FitArguments
 from cerebro_plpy.calls.warm_start import existing_output
-from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.tables import outputs, single_output
 
 
-def found_outputs(catalog: Catalog, arguments: FitArguments) -> tuple[dict[str, Relation], Relation]:
-    """The output tables that a warm start goes on from, by suffix, and the first of those that will be written."""
-    made = suffixes(arguments.one is not None)
+class Outputs(NamedTuple):
+    """The output tables of a call: the first of them, and those that a warm start goes on from, by suffix."""
+
+    table: Relation
+    existing: Mapping[str, Relation]
+
+
+def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
+    """The output tables that a fit call will write, or has to rewrite."""
+    names = suffixes(arguments)
     if not arguments.warm_start:
-        return {}, catalog.output(arguments.model_output_table, made)
-    before = existing_output(catalog, arguments.model_output_table, made)
-    return before, before[""]
+        return Outputs(catalog.output(arguments.model_output_table, names), {})
+    existing = existing_output(catalog, arguments.model_output_table, names)
+    return Outputs(existing[""], existing)
 
 
-def finish(db: Database, run_id: int, output: Relation, arguments: FitArguments, *, refill: bool) -> None:
+def finish(db: Database, run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
-    write_outputs(db, outputs.read_run(db, run_id), output, refill=refill)
-    if arguments.keep_states is False:
+    write_outputs(db, outputs.read_run(db, run_id), output.table, refill=bool(output.existing))
+    if keep_states is False:
         runs.drop_states(db, run_id)
 
 
@@ -34,18 +44,18 @@ def write_again(db: Database, run_id: int | None, name: str | None) -> None:
     if run_id is None:
         raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
     run = outputs.read_run(db, run_id)
-    made = suffixes(bool(run["spec"].get("one")))
-    write_outputs(db, run, Catalog(db, "write_outputs").output(name, made), refill=False)
+    output = Catalog(db, "write_outputs").output(name, suffixes(run.spec.arguments))
+    write_outputs(db, run, output, refill=False)
 
 
-def suffixes(one: bool) -> tuple[str, ...]:
+def suffixes(arguments: FitArguments) -> tuple[str, ...]:
     """What the names of the output tables end with, beside the first of them."""
-    return single_output.SUFFIXES if one else outputs.SUFFIXES
+    return single_output.SUFFIXES if arguments.single else outputs.SUFFIXES
 
 
-def write_outputs(db: Database, run: Row, output: Relation, *, refill: bool) -> None:
+def write_outputs(db: Database, run: outputs.LoggedRun, output: Relation, *, refill: bool) -> None:
     """Make the output tables of a completed run, or refill them."""
-    if run["spec"].get("one"):
+    if run.spec.arguments.single:
         single_output.write(db, run, output, refill=refill)
     else:
         outputs.write(db, run, output, refill=refill)

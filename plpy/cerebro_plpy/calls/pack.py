@@ -5,24 +5,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_constant, check_positive
-from cerebro_plpy.database.names import split_columns
+from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.platform import RULES, Packers, Rules
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
-from cerebro_plpy.packing import columns, distribution, fill, spread
+from cerebro_plpy.packing import columns, fill
 from cerebro_plpy.packing.classes import as_in_training, with_found_classes
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing
-from cerebro_plpy.packing.packed_table import PackedTable, read_packed
-from cerebro_plpy.packing.spread import Spread
+from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.tables.compatibility import check_order
-from cerebro_plpy.trainer import machine, segment, settings
+from cerebro_plpy.trainer import settings
 
 TARGET_TYPES = ("class", "float")
 
@@ -53,19 +52,12 @@ class TrainingOptions:
 def pack_training(db: Database, session: dict[str, Any], given: PackArguments, options: TrainingOptions) -> None:
     """Pack a table for training."""
     catalog = Catalog(db, "training_preprocessor_dl")
-    check_arguments(catalog, given)
+    rules = check_arguments(catalog, given)
     constant = check_options(catalog, options)
     source, output, dependent, independent = tables_and_columns(catalog, given, options.dependent_type)
-    chosen = (
-        distribution.choose(catalog, given.distribution_rules, options.n_segments)
-        if server_process.greenplum()
-        else None
-    )
-    with workshop(db, session, source, (*independent, *dependent)) as origin:
-        source = origin.relation
+    chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
+    with workshop(db, session, source, (*independent, *dependent)) as (source, packers):
         rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
-        spread_over = chosen and chosen.first(rows)
-        segments = min(options.n_segments or machine.parallel_trainers(), rows)
         plan = Packing(
             source=source,
             output=output,
@@ -74,9 +66,9 @@ def pack_training(db: Database, session: dict[str, Any], given: PackArguments, o
             rows=rows,
             buffer_size=given.buffer_size,
             normalizing_const=constant,
-            keys=spread_over.keys if spread_over else tuple(range(segments)),
+            distribution=chosen.first(rows),
             seed=secrets.randbits(31) if options.seed is None else options.seed,
-            spread=Spread(origin, spread_over) if spread_over else None,
+            packers=packers,
         )
         fill.pack(db, plan)
 
@@ -104,7 +96,7 @@ def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | 
 def pack_validation(db: Database, session: dict[str, Any], given: PackArguments, training: str | None) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
-    check_arguments(catalog, given)
+    rules = check_arguments(catalog, given)
     model = read_training(catalog, training)
     source, output, dependent, independent = tables_and_columns(catalog, given, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
@@ -114,13 +106,8 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
         )
     check_order(catalog, model.independent, [column.name for column in independent], "the inputs")
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
-    follow = (
-        distribution.following(catalog, model.segments, given.distribution_rules)
-        if server_process.greenplum()
-        else None
-    )
-    with workshop(db, session, source, (*independent, *dependent)) as origin:
-        source = origin.relation
+    along = db.platform.distribution_along(db, catalog.module, model.segments, rules)
+    with workshop(db, session, source, (*independent, *dependent)) as (source, packers):
         dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
         plan = Packing(
             source=source,
@@ -130,9 +117,9 @@ def pack_validation(db: Database, session: dict[str, Any], given: PackArguments,
             rows=fill.count_rows(db, catalog, source, (*independent, *dependent)),
             buffer_size=given.buffer_size,
             normalizing_const=model.normalizing_const,
-            keys=follow.keys if follow else model.segments,
+            distribution=along,
             seed=None,
-            spread=Spread(origin, follow) if follow else None,
+            packers=packers,
         )
         fill.pack(db, plan)
 
@@ -148,11 +135,11 @@ def read_training(catalog: Catalog, training: str | None) -> PackedTable:
             f" '{training}' has been preprocessed using training_preprocessor_dl().",
             hint=hint,
         )
-    return read_packed(catalog, LocalSession(catalog.db), training, "training")
+    return read_packed(catalog, LocalSession(catalog.db), find_packed(catalog, training, "training"))
 
 
-def check_arguments(catalog: Catalog, given: PackArguments) -> None:
-    """What needs no table."""
+def check_arguments(catalog: Catalog, given: PackArguments) -> Rules:
+    """The rules of distribution; all that needs no other table is checked."""
     if given.buffer_size is not None and given.buffer_size < 1:
         raise InvalidParameter(
             f"{catalog.module}: The buffer size has to be a positive integer or NULL.",
@@ -162,8 +149,7 @@ def check_arguments(catalog: Catalog, given: PackArguments) -> None:
         if not (getattr(given, name) or "").strip():
             raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
     rules = given.distribution_rules
-    if rules is not None and rules not in distribution.RULES:
-        catalog.relation(rules, "distribution rules")
+    return rules if rules is None or rules in RULES else catalog.relation(rules, "distribution rules")
 
 
 def tables_and_columns(
@@ -187,18 +173,9 @@ def tables_and_columns(
 @contextmanager
 def workshop(
     db: Database, session: dict[str, Any], source: Relation, columns: Sequence[Column]
-) -> Iterator[spread.Source]:
-    """What packing takes: a trainer that has numpy only, and ends with the call, where the rows are packed."""
-    chosen = settings.read(db)
-    settings.check_trainer(chosen)
-    if server_process.greenplum():
-        with spread.packers(db), spread.placed(db, source, columns) as placed:
-            yield placed
-        return
-    # It starts while the rows are counted.
-    spec = settings.trainer_spec(chosen, settings.TrainerRequest(framework="none"))
-    segment.begin_trainer(db.check_interrupts, session, spec)
-    try:
-        yield spread.Source(source, "", None)
-    finally:
-        segment.stop_trainer(session)
+) -> Iterator[tuple[Relation, Packers]]:
+    """What packing takes: trainers that have numpy only, and end with the call; and the source as they read it."""
+    settings.check_trainer(settings.read(db))
+    named = [quote_identifier(column.name) for column in columns]
+    with db.platform.packers(db, session, source, named) as packers:
+        yield replace(source, quoted=packers.rows), packers

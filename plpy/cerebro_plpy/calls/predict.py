@@ -21,12 +21,12 @@ def predict(
     pred_type: PredType,
 ) -> None:
     """Make a table of predictions; `columns` are the id column and the list of inputs."""
-    catalog, output, relations = begin(db, "madlib_keras_predict", given)
-    asked = question(catalog, relations[1], columns, pred_type)
-    with opened(db, session, relations, None) as place:
-        model = predictable(read_model(catalog, place.reader, relations[0], given.mst_key))
+    catalog, tables = begin(db, "madlib_keras_predict", given)
+    asked = question(catalog, tables.test, columns, pred_type)
+    with opened(db, session, tables.relations, None) as place:
+        model = predictable(read_model(catalog, place.reader, tables.model, given.mst_key))
         check_order(catalog, model.independent, [column.name for column in asked.inputs], "the inputs")
-        write(place, output, predictor(model), asked, bool(given.use_gpus))
+        write(place, tables.output, predictor(model), asked, bool(given.use_gpus))
 
 
 def predictor(model: TrainedModel) -> Predictor:

@@ -18,7 +18,7 @@ from cerebro_plpy.database.checks import check_constant, check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.packing.packed_table import strip_padding
-from cerebro_plpy.platform.protocol import StateSource
+from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.workplace import Workplace, opened
 from cerebro_plpy.tables.architectures import existing
 from cerebro_plpy.tables.compatibility import counted

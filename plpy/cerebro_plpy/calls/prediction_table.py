@@ -18,11 +18,11 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, NullNotAllowed, UndefinedColumn
 from cerebro_plpy.packing.columns import IMAGE, Column, as_input
-from cerebro_plpy.platform.protocol import RawRows, StateSource
+from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.statements import job_result
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import crew_for, together
-from cerebro_plpy.tables.compatibility import check_inputs
+from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 
 PredType = Union[str, int, float, None]
 Labels = Optional[tuple[Optional[str], ...]]
@@ -138,7 +138,8 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
     """Make a table of predictions."""
     db, summary = place.db, predictor.architecture
     shapes = [_row_shape(place.reader, asked.table, column) for column in asked.inputs]
-    check_inputs(predictor.title, summary, shapes, ([column.name for column in asked.inputs], asked.table.given))
+    names = [column.name for column in asked.inputs]
+    check_inputs(predictor.title, summary, InputColumns(asked.table.given, names, shapes))
     _create(db, output, asked)
     known = [shape or tuple(n or 1 for n in expected) for shape, expected in zip(shapes, summary.input_shapes)]
     given = sum(units or 1 for units in summary.output_units)
@@ -152,31 +153,25 @@ def write(place: Workplace, output: Relation, predictor: Predictor, asked: Quest
 
 def _blocks(place: Workplace, predictor: Predictor, asked: Question, block: int, gpu: bool) -> Iterator[Block]:
     """Per block of so many rows: the identifiers as an array literal, and the predictions."""
-    rows, segments = _rows(place, asked)
-    crew = crew_for(place, predictor.backend, gpu, segments)
+    rows = place.platform.raw_rows(place.control, asked.table.oid, _rows(asked))
+    crew = crew_for(place, predictor.backend, gpu, rows.segments)
     arrays = [{"kind": c.kind, "column": c.name, "divide": predictor.normalizing_const} for c in asked.inputs]
     request = {"arrays": arrays, "want": asked.want, "classes": [output.classes for output in predictor.outputs]}
-    job = {"job": "predict", "program": predictor.program, "result_key": predictor.state.key, "datasets": []}
+    job = Job("predict", predictor.program, predictor.state.key)
     told = {"block": block, "request": request}
-    steps = [crew.platform.predict(worker, rows, predictor.state, job, told) for worker in crew.workers]
+    steps = [crew.visits.predict(worker, rows, predictor.state, job, told) for worker in crew.workers]
     for worker, declare in together(place, crew, steps):
         if declare is not None:
             yield from _fetched(place, worker.session, declare)
-            finish = crew.platform.predicted(worker)
+            finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
 
 
-def _rows(place: Workplace, asked: Question) -> tuple[RawRows, Sequence[int]]:
-    """How the rows are read; on Greenplum also the keys of the segments that predict."""
-    table = asked.table
+def _rows(asked: Question) -> RawRows:
+    """How the rows are read."""
     name = f"t.{quote_identifier(asked.id_column['name'])}::text"
     data = f"ARRAY[{', '.join(c.sent(f't.{quote_identifier(c.name)}') for c in asked.inputs)}]"
-    if not place.control.greenplum:
-        return RawRows(table.quoted, name, data), ()
-    places = {key: content for key, content, _ in place.control.run(sql("spread.segments"))}
-    if place.control.run(sql("greenplum.lies_on_segments"), (table.oid,))[0][0]:
-        return RawRows(table.quoted, name, data, places), list(places)
-    return RawRows(table.quoted, name, data), list(places)[:1]
+    return RawRows(asked.table.quoted, name, data)
 
 
 def _fetched(place: Workplace, session: Session, declare: str) -> Iterator[Block]:
@@ -203,7 +198,7 @@ def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, .
 def _create(db: Database, output: Relation, asked: Question) -> None:
     name, kind = quote_identifier(asked.id_column["name"]), asked.id_column["type"]
     rank = "" if asked.unranked else ", rank integer"
-    db.rows(sql("score.predictions", output=output.quoted, id=name, id_type=kind, rank=rank))
+    db.rows(sql("score.predictions", output=output.quoted, id=name, id_type=kind, rank=rank, **db.platform.clauses))
 
 
 def _insert(db: Database, output: Relation, told: Sequence[object], asked: Question, found: Block) -> None:

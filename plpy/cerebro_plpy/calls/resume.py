@@ -7,19 +7,20 @@ since. Only the packed tables are read anew, and must be what they were.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from cerebro_plpy.calls.fit_arguments import FitArguments
-from cerebro_plpy.calls.fit_request import Again, Models, read_architectures, read_data, recorded_order, requested
-from cerebro_plpy.calls.outputs import finish, found_outputs
+from cerebro_plpy.calls.fit_request import Models, repeated, requested
+from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
+from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
 from cerebro_plpy.calls.runs import claimed
 from cerebro_plpy.calls.warm_start import warm_states
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions, changed, logged
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
@@ -29,9 +30,10 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, opened
 from cerebro_plpy.run import history
 from cerebro_plpy.run.lifecycle import Interrupted, Logged, nobody, train
-from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.replay import check_functions, read_recorded
+from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import object_table
-from cerebro_plpy.tables.architectures import StoredModel, existing
+from cerebro_plpy.tables.architectures import StoredModel, existing, read_architectures
 from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.tables.selection import check_callbacks
 from cerebro_plpy.trainer import settings
@@ -39,36 +41,48 @@ from cerebro_plpy.trainer import settings
 MODULE = "resume"
 
 
+class Rest(NamedTuple):
+    """A run that ended early: its log, what it was asked, and the tables that it reads, by names no path changes."""
+
+    row: Row
+    spec: Spec
+    packed: PackedInputs
+    functions: Functions | None
+
+
 def resume(db: Database, session: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
     """Train the rest of a run, and make the output tables that its call named; `logged` hears when it goes on."""
     check_transaction(db, MODULE)
-    run = unfinished(db, run_id)
-    given = arguments(run["spec"])
-    settings.devices(settings.read(db), given.use_gpus)
+    row, spec = unfinished(db, run_id)
+    arguments = spec.arguments
+    settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
-    before, output = found_outputs(catalog, given)
-    relations = [catalog.relation(given.source_table), *before.values()]
-    if given.validation_table is not None:
-        relations.append(catalog.relation(given.validation_table, "validation"))
-    functions = unchanged_functions(catalog, run["spec"])
-    if functions:
-        relations.append(object_table.existing(catalog, functions.table))
-    with opened(db, session, relations, given.workers) as place:
-        request = rebuilt(catalog, place, given, run, functions)
-        known = history.read(place.control, run["run_id"], request.configs)
-        if before:
-            request = replace(request, warm_states=warm_states(place.reader, before, request))
-        history.await_workers(place, run["run_id"])
-        train(db, place, request, Interrupted(run["run_id"], known), logged)
+    outputs = find_outputs(catalog, replace(arguments, model_output_table=spec.tables["model_output"]))
+    packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
+    rest = Rest(row, spec, packed, unchanged_functions(catalog, spec))
+    with opened(db, session, relations(catalog, rest, outputs), arguments.workers) as place:
+        request = rebuilt(catalog, place, rest)
+        known = history.read(place.control, row["run_id"], request.configs)
+        if outputs.existing:
+            request = replace(request, warm_states=warm_states(place.reader, outputs.existing, request))
+        history.await_workers(place, row["run_id"])
+        train(db, place, request, Interrupted(row["run_id"], known), logged)
     # The outputs tell of the tables by the names that the call used.
-    named = replace(output, given=run["spec"]["model_output_table"])
-    finish(db, run["run_id"], named, given, refill=bool(before))
+    named = outputs._replace(table=replace(outputs.table, given=arguments.model_output_table or ""))
+    finish(db, row["run_id"], named, keep_states=arguments.keep_states)
 
 
-def unfinished(db: Database, run_id: int | None) -> Row:
+def relations(catalog: Catalog, rest: Rest, outputs: Outputs) -> list[Relation]:
+    """The tables that the rest of a run uses."""
+    objects = [object_table.existing(catalog, rest.functions.table)] if rest.functions else []
+    return [*rest.packed.relations().values(), *outputs.existing.values(), *objects]
+
+
+def unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
     run = claimed(db, MODULE, run_id)
-    if "automl_method" in run["spec"]:
+    spec = Spec.from_json(json.loads(run["spec"]))
+    if spec.search:
         raise FeatureNotSupported(
             f"{MODULE} error: run {run_id} is part of a search, which can only be made as a whole.",
             hint="Call madlib_automl() again; with a random_state it tries the same configurations.",
@@ -78,45 +92,39 @@ def unfinished(db: Database, run_id: int | None) -> Row:
             f"{MODULE} error: run {run_id} is completed; there is nothing to go on with.",
             hint="cerebro.write_outputs() makes its output tables again; warm_start trains on.",
         )
-    return run
+    return run, spec
 
 
-def arguments(spec: Mapping[str, Any]) -> FitArguments:
-    """The arguments of the call, with names of tables that no search_path changes."""
-    given = FitArguments(**{field.name: spec.get(field.name) for field in fields(FitArguments)})
-    tables = spec["tables"]
-    return replace(
-        given,
-        source_table=tables["source"],
-        validation_table=tables.get("validation"),
-        model_output_table=tables["model_output"],
-    )
-
-
-def rebuilt(
-    catalog: Catalog, place: Workplace, given: FitArguments, run: Row, functions: Functions | None
-) -> FitRequest:
+def rebuilt(catalog: Catalog, place: Workplace, rest: Rest) -> FitRequest:
     """The request of the run, as far as it is still to be done."""
-    spec, log = run["spec"], catalog.db.rows(sql("run.logged_configs"), run["run_id"])
-    source, validation = read_data(catalog, place, given)
-    check_unchanged(source, spec["source"], run["segments"])
-    if validation is not None:
-        check_unchanged(validation, spec["validation"], run["segments"])
+    row, spec = rest.row, rest.spec
+    data = rest.packed.read(catalog, place.reader)
+    check_unchanged(data.source, spec.source, row["segments"])
+    if data.validation is not None and spec.validation is not None:
+        check_unchanged(data.validation, spec.validation, row["segments"])
+    log = catalog.db.rows(sql("run.logged_configs"), row["run_id"])
+    models = logged_models(catalog, place, rest, log, data.source)
+    (threads,) = place.control.run(sql("run.past_threads"), (row["run_id"],))[0]
+    repeat = Repeat(threads=threads)
+    if spec.schedule == "replay":
+        recorded = read_recorded(place.control, catalog.module, spec.arguments.replay_run)
+        check_functions(catalog.module, recorded, spec.functions)
+        repeat = repeated(catalog, recorded, row["epochs"], data.source, list(models.backends))
+        models = models._replace(backends=recorded.backends)
+    return requested(catalog, place, spec, data, models, repeat)
+
+
+def logged_models(catalog: Catalog, place: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:
+    """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
     fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
-    table, weighted = architecture_table(catalog, place, spec, fresh)
+    table, weighted = architecture_table(catalog, place, rest.spec, fresh)
     architectures = {
         r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
     }
-    (threads,) = place.control.run(sql("run.past_threads"), (run["run_id"],))[0]
-    backends = {row["mst_key"]: row["backend"] for row in alive}
-    again = Again(spec["seed"], {}, {}, threads, spec["dtype_policy"], backends)
-    if spec["schedule"] == "replay":
-        again = recorded_order(place, given, run["epochs"], source, list(backends), spec.get("functions") or {})
-    configs = with_metrics((config(row, functions) for row in alive), architectures, source)
-    models = Models(configs, architectures, table)
-    check_callbacks(catalog.db, (config.fit for config in models.configs))
-    return requested(place, given, spec, (source, validation), models, again)
+    configs = with_metrics((config(row, rest.functions) for row in alive), architectures, source)
+    check_callbacks(catalog.db, (each.fit for each in configs))
+    return Models(configs, architectures, table, {row["mst_key"]: row["backend"] for row in alive})
 
 
 def config(row: Row, functions: Functions | None) -> Config:
@@ -126,9 +134,9 @@ def config(row: Row, functions: Functions | None) -> Config:
     return Config(row["mst_key"], row["model_id"], *texts, compiled, parse_fit_params(texts[1]))
 
 
-def unchanged_functions(catalog: Catalog, spec: Mapping[str, Any]) -> Functions | None:
+def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:
     """The custom functions of a run, if it has any; raises where they are not those that it began with."""
-    before = logged(spec.get("object_table"), spec.get("functions"))
+    before = logged(spec.object_table, spec.functions)
     if before is None:
         return None
     now = object_table.functions(catalog, before.table)
@@ -143,11 +151,11 @@ def unchanged_functions(catalog: Catalog, spec: Mapping[str, Any]) -> Functions 
 
 
 def architecture_table(
-    catalog: Catalog, place: Workplace, spec: Mapping[str, Any], fresh: Sequence[int]
+    catalog: Catalog, place: Workplace, spec: Spec, fresh: Sequence[int]
 ) -> tuple[Relation, set[int]]:
     """The architecture table, and which of the models that nothing was trained of yet begin with weights in it."""
-    table = existing(catalog, spec["tables"]["architectures"])
-    found = read_architectures(place, table, list(fresh))
+    table = existing(catalog, spec.tables["architectures"])
+    found = read_architectures(place.reader, table, list(fresh))
     missing = sorted(set(fresh) - found.keys())
     if missing:
         raise ObjectNotReady(
@@ -157,11 +165,9 @@ def architecture_table(
     return table, {model_id for model_id, model in found.items() if model.has_weights}
 
 
-def check_unchanged(table: PackedTable, logged: Mapping[str, Any], segments: Sequence[int]) -> None:
+def check_unchanged(table: PackedTable, logged: DataSpec, segments: Sequence[int]) -> None:
     """Raises ObjectNotReady where a packed table is not the one that the run began with."""
-    now = json.loads(json.dumps(table.described()))
-    # What an earlier version logged has not all of the names.
-    differing = sorted(name for name in now.keys() & logged.keys() if name != "table" and now[name] != logged[name])
+    differing = table.spec().differing(logged)
     if list(table.segments) != list(segments):
         differing.append("segments")
     if differing:

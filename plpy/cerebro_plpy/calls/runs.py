@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
@@ -33,14 +31,14 @@ def claimed(db: Database, module: str, run_id: int | None) -> Row:
             f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
             hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
         )
-    return {**rows[0], "spec": json.loads(rows[0]["spec"])}
+    return rows[0]
 
 
 def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay."""
     run = claimed(db, "drop_run", run_id)
     drop_states(db, run["run_id"])
-    for table in LOG if server_process.greenplum() else LOG[-1:]:  # there foreign keys are not enforced
+    for table in db.platform.deletions(LOG):
         db.rows(sql("run.drop_log", table=table), run["run_id"])
 
 
@@ -88,8 +86,7 @@ def standing(db: Database, module: str, run_id: int | None) -> Row:
     """Status of a run, and whether somebody works for it: its own orchestrator, not just anyone who took the lock."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
-    if server_process.greenplum():
-        db.value(sql("greenplum.look_anew"))
+    db.platform.look_anew(db)
     # Before the status, which then cannot be older than the end of the work.
     at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
     rows = db.rows(sql("background.standing"), run_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -21,12 +22,21 @@ class ScoreArguments:
     mst_key: int | None
 
 
-def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, Relation, list[Relation]]:
-    """Check what needs no other session; the tables that will be read, the model table first."""
+class ScoreTables(NamedTuple):
+    """The tables of a call: what is made, the model table, the table that is scored, and all that are read."""
+
+    output: Relation
+    model: Relation
+    test: Relation
+    relations: list[Relation]
+
+
+def begin(db: Database, module: str, given: ScoreArguments) -> tuple[Catalog, ScoreTables]:
+    """Check what needs no other session; the names of the call, resolved."""
     check_transaction(db, module)
     catalog = Catalog(db, module)
     settings.devices(settings.read(db), given.use_gpus)
     output = catalog.output(given.output_table)
-    relations = [catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")]
-    companions = [catalog.companion(r, suffix) for r in relations for suffix in ("_info", "_summary", "_state")]
-    return catalog, output, relations + [c for c in companions if c]
+    model, test = catalog.relation(given.model_table, "model"), catalog.relation(given.test_table, "test")
+    companions = [catalog.companion(r, suffix) for r in (model, test) for suffix in ("_info", "_summary", "_state")]
+    return catalog, ScoreTables(output, model, test, [model, test, *(c for c in companions if c)])

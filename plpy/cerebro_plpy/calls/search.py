@@ -9,16 +9,17 @@ from dataclasses import fields
 from typing import Any
 
 from cerebro_plpy.calls import search_outputs
-from cerebro_plpy.calls.fit_arguments import FitArguments
-from cerebro_plpy.calls.fit_request import find_data, read_architectures, read_data
+from cerebro_plpy.calls.inputs import find_packed_inputs
 from cerebro_plpy.calls.runs import drop_states
 from cerebro_plpy.calls.search_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
+from cerebro_plpy.calls.search_outputs import SearchTables
 from cerebro_plpy.calls.search_runs import Basis, Runs
 from cerebro_plpy.calls.suggester import Suggester
 from cerebro_plpy.configs import stages
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.grid import ConfigRow, check_size, how_many, random_search
 from cerebro_plpy.configs.space import Space, read_space
+from cerebro_plpy.configs.spec import FitArguments, SearchSpec
 from cerebro_plpy.configs.stages import Search
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
@@ -28,7 +29,7 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_plpy.platform.workplace import Workplace, opened
 from cerebro_plpy.tables import object_table, outputs, selection
-from cerebro_plpy.tables.architectures import existing
+from cerebro_plpy.tables.architectures import read_architectures
 from cerebro_plpy.trainer import settings
 
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
@@ -42,15 +43,27 @@ def automl(db: Database, session: dict[str, Any], given: AutomlArguments, versio
         check_frequency(method, given.metrics_compute_frequency)
     settings.devices(settings.read(db), given.use_gpus)
     catalog = Catalog(db, MODULE)
-    inputs = find_data(catalog, given.source_table, given.validation_table)
-    inputs["architectures"] = selection.check_models(catalog, given.model_arch_table, given.model_id_list)
+    packed = find_packed_inputs(catalog, given.source_table, given.validation_table)
+    architectures = selection.check_models(catalog, given.model_arch_table, given.model_id_list)
     space = _space(given, method, object_table.functions(catalog, given.object_table))
     selected = selection.create(catalog, given.model_selection_table, given.model_arch_table or "", given.object_table)
     output = catalog.output(given.model_output_table, outputs.SUFFIXES)
+    inputs = {**packed.relations(), "architectures": architectures}
     with opened(db, session, inputs.values(), None) as place:
-        tables = {key: found.quoted for key, found in {**inputs, "model_output": output}.items()}
-        told = {"automl_method": name, "automl_params": text, "version": version, "tables": tables}
-        runs = Runs(catalog, place, _basis(catalog, place, given, told), space.functions)
+        seed = secrets.randbits(31) if given.random_state is None else given.random_state % (1 << 31)
+        basis = Basis(
+            arguments=_fit_arguments(given),
+            data=packed.read(catalog, place.reader),
+            table=architectures,
+            architectures=read_architectures(place.reader, architectures, _ids(given)),
+            seed=seed,
+            schedule="longest" if given.random_state is None else REPEATABLE,
+            search=SearchSpec(name, text, given.random_state),
+            object_table=given.object_table,
+            tables={key: found.quoted for key, found in {**inputs, "model_output": output}.items()},
+            version=version,
+        )
+        runs = Runs(catalog, place, basis, space.functions)
         with _searching(db, place, given, method, space, runs) as search:
             try:
                 best = runs.search(search)
@@ -58,7 +71,7 @@ def automl(db: Database, session: dict[str, Any], given: AutomlArguments, versio
                 runs.abandon()
                 raise
     _tell_fewer(db, method, len(runs.tried))
-    search_outputs.write(db, (output, selected), given, runs, best)
+    search_outputs.write(db, SearchTables(output, selected), given, runs, best)
     for run_id in runs.run_ids:  # with the tables, when the caller commits
         drop_states(db, run_id)
 
@@ -71,7 +84,7 @@ def load_schedule(db: Database, table: str | None, r: int | None, eta: int | Non
     method = Hyperband(r, 3 if eta is None else eta, skip_last or 0)
     method.check(catalog.module)
     output = catalog.output(table)
-    db.rows(sql("automl.schedule", output=output.quoted))
+    db.rows(sql("automl.schedule", output=output.quoted, **db.platform.clauses))
     for found in method.schedule():
         db.rows(sql("automl.add_schedule", output=output.quoted), *found)
 
@@ -100,24 +113,9 @@ def _ids(given: AutomlArguments) -> list[int]:
     return [model_id for model_id in given.model_id_list or () if model_id is not None]
 
 
-def _basis(catalog: Catalog, place: Workplace, given: AutomlArguments, told: dict[str, Any]) -> Basis:
-    """What all runs have in common."""
-    fit = FitArguments(**{each.name: vars(given).get(each.name) for each in fields(FitArguments)})
-    table = existing(catalog, given.model_arch_table)
-    seed = secrets.randbits(31) if given.random_state is None else given.random_state % (1 << 31)
-    spec = {
-        **told, "model_arch_table": table.given, "object_table": given.object_table, "dtype_policy": None,
-        "random_state": given.random_state,
-    }  # fmt: skip
-    return Basis(
-        given=fit,
-        data=read_data(catalog, place, fit),
-        table=table,
-        seed=seed,
-        spec=spec,
-        architectures=read_architectures(place, table, _ids(given)),
-        schedule="longest" if given.random_state is None else REPEATABLE,
-    )
+def _fit_arguments(given: AutomlArguments) -> FitArguments:
+    """The arguments that the runs of a search have in common with a fit call; all others are left open."""
+    return FitArguments(**{each.name: vars(given).get(each.name) for each in fields(FitArguments)})
 
 
 @contextmanager
@@ -138,7 +136,7 @@ def _searching(
     runs.check([row._replace(model_id=model_id) for row in drawn(1, 0) for model_id in _ids(given)])
     basis = runs.basis
     with Suggester(db, place.settings, space, method.algorithm, basis.seed) as suggester:
-        yield stages.hyperopt(method, len(basis.data[0].segments), space, suggester.suggest)
+        yield stages.hyperopt(method, len(basis.data.source.segments), space, suggester.suggest)
 
 
 def _tell_fewer(db: Database, method: Method, tried: int) -> None:

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import NamedTuple
 
 from cerebro_plpy.calls.search_arguments import AutomlArguments
 from cerebro_plpy.calls.search_runs import Basis, Best, Runs, Tried
 from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.spec import DataSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.tables import outputs
 
 
-def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArguments, runs: Runs, best: Best) -> None:
+class SearchTables(NamedTuple):
+    """The first of the output tables, and the model selection table that gets the best configuration."""
+
+    output: Relation
+    selection: Relation
+
+
+def write(db: Database, tables: SearchTables, given: AutomlArguments, runs: Runs, best: Best) -> None:
     """Create and fill the four output tables, and put the best configuration into the model selection table."""
     (output, selection), basis = tables, runs.basis
-    source = basis.data[0].described()
-    source["class_types"] = outputs.class_types(db, source["class_types"])
+    source = basis.data.source.spec()
+    source = replace(source, class_types=outputs.class_types(db, source.class_types))
     made = outputs.names(output, outputs.SUFFIXES)
     places = any(tried.place for tried in runs.tried.values())
-    db.rows(sql("automl.models", output=made[""]))
+    db.rows(sql("automl.models", output=made[""], **db.platform.clauses))
     more = sql("automl.info_columns", places=sql("automl.places") if places else "")
-    db.rows(sql("output.info", output=made["_info"], more=more))
+    db.rows(sql("output.info", output=made["_info"], more=more, **db.platform.clauses))
     outputs.create_states(db, made["_state"])
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
         state = shown.state if shown is best.tried else None
         architecture = basis.architectures[tried.config.model_id].json
-        size = outputs.write_model(db, made, (key, basis.data[0].segments[0]), architecture, state)
+        size = outputs.write_model(db, made, outputs.ModelKey(key, basis.data.source.segments[0]), architecture, state)
         _write_info(db, made["_info"], runs, shown, size, places)
     _write_summary(db, made["_summary"], output, given, basis, runs.run_ids, source)
     _write_best(db, selection, best.tried, max(runs.tried))
@@ -37,7 +46,7 @@ def write(db: Database, tables: tuple[Relation, Relation], given: AutomlArgument
 def _write_info(db: Database, table: str, runs: Runs, tried: Tried, size: float | None, places: bool) -> None:
     config, run_ids = tried.config, [run_id for run_id, _ in tried.runs]
     rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
-    architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data[0].dependent
+    architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data.source.dependent
     more = sql("automl.add_info_columns", places=sql("automl.add_places") if places else "")
     db.rows(
         sql("output.add_info", output=table, more=more),
@@ -69,23 +78,23 @@ def _write_summary(
     given: AutomlArguments,
     basis: Basis,
     run_ids: list[int],
-    source: dict[str, Any],
+    source: DataSpec,
 ) -> None:
     columns, constants = outputs.class_columns(source)
     times = db.row(sql("automl.times"), run_ids)
-    db.rows(sql("automl.summary", output=table, class_columns=columns))
+    db.rows(sql("automl.summary", output=table, class_columns=columns, **db.platform.clauses))
     db.rows(
         sql("automl.add_summary", output=table, class_values=constants),
-        source["table"],
+        source.table,
         given.validation_table,
         output.given,
         f"{output.given}_info",
-        list(source["dependent"]),
-        list(source["independent"]),
+        list(source.dependent),
+        list(source.independent),
         given.model_arch_table,
         given.model_selection_table,
-        basis.spec["automl_method"],
-        basis.spec["automl_params"],
+        basis.search.automl_method,
+        basis.search.automl_params,
         None if given.random_state is None else str(given.random_state),
         given.object_table,
         bool(given.use_gpus),
@@ -94,10 +103,10 @@ def _write_summary(
         given.description,
         times["began"],
         times["ended"],
-        basis.spec["version"],
+        basis.version,
         outputs.num_classes(source),
-        list(source["dependent_types"]),
-        source["normalizing_const"],
+        list(source.dependent_types),
+        source.normalizing_const,
         run_ids,
     )
 

@@ -10,57 +10,51 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cerebro_plpy.calls.fit_arguments import FitArguments
-from cerebro_plpy.calls.fit_request import (
-    Again,
-    Models,
-    functions_of,
-    metrics_iterations,
-    requested,
-    specification,
-    tell,
-)
+from cerebro_plpy.calls.fit_request import Models, functions_of, metrics_iterations, requested, tell
+from cerebro_plpy.calls.inputs import Data
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.grid import ConfigRow
+from cerebro_plpy.configs.spec import FitArguments, Ranking, SearchSpec, Spec
 from cerebro_plpy.configs.stages import Losses, Search, Stage
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
-from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages, workers
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.lifecycle import begun, recorded, surroundings
 from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
+from cerebro_plpy.run.request import Evaluation, FitRequest, Repeat, WarmState
 from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.tables.compatibility import check_configs, with_metrics
+from cerebro_plpy.tables.compatibility import check_configs
 from cerebro_plpy.tables.selection import check_callbacks
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What all runs of a search have in common; `spec` is what their log says of the call."""
+    """What all runs of a search have in common; `tables` are the quoted names of the tables of the call."""
 
-    given: FitArguments
-    data: tuple[PackedTable, PackedTable | None]
+    arguments: FitArguments
+    data: Data
     architectures: dict[int, StoredModel]
     table: Relation
     seed: int
     schedule: str
-    spec: Mapping[str, Any]
+    search: SearchSpec
+    object_table: str | None
+    tables: Mapping[str, str]
+    version: str
 
     @property
     def dataset(self) -> str:
         """The data set whose loss decides."""
-        return "training" if self.data[1] is None else "validation"
+        return "training" if self.data.validation is None else "validation"
 
 
 @dataclass
@@ -120,8 +114,7 @@ class Runs:
     def _checked(self, rows: Mapping[int, ConfigRow]) -> tuple[Config, ...]:
         basis, configs = self.basis, [self._config(key, row) for key, row in rows.items()]
         check_callbacks(self._db, (config.fit for config in configs))
-        check_configs(configs, basis.architectures, basis.data[0], basis.table)
-        return with_metrics(configs, basis.architectures, basis.data[0])
+        return check_configs(configs, basis.architectures, basis.data.source, basis.table)
 
     def _config(self, mst_key: int, row: ConfigRow) -> Config:
         compiled, fitted = parse_compile_params(row.compile_params, self._functions), parse_fit_params(row.fit_params)
@@ -136,7 +129,7 @@ class Runs:
         self._holding.add(self.run_ids[-1])
         with recorded(self._db, self._place, request, self.run_ids[-1]) as log:
             around = surroundings(self._db, self._place, request)
-            orchestrator = Orchestrator(self._crew.platform, request, self._crew.workers, log, around, {})
+            orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
             try:
                 orchestrator.run()
             except ConfigFailure as error:
@@ -149,23 +142,37 @@ class Runs:
     def _request(self, stage: Stage) -> FitRequest:
         new = self._checked({key: row for key, row in stage.rows.items() if key not in self.tried})
         self.tried.update({config.mst_key: Tried(config) for config in new})
-        tell(self._catalog, new, self.basis.data[0])
+        tell(self._catalog, new, self.basis.data.source)
         basis, configs = self.basis, tuple(self.tried[key].config for key in stage.rows)
-        given = replace(basis.given, num_iterations=stage.iterations)
-        frequency = self._frequency(given.metrics_compute_frequency, stage.iterations)
-        seed = (basis.seed + len(self.run_ids)) % (1 << 31)  # other orders of rows than in the run before
-        spec = {
-            **specification(given, basis.data, basis.schedule), **basis.spec, "stage": stage.title, "seed": seed,
-            "metrics_compute_frequency": frequency, "evaluate_epochs": metrics_iterations(stage.iterations, frequency),
-            "functions": functions_of(configs), "rank_dataset": basis.dataset, "rank_metric": "loss",
-            "rank_descending": False,
-        }  # fmt: skip
-        again = Again(seed, {}, {}, None, None, frameworks.asked(None, stage.rows))
-        models = Models(configs, basis.architectures, basis.table)
-        request = requested(self._place, given, spec, basis.data, models, again)
-        warm = {key: WarmState("chunks", state_tables.read_state(state), ()) for key, state in self._states()}
-        name = f"{given.name or given.model_output_table}: {stage.title}"
-        return replace(request, name=name, warm_states=warm)
+        spec = self._spec(stage, configs)
+        models = Models(configs, basis.architectures, basis.table, frameworks.asked(None, stage.rows))
+        request = requested(self._catalog, self._place, spec, basis.data, models, Repeat())
+        read = self._place.platform.state_rows
+        warm = {key: WarmState("chunks", read(*state), ()) for key, state in self._states()}
+        return replace(request, warm_states=warm)
+
+    def _spec(self, stage: Stage, configs: tuple[Config, ...]) -> Spec:
+        basis, source, validation = self.basis, self.basis.data.source, self.basis.data.validation
+        frequency = self._frequency(basis.arguments.metrics_compute_frequency, stage.iterations)
+        return Spec(
+            arguments=basis.arguments,
+            epochs=stage.iterations,
+            frequency=frequency,
+            evaluate_epochs=metrics_iterations(stage.iterations, frequency),
+            seed=(basis.seed + len(self.run_ids)) % (1 << 31),  # other orders of rows than in the run before
+            schedule=basis.schedule,
+            dtype_policy=None,
+            model_arch_table=basis.table.given,
+            object_table=basis.object_table,
+            segments=source.segments,
+            source=source.spec(),
+            validation=validation.spec() if validation else None,
+            ranking=Ranking(basis.dataset, "loss", descending=False),
+            version=basis.version,
+            functions=functions_of(configs),
+            tables=basis.tables,
+            search=replace(basis.search, stage=stage.title),
+        )
 
     def _states(self) -> list[tuple[int, StatePlace]]:
         return [(key, tried.state) for key, tried in self.tried.items() if tried.state]
@@ -225,7 +232,7 @@ class Runs:
     def _refuse_lost(self) -> None:
         if self._place.control.segment_lost:
             raise SegmentLost(
-                "Greenplum lost a segment during the search, and this transaction with it",
+                f"{self._place.platform.name} lost a segment during the search, and this transaction with it",
                 hint="Call madlib_keras_automl() again.",
             )
 

@@ -11,7 +11,7 @@ from cerebro_plpy.configs.points import Point, described
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.stages import Trials
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.trainer import settings
+from cerebro_plpy.trainer import settings, wire
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.settings import Settings, TrainerRequest
 
@@ -23,14 +23,15 @@ class Suggester(AbstractContextManager["Suggester"]):
         # It waits as long as a batch is trained, which may be for hours.
         self._spec = replace(settings.trainer_spec(chosen, TrainerRequest(framework="none")), idle_seconds=0)
         self._check = db.check_interrupts
-        self._request = {"do": "suggest", "space": described(space), "algorithm": algorithm, "seed": seed}
+        self._request = {"space": described(space), "algorithm": algorithm, "seed": seed}
         self._link: Link | None = None
 
     def suggest(self, trials: Trials, count: int) -> Sequence[Point]:
         """At most so many points that none of the trials had."""
         if self._link is None or not self._link.alive():
             self._link = Link(self._spec, self._check)
-        points: list[Point] = self._link.ask({**self._request, "trials": list(trials), "count": count})["points"]
+        request = wire.request("suggest", self._request, trials=list(trials), count=count)
+        points: list[Point] = self._link.ask(request)["points"]
         return points
 
     def __exit__(self, *error: Any) -> None:

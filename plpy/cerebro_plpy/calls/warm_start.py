@@ -94,7 +94,7 @@ def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitReq
             continue
         text = sql("warm.state", state=tables["_state"].quoted)
         architecture = request.architectures[config.model_id].json
-        scaled = scales_loss(policy, architecture) == scales_loss(request.dtype_policy, architecture)
+        scaled = scales_loss(policy, architecture) == scales_loss(request.spec.dtype_policy, architecture)
         if scaled and same_optimizer(before[config.mst_key], config):
             states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
         else:
@@ -108,7 +108,7 @@ def _trained(reader: Session, tables: Mapping[str, Relation]) -> dict[int, str]:
     text = (
         sql("warm.trained", info=names["info"], state=names["state"])
         if "info" in names
-        else sql("warm.trained_one", summary=names["summary"], state=names["state"])
+        else sql("warm.trained_single", summary=names["summary"], state=names["state"])
     )
     return dict(reader.run(text))
 

@@ -1,7 +1,7 @@
 """Whether an architecture may be loaded, decided on its JSON alone: the backend never imports Keras.
 
 Every object in the JSON that names a class must stand in a place where Keras puts such an object and be
-listed for it. The trainer rewrites what it builds by a list of its own; this check tells the user at once.
+listed for it. The trainer rewrites what it builds by the same list; this check tells the user at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from cerebro_plpy.configs.keras_names import (
+from cerebro_plpy.configs.allowlist import (
     ACTIVATIONS,
     CONSTRAINTS,
     INITIALIZERS,
@@ -21,8 +21,8 @@ from cerebro_plpy.configs.keras_names import (
     OLD_LAYERS,
     OPERATION_MODULES,
     REGULARIZERS,
-    near_matches,
 )
+from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sizes import check_sizes
 from cerebro_plpy.configs.topology import Node, Shape, input_shapes, output_names, output_units, unreadable
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
@@ -91,8 +91,8 @@ _PLACES = (
     (re.compile(r"\w*(input|batch)_shape"), "shape"),
 )
 _ALLOWED = {
-    "layer": LAYERS | OLD_LAYERS | MODELS,
-    "activation": LAYERS | OLD_LAYERS,
+    "layer": LAYERS | OLD_LAYERS.keys() | {*MODELS},
+    "activation": LAYERS | OLD_LAYERS.keys(),
     "initializer": INITIALIZERS,
     "regularizer": REGULARIZERS,
     "constraint": CONSTRAINTS,
@@ -157,7 +157,7 @@ def _refuse_stateful(node: Node) -> None:
 
 
 def _check_name(name: str, place: str) -> None:
-    if place == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS:
+    if place == "activation" and name not in ACTIVATIONS | OLD_ACTIVATIONS.keys():
         raise FeatureNotSupported(f"activation {name!r} is not allowed", hint=near_matches(name, ACTIVATIONS))
     if place in ("initializer", "regularizer", "constraint") and not _is_listed(name, place):
         raise _refused({"class_name": name}, f"as {place}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cerebro_plpy.configs.compile_params import refuse_unknown
-from cerebro_plpy.configs.literals import finite_number, invalid_value, keywords
+from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value, keywords
 from cerebro_plpy.configs.tensorboard import TensorBoard, parse_callbacks
 from cerebro_plpy.errors import InvalidParameter
 
@@ -73,7 +73,7 @@ def parse_fit_params(text: str | None) -> FitParams:
     return FitParams(
         batch_size=_positive("batch_size", given.get("batch_size", default.batch_size)),
         epochs=epochs,
-        shuffle=given.get("shuffle") == "batch" or _boolean("shuffle", given.get("shuffle", default.shuffle)),
+        shuffle=given.get("shuffle") == "batch" or boolean("shuffle", given.get("shuffle", default.shuffle)),
         verbose=_verbosity(given.get("verbose", default.verbose)),
         class_weight=_class_weight(given.get("class_weight")),
         initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
@@ -122,12 +122,6 @@ def _initial_epoch(value: object, epochs: int) -> int:
 def _positive(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
         raise invalid_value(key, repr(value), f"a whole number from 1 to {LARGEST}")
-    return value
-
-
-def _boolean(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise invalid_value(key, repr(value), "True or False")
     return value
 
 

@@ -82,7 +82,7 @@ def _parsed(text: str, source: bytes | str) -> ast.Module:
     if len(text) > MAX_LENGTH:
         raise InvalidText(
             f"{TITLE}: Invalid function object: its source has {len(text)} characters; expected at most {MAX_LENGTH}.",
-            hint="Keep the code in a module in the folder of the setting function_path, and load an import of it.",
+            hint="Install the code as a module where trainers run, and load an import of it.",
         )
     try:
         with warnings.catch_warnings():

@@ -147,6 +147,13 @@ def invalid_value(key: str, written: str, expected: str) -> InvalidParameter:
     )
 
 
+def boolean(key: str, value: object) -> bool:
+    """The value of a key that takes True or False."""
+    if not isinstance(value, bool):
+        raise invalid_value(key, repr(value), "True or False")
+    return value
+
+
 def _literal(node: ast.expr) -> object:
     try:
         value: object = ast.literal_eval(node)

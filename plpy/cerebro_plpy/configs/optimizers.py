@@ -22,7 +22,7 @@ from cerebro_plpy.configs.keras_names import (
     find_optimizer,
     near_matches,
 )
-from cerebro_plpy.configs.literals import call, finite_number, invalid_value
+from cerebro_plpy.configs.literals import boolean, call, finite_number, invalid_value
 from cerebro_plpy.errors import InvalidParameter
 
 _RENAMED = {"lr": "learning_rate"}
@@ -146,12 +146,6 @@ def _number(key: str, value: object) -> float:
     return number
 
 
-def _boolean(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise invalid_value(key, repr(value), "True or False")
-    return value
-
-
 def _whole(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise invalid_value(key, repr(value), "a whole number that is not negative")
@@ -171,7 +165,7 @@ def _texts(key: str, value: object) -> list[str]:
 
 
 _CHECKS: tuple[tuple[frozenset[str], Callable[[str, object], object]], ...] = (
-    (BOOLEAN_ARGUMENTS, _boolean),
+    (BOOLEAN_ARGUMENTS, boolean),
     (WHOLE_ARGUMENTS, _whole),
     (TEXT_ARGUMENTS, _text),
     (LIST_ARGUMENTS, _texts),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from posixpath import isabs
 
-from cerebro_plpy.configs.literals import called, invalid_value
+from cerebro_plpy.configs.literals import boolean, called, invalid_value
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 NAME = "TensorBoard"
@@ -59,10 +59,8 @@ def parse_callbacks(text: object) -> TensorBoard:
         )
     if isinstance(frequency, bool) or not isinstance(frequency, int) or frequency < 0:
         raise invalid_value("histogram_freq", repr(frequency), "a whole number of epochs, or 0 for no histograms")
-    if not isinstance(graph, bool):
-        raise invalid_value("write_graph", repr(graph), "True or False")
     ignored = tuple(key for key in WITHOUT_EFFECT if key in given and given[key] != WITHOUT_EFFECT[key])
-    return TensorBoard(log_dir, frequency, graph, ignored)
+    return TensorBoard(log_dir, frequency, boolean("write_graph", graph), ignored)
 
 
 def _invalid(text: object, why: str) -> InvalidParameter:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from cerebro_plpy.configs.keras_names import KEEPS_WIDTH, MODELS
+from cerebro_plpy.configs.allowlist import MODELS
+from cerebro_plpy.configs.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 Shape = tuple[Optional[int], ...]

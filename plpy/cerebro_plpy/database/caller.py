@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from cerebro_plpy.database import server_process
+from cerebro_plpy.database import client
+from cerebro_plpy.database.platform import Platform
+from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
 from cerebro_plpy.errors import (
     CerebroError,
     ConfigFailure,
     OutOfMemory,
-    QueryCanceled,
     ServerGone,
     TrainerFailure,
     by_sqlstate,
@@ -26,7 +27,6 @@ from cerebro_plpy.errors import (
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
-Row = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -57,10 +57,11 @@ def numbered(sql: str) -> str:
 
 
 class Database:
-    """The caller's session and transaction, through SPI."""
+    """The caller's session and transaction, through SPI; `platform` is what the server is."""
 
-    def __init__(self, plpy: Any) -> None:
+    def __init__(self, plpy: Any, platform: Platform) -> None:
         self._plpy = plpy
+        self.platform = platform
         self._postmaster = os.getppid()
         self.caller_path = ""
         self.caller_schema: str | None = None
@@ -111,12 +112,7 @@ class Database:
 
         PostgreSQL notices the death of its postmaster only where it waits itself, which it does not here.
         """
-        if not server_process.greenplum():
-            self._plpy.execute("SELECT 1")
-        elif server_process.ending():
-            raise ServerGone("this session was told to end while its statement ran")
-        elif server_process.cancelled():
-            raise QueryCanceled("the statement was cancelled")
+        self.platform.check_interrupts(self)
         if os.getppid() != self._postmaster:
             raise ServerGone("the database server was ended while this statement ran")
         if self._alone:
@@ -125,6 +121,7 @@ class Database:
     def leave_client(self) -> None:
         """In a procedure: from now on nobody listens, and every look for a cancel ends a transaction."""
         self.value(sql("session.silence"))
+        client.leave_client(int(self.value(sql("session.setting"), "port")))
         self._alone = True
         self.check_interrupts()
 

@@ -19,12 +19,11 @@ SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction
 class LocalSession:
     """See `dispatch.Session`; `start` does all the work."""
 
-    greenplum = False  # there no call works in the caller's session
-
     def __init__(self, db: Database) -> None:
         self._db = db
         self._rows: Rows = []
         self.pid = os.getpid()
+        self.platform = db.platform
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""

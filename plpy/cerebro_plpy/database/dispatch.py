@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.errors import CerebroError
 
 Rows = list[tuple[Any, ...]]
@@ -36,7 +37,7 @@ class Session(Protocol):
     pid: int  # of the backend that serves it
 
     @property
-    def greenplum(self) -> bool: ...
+    def platform(self) -> Platform: ...
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None: ...
 

@@ -1,7 +1,7 @@
 """SQL statements by name, from the `.sql` files beside this module.
 
 A statement stands below a line `-- name: …`; `%s` takes a value, `{word}` an identifier that is quoted
-already; what follows `-- on Greenplum:` or `-- on PostgreSQL:` in a line belongs to the statement there alone.
+already, or a clause that only some platforms need (see `Platform.clauses`).
 Keeping them in files lets a reader judge what a run does to a database without reading Python.
 """
 
@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-
-from cerebro_plpy.database import server_process
 
 FOLDER = Path(__file__).parent / "queries"
 # Quoted names and texts come from users: a %s in one of them is no placeholder.
@@ -23,8 +21,6 @@ def load(file: str) -> dict[str, str]:
     """All statements of one file: name to text, comments stripped."""
     text = (FOLDER / f"{file}.sql").read_text(encoding="utf-8")
     parts = re.split(r"^-- name: *(\S+) *$", text, flags=re.MULTILINE)
-    here = f"-- on {'Greenplum' if server_process.greenplum() else 'PostgreSQL'}:"
-    parts = [part.replace(here, "") for part in parts]
     bodies = (re.sub(r"^--.*$", "", body, flags=re.MULTILINE) for body in parts[2::2])
     return {name: " ".join(body.split()).rstrip(";") for name, body in zip(parts[1::2], bodies)}
 

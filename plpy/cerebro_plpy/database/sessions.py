@@ -7,7 +7,7 @@ one backend can drive many and stay open to a cancel. Each string of statements 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,11 @@ from typing import Any
 import psycopg2
 from psycopg2 import extensions
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.dispatch import ready
-from cerebro_plpy.database.driver import options, translated
+from cerebro_plpy.database.driver import translated
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.queries import escaped, sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege
 
@@ -29,14 +29,14 @@ CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the caller is, and which server this is: what a session must match."""
+    """Who the caller is, and which server this is: what a session must match; `options` are those it is opened with."""
 
     session_user: str
     current_user: str
     conninfo: str
     server: str
-    greenplum: bool = False
-    proxied: bool = False
+    platform: Platform
+    options: Mapping[str, str]
 
 
 def identity(db: Database, conninfo: str | None) -> Identity:
@@ -57,8 +57,8 @@ def identity(db: Database, conninfo: str | None) -> Identity:
         current_user=row["current_user"],
         server=row["server"],
         conninfo=extensions.make_dsn(here, dbname=row["database"], user=row["session_user"]),
-        greenplum=server_process.greenplum(),
-        proxied=row["interconnect"] == "proxy",
+        platform=db.platform,
+        options=db.platform.session_options(db),
     )
 
 
@@ -80,7 +80,7 @@ class WorkerSession:
         self.check = check
         self._busy = False
         self._cursor: Any = None
-        given = " ".join(f"-c {name}={value}" for name, value in options(who.greenplum, who.proxied).items())
+        given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
         try:
             self._connection = psycopg2.connect(
                 who.conninfo, async_=1, options=given, application_name=label, connect_timeout=10
@@ -93,9 +93,9 @@ class WorkerSession:
         self._verify(who)
 
     @property
-    def greenplum(self) -> bool:
-        """Whether the server is Greenplum."""
-        return self.who.greenplum
+    def platform(self) -> Platform:
+        """What the server is."""
+        return self.who.platform
 
     def _verify(self, who: Identity) -> None:
         found = self.run(sql("session.server"))[0]
@@ -137,7 +137,7 @@ class WorkerSession:
             self._cursor.execute(escaped(statement), [_adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False
-            raise translated(error) from error
+            raise translated(error, self.platform) from error
 
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
@@ -145,7 +145,7 @@ class WorkerSession:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
             self._busy = False
-            raise translated(error) from error
+            raise translated(error, self.platform) from error
         self._busy = state != extensions.POLL_OK
         return state
 
@@ -181,16 +181,12 @@ class WorkerSession:
 
     def rest(self, seconds: int) -> None:
         """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
-        self.run(sql("greenplum.rest" if self.greenplum else "session.idle"), (f"{seconds}s",))
-        if self.greenplum:  # it has no limit for idle sessions, but one for idle transactions
-            self.run(sql("greenplum.wait"))
+        self.platform.rest(self, seconds)
 
     def wake(self, check: Callable[[], None], label: str) -> None:
         """Work again; ConnectionFailure where the server has ended the session."""
         self.check = check
-        if self.greenplum:
-            self.run(sql("greenplum.wake"))
-        self.run(sql("greenplum.busy" if self.greenplum else "session.busy"), (label,))
+        self.platform.wake(self, label)
 
     def messages(self) -> list[str]:
         """What the server said to the client since the last question, without the level."""

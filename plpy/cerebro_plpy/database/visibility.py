@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cerebro_plpy.database import server_process
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
@@ -30,10 +29,8 @@ def refuse_held(db: Database, relations: Iterable[Relation]) -> None:
 def alone(db: Database, relations: Iterable[Relation], workers: int | None) -> bool:
     """Whether a call has to work in the caller's session, of which the caller is told; refused where it cannot."""
     held = held_by_caller(db, relations)
-    if held and server_process.greenplum():
-        raise ActiveTransaction(
-            f"worker sessions cannot use {', '.join(held)}: {WHY}", hint="COMMIT first, and use no temporary table."
-        )
+    if held:
+        db.platform.refuse_held(held, WHY)
     if held and workers:
         raise ActiveTransaction(
             f"workers is {workers}, but other sessions cannot use {', '.join(held)}: {WHY}",

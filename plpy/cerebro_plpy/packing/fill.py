@@ -11,37 +11,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
+from cerebro_plpy.database.platform import ALL, Distribution, Packers
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
-from cerebro_plpy.packing import spread
 from cerebro_plpy.packing.classes import class_numbers
 from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
-from cerebro_plpy.packing.distribution import ALL
-from cerebro_plpy.packing.spread import Spread
 
 # 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
 ELEMENTS_PER_ARRAY = 3  # what the head of an array takes, in elements, on its way to the packer
-# A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
-# would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less they are written and read
-# twice, with more a part no longer fits into the processor's cache.
-SETTINGS = {
-    "work_mem": "16MB",
-    "synchronize_seqscans": "off",
-    "enable_hashagg": "off",
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
-}
 
 
 @dataclass(frozen=True)
 class Packing:
-    """All that decides what a packed table looks like; on Greenplum also what tells rows apart, and where they go."""
+    """All that decides what a packed table looks like, where its rows go, and who packs them."""
 
     source: Relation
     output: Relation
@@ -50,14 +37,14 @@ class Packing:
     rows: int
     buffer_size: int | None
     normalizing_const: float
-    keys: tuple[int, ...]
+    distribution: Distribution
     seed: int | None
-    spread: Spread | None = None
+    packers: Packers
 
     @property
     def segments(self) -> int:
         """How many segments there are, each with a key."""
-        return len(self.keys)
+        return len(self.distribution.keys)
 
 
 def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
@@ -83,19 +70,13 @@ def row_elements(db: Database, packing: Packing, column: Column) -> int:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
     if column.kind == IMAGE:
         spec = json.dumps({"rows": 1, "buffer_id": 0, "arrays": [{"kind": IMAGE, "column": column.name}]})
-        return prod(json.loads(_about_image(db, packing, column, spec))["shapes"][0])
+        name = quote_identifier(column.name)
+        about = packing.packers.about_image(packing.distribution.keys[0], name, column.sent(f"t.{name}"), spec)
+        return prod(json.loads(about)["shapes"][0])
     if column.scalar:
         return ELEMENTS_PER_ARRAY + 1
     text = sql("pack.elements", source=packing.source.quoted, column=quote_identifier(column.name))
     return ELEMENTS_PER_ARRAY + int(db.value(text) or 0)
-
-
-def _about_image(db: Database, packing: Packing, column: Column, spec: str) -> Any:
-    name, source = quote_identifier(column.name), packing.source.quoted
-    if packing.spread:
-        first = db.value(sql("spread.first", column=name, source=source))
-        return spread.about_image(db, packing.spread.distribution.keys[0], spec, first)
-    return db.value(sql("pack.image", source=source, image=column.sent(f"t.{name}")), spec)
 
 
 def layout(packing: Packing, elements: int) -> tuple[int, int]:
@@ -127,6 +108,7 @@ def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequenc
             output=packing.output.quoted,
             columns=", ".join(f"{n} bytea NOT NULL" for n in named),
             shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
+            **db.platform.clauses,
         )
     )
     for name in named:
@@ -140,12 +122,7 @@ def fill(db: Database, packing: Packing, buffers: int) -> None:
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
     parts = insertion(db, packing, named, shapes, buffers)
-    told = json.dumps([described(packing, c) for c in columns])
-    if packing.spread:
-        spread.fill(db, packing.spread.source, packing.seed, parts, told)
-    else:
-        with db.configured(**SETTINGS):
-            db.rows(sql("pack.fill", **parts, buffer=buffer_of(packing, buffers)), told)
+    packing.packers.fill(parts, packing.seed, json.dumps([described(packing, c) for c in columns]))
     check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
 
@@ -173,7 +150,7 @@ def insertion(
     carried = [f"c{number}" for number in range(len(columns))]
     numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
     return dict(
-        keys="{" + ", ".join(map(str, packing.keys)) + "}",
+        keys="{" + ", ".join(map(str, packing.distribution.keys)) + "}",
         rows=str(packing.rows),
         output=packing.output.quoted,
         source=packing.source.quoted,
@@ -203,12 +180,6 @@ def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, st
     return numbers, joins
 
 
-def buffer_of(packing: Packing, buffers: int) -> str:
-    """The buffer of row n.number, from 0: an expression."""
-    name = "pack.buffer_in_order" if packing.seed is None else "pack.buffer_by_hash"
-    return sql(name, rows=str(packing.rows), buffers=str(buffers), seed=f"'{packing.seed}'::bigint")
-
-
 def described(packing: Packing, column: Column) -> dict[str, object]:
     """A column as the packer wants it described; "array" is what it looks for bad rows by."""
     described: dict[str, object] = {"kind": column.kind, "column": column.name}
@@ -229,9 +200,9 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     class_columns = ", ".join(
         f"{quote_identifier(c.name + CLASSES)} {c.type if c.classes else 'text'}[]" for c in dependent
     )
-    told = packing.spread.distribution.told() if packing.spread else (ALL, ALL)
-    rules = "text" if told == (ALL, ALL) else "integer[]"
-    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules))
+    segments = packing.distribution.described()
+    rules = "text" if segments == (ALL, ALL) else "integer[]"
+    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules, **db.platform.clauses))
     values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
@@ -245,5 +216,5 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
         buffer_size,
         packing.normalizing_const,
         classes,
-        *told,
+        *segments,
     )

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
 
-from cerebro_plpy.database import server_process
+from cerebro_plpy.configs.spec import DataSpec
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, UndefinedTable, WrongObjectType
-from cerebro_plpy.packing import distribution
-from cerebro_plpy.packing.distribution import KEY
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
 from cerebro_plpy.trainer import machine
+
+KEY = "__dist_key__"
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,10 @@ class PackedTable:
     key: str
     rows: int
 
-    def described(self) -> dict[str, Any]:
-        """What output tables tell of it, as JSON can hold it."""
-        names = (
-            "rows",
-            "dependent",
-            "independent",
-            "dependent_types",
-            "class_values",
-            "class_types",
-            "normalizing_const",
-            "float_targets",
-            "target_shapes",
-        )
-        return {"table": self.relation.given, **{n: getattr(self, n) for n in names}}
+    def spec(self) -> DataSpec:
+        """What the log and output tables tell of it."""
+        names = [each.name for each in fields(DataSpec) if each.name != "table"]
+        return DataSpec(table=self.relation.given, **{name: getattr(self, name) for name in names})
 
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""
@@ -73,10 +63,34 @@ OLD_COLUMNS = {"independent_var", "dependent_var"}
 OLD_CLASSES = "class_values"
 
 
-def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str = "input") -> PackedTable:
+@dataclass(frozen=True)
+class PackedRelation:
+    """A packed table and its summary, as their names were resolved; `what` it is for the call, messages say."""
+
+    table: Relation
+    summary: Relation | None
+    what: str
+
+    @property
+    def relations(self) -> list[Relation]:
+        """Those of the two that exist."""
+        return [self.table, self.summary] if self.summary else [self.table]
+
+
+def find_packed(catalog: Catalog, name: str | None, what: str = "input") -> PackedRelation:
     """The packed table of that name."""
-    relation = catalog.relation(given, what)
-    summary = read_summary(catalog, reader, relation, what)
+    return packed_relation(catalog, catalog.relation(name, what), what)
+
+
+def packed_relation(catalog: Catalog, table: Relation, what: str) -> PackedRelation:
+    """A table with its summary."""
+    return PackedRelation(table, catalog.companion(table, "_summary"), what)
+
+
+def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> PackedTable:
+    """What a packed table and its summary say, checked."""
+    relation, what = packed.table, packed.what
+    companion, summary = read_summary(catalog, reader, packed)
     columns = catalog.columns(relation)
     independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
     _check_columns(catalog, relation, columns, independent + dependent, what)
@@ -84,7 +98,7 @@ def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str 
         raise InvalidParameter(f"{catalog.module} error: Input table '{relation.given}' is empty!")
     shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
     segments, key = _segments(catalog, reader, relation, columns)
-    classes = [_class_values(catalog, reader, relation, name) for name in dependent]
+    classes = [_class_values(catalog, reader, companion, name) for name in dependent]
     count = len(independent)
     return PackedTable(
         relation=relation,
@@ -105,16 +119,16 @@ def read_packed(catalog: Catalog, reader: Session, given: str | None, what: str 
     )
 
 
-def read_summary(catalog: Catalog, reader: Session, relation: Relation, what: str) -> dict[str, Any]:
-    """The row of the summary table of a packed table."""
-    companion = catalog.companion(relation, "_summary")
-    summary = read_summary_row(reader, companion) if companion else {}
-    if "dependent_varname" not in summary or "independent_varname" not in summary:
+def read_summary(catalog: Catalog, reader: Session, packed: PackedRelation) -> tuple[Relation, dict[str, Any]]:
+    """The summary table of a packed table, and its row."""
+    row = read_summary_row(reader, packed.summary) if packed.summary else {}
+    if packed.summary is None or "dependent_varname" not in row or "independent_varname" not in row:
+        name = packed.table.given
         raise WrongObjectType(
-            f"{catalog.module}: Missing summary of table '{relation.given}'. {advice(what, relation.given)}",
+            f"{catalog.module}: Missing summary of table '{name}'. {advice(packed.what, name)}",
             hint="Pack the table with training_preprocessor_dl() or validation_preprocessor_dl() first.",
         )
-    return summary
+    return packed.summary, row
 
 
 def advice(what: str, given: str) -> str:
@@ -144,14 +158,6 @@ def names(summary: dict[str, Any], field: str) -> tuple[str, ...]:
     """
     value = summary.get(field) or ()
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def summary_table(catalog: Catalog, relation: Relation) -> Relation:
-    """The summary table of a table that has been found to have one."""
-    companion = catalog.companion(relation, "_summary")
-    if companion is None:
-        raise UndefinedTable(f"{catalog.module} error: Input table '{relation.given}_summary' does not exist.")
-    return companion
 
 
 def _json(value: Any) -> dict[str, Any]:
@@ -211,8 +217,7 @@ def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
     """Segment ids, and the expression that tells a row's segment: a table of MADlib on PostgreSQL has no key."""
-    if server_process.greenplum():
-        distribution.check_table(catalog, reader, relation)
+    reader.platform.check_distributed(reader, catalog.module, relation)
     placed = f"t.{quote_identifier(KEY)}" if KEY in columns else "t.buffer_id"
     if reader.run(sql("read.packed_nowhere", table=relation.quoted, key=placed))[0][0]:
         raise WrongObjectType(
@@ -223,8 +228,7 @@ def _segments(
     if KEY in columns:
         found = reader.run(sql("read.packed_segments", table=relation.quoted, key=quote_identifier(KEY)))
         segments = tuple(row[0] for row in found)
-        if server_process.greenplum():
-            distribution.check_keys(catalog, reader, relation, segments)
+        reader.platform.check_keys(reader, catalog.module, relation, segments)
         return segments, f"t.{quote_identifier(KEY)}"
     total, distinct = reader.run(sql("read.packed_buffers", table=relation.quoted))[0]
     if total != distinct:
@@ -246,17 +250,16 @@ def along(source: PackedTable, other: PackedTable) -> PackedTable:
 
 
 def _class_values(
-    catalog: Catalog, reader: Session, relation: Relation, name: str
+    catalog: Catalog, reader: Session, summary: Relation, name: str
 ) -> tuple[tuple[str | None, ...] | None, str]:
     """The classes of a target in order, without the NULLs that only pad them, and the type of the array."""
-    companion = summary_table(catalog, relation)
-    columns = catalog.columns(companion)
+    columns = catalog.columns(summary)
     column = classes_column(columns, name)
     found = columns.get(column)
     if found is None:
         return None, "text[]"
     kind = found["type"] if found["category"] == "A" else "text[]"
-    values = reader.run(sql("read.class_values", table=companion.quoted, column=quote_identifier(column)))[0][0]
+    values = reader.run(sql("read.class_values", table=summary.quoted, column=quote_identifier(column)))[0][0]
     return (strip_padding(values) if values is not None else None), kind
 
 

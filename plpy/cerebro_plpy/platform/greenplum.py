@@ -1,39 +1,251 @@
-"""The platform protocol on Greenplum: a worker for each segment, whose trainer is that of the segment's own process.
+"""Greenplum: a trainer belongs to the process that serves a session on one segment, where that segment's rows lie.
 
-What a statement computes on a segment must stay there (a row for another segment would be computed in another process,
-without the trainer), so a state is stored where it was made, and hops when a visit elsewhere begins.
+A statement with a function of the trainer names the segment by its key, and is sent there alone. What it computes there
+must stay (a row for another segment would be computed in another process, without the trainer), so a state is stored
+where it was made, and hops when a visit elsewhere begins. How rows are packed there is in `spread`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import ctypes
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database.dispatch import Rows, Statement
+from cerebro_plpy.database.dispatch import Statement, Steps
+from cerebro_plpy.database.driver import OPTIONS
+from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.platform.postgres import PostgresPlatform
-from cerebro_plpy.platform.protocol import RawRows, StateSource, TrainVisit, Worker
-from cerebro_plpy.platform.statements import at, joined
+from cerebro_plpy.errors import (
+    ActiveTransaction,
+    CerebroError,
+    FeatureNotSupported,
+    QueryCanceled,
+    SegmentLost,
+    ServerGone,
+)
+from cerebro_plpy.platform import distribution, spread
+from cerebro_plpy.platform.job import Job, RawRows, StateSource
+from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
+from cerebro_plpy.platform.shared_visits import SharedVisits
+from cerebro_plpy.platform.statements import at, chunks, joined
+from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+
+# Greenplum 7 is as old as PostgreSQL 12.
+SESSION_OPTIONS = {
+    # The other planner sends statements for one segment to all of them.
+    "optimizer": "off",
+    "gp_enable_multiphase_agg": "on",
+    # Trainers live as long as the processes that started them.
+    "gp_vmem_idle_resource_timeout": "0",
+    # Nor do processes that read on other segments end because a session waits for a lock.
+    "resource_cleanup_gangs_on_wait": "off",
+    "gp_autostats_mode": "none",
+    "gp_autostats_mode_in_functions": "none",
+    "default_table_access_method": "heap",
+    # States lie in the order in which they were written.
+    "synchronize_seqscans": "off",
+}
+# A state of megabytes arrives in a third of the time of udpifc; each of many short statements takes a little longer.
+DIRECT = {"gp_interconnect_type": "tcp"}
+CLAUSES = {
+    "distributed_by_mst_key": "DISTRIBUTED BY (mst_key)",
+    "distributed_by_dist_key": "DISTRIBUTED BY (__dist_key__)",
+    "distributed_replicated": "DISTRIBUTED REPLICATED",
+    "distributed_randomly": "DISTRIBUTED RANDOMLY",
+    # See Greenplum.deletions.
+    "also_deleted": ", cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric",
+}
+SEGMENT_LOST = "58M01"  # a segment does not answer, or not as the one that it was
+_SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")  # what is added to a message that came from a segment
 
 
-class GreenplumPlatform(PostgresPlatform):
-    """See `platform.Platform` for the laws."""
+class Greenplum:
+    """See `database.platform.Platform` for the laws."""
 
-    def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
+    name = "Greenplum"
+    clauses: Mapping[str, str] = CLAUSES
+
+    def here(self) -> bool:
+        """Whether this process is a backend of Greenplum, or of what descends from it."""
+        return hasattr(ctypes.CDLL(None), "Gp_role")
+
+    def session_options(self, db: Caller) -> Mapping[str, str]:
+        """The settings of a worker session; rows that move through proxies go on doing so."""
+        proxied = db.value(sql("greenplum.interconnect")) == "proxy"
+        return {**OPTIONS, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
+
+    def rest(self, session: Reader, seconds: int) -> None:
+        """The server has no limit for idle sessions, but one for idle transactions."""
+        session.run(sql("greenplum.rest"), (f"{seconds}s",))
+        session.run(sql("greenplum.wait"))
+
+    def wake(self, session: Reader, label: str) -> None:
+        """End that transaction."""
+        session.run(sql("greenplum.wake"))
+        session.run(sql("greenplum.busy"), (label,))
+
+    def message(self, text: str) -> str:
+        """Without the segment that it came from."""
+        return _SEGMENT.sub("", text)
+
+    def lost(self, sqlstate: str, message: str) -> CerebroError | None:
+        """A segment may be lost, and another process may take its place."""
+        return SegmentLost(f"a segment was lost: {message.splitlines()[0]}") if sqlstate == SEGMENT_LOST else None
+
+    def check_interrupts(self, db: Caller) -> None:
+        """By what the server has noted in this process, without a statement.
+
+        Every statement of a function opens a subtransaction on all segments, and where one of these has been restarted
+        meanwhile, that can end the whole coordinator. A cancel mostly comes by itself, as a KeyboardInterrupt.
+        """
+        if _noted("ProcDiePending"):
+            raise ServerGone("this session was told to end while its statement ran")
+        if _noted("QueryCancelPending"):
+            raise QueryCanceled("the statement was cancelled")
+
+    def refuse_held(self, held: Sequence[str], why: str) -> None:
+        """No trainer belongs to the caller's own session."""
+        raise ActiveTransaction(
+            f"worker sessions cannot use {', '.join(held)}: {why}", hint="COMMIT first, and use no temporary table."
+        )
+
+    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Sequence[Any]]:
+        """Asked from another session: see `check_interrupts`."""
+        session = watch()
+        return session.run(sql("session.waits_for_caller"), (pids, os.getpid())) if session else []
+
+    def look_anew(self, db: Caller) -> None:
+        """A transaction that has looked once goes on to see what it saw."""
+        db.value(sql("greenplum.look_anew"))
+
+    def deletions(self, tables: Sequence[str]) -> Sequence[str]:
+        """All: foreign keys are not enforced."""
+        return tables
+
+    def check_grants(self, module: str) -> None:
+        """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
+
+        Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
+        """
+        raise FeatureNotSupported(
+            f"{module} error: on Greenplum nobody can predict with a model without reading it: its weights pass"
+            " to the segments through tables of the session that predicts.",
+            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
+        )
+
+    def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
+        """There is none."""
+        return []
+
+    def grant_hint(self, model: str) -> str:
+        """Nobody can be granted predictions alone."""
+        return ""
+
+    def at(self, segment_id: int | None) -> str:
+        """To the process on the segment."""
+        return sql("greenplum.at", key=str(segment_id))
+
+    def posts(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
+        """A worker for each segment."""
+        return list(segments)
+
+    def most_workers(self, segments: int) -> int:
+        """All of them."""
+        return segments
+
+    def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
+        """Those of the segments."""
+        found = dict(session.run(sql("greenplum.hosts"), (list(posts.values()),)))
+        return {number: found[segment] for number, segment in posts.items()}
+
+    def gpus(self, db: Caller, source: str, here: Callable[[], Iterable[str]]) -> Iterator[tuple[str, str]]:
+        """One segment of each host is asked."""
+        hosts = {row["content"]: row["hostname"] for row in db.rows(sql("greenplum.gpu_hosts"))}
+        with db.configured(optimizer="off"):
+            for row in db.rows(sql("greenplum.gpus"), source, list(hosts)):
+                yield from ((hosts[row["content"]], gpu) for gpu in json.loads(row["gpus"]))
+
+    def distribution(self, db: Caller, module: str, rules: Rules, wanted: int | None) -> Distribution:
+        """The segments that the rules name, or so many of them."""
+        return distribution.choose(db, module, rules, wanted)
+
+    def distribution_along(self, db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
+        """The segments of a training table."""
+        return distribution.following(db, module, keys, rules)
+
+    @contextmanager
+    def packers(self, db: Caller, session: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
+        """One on each segment, which starts with its first buffer."""
+        with spread.packers(db), spread.placed(db, source, columns) as placed:
+            yield spread.SpreadPackers(db, placed)
+
+    def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
+        """The process that packs may be one on a segment, where nobody has started a packer."""
+        if not running and rows:
+            start()
+        return running or rows
+
+    def check_distributed(self, session: Reader, module: str, table: Table) -> None:
+        """Refuse a packed table whose rows are not found by their key alone."""
+        distribution.check_table(session, module, table)
+
+    def check_keys(self, session: Reader, module: str, table: Table, segments: Sequence[int]) -> None:
+        """Refuse a packed table with keys of which nobody knows where they lie."""
+        distribution.check_keys(session, module, table, segments)
+
+    def state_table(self, name: str) -> str:
+        """A table for states of several segments, each on its own."""
+        return sql("greenplum.state_table", state=name)
+
+    def state_rows(self, table: str, segment_id: int) -> str:
+        """The rows on that segment."""
+        return sql("greenplum.state_rows", state=table, key=str(segment_id))
+
+    def visits(
+        self, trainers: Sequence[TrainerRequest], settings: Settings, workers: int, note: Callable[[str], None]
+    ) -> Visits:
+        """The visits of workers each of which learns on its host what memory there is."""
+        return GreenplumVisits(trainers, None, note)
+
+    def scoring_trainers(self, together: int, local: bool) -> int:
+        """As many as there are."""
+        return together
+
+    def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
+        """On the segments where they lie; or all on one, where that cannot be asked for."""
+        places = {key: content for key, content, _ in session.run(sql("spread.segments"))}
+        if session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
+            return RawRows(rows.table, rows.id, rows.data, list(places), places)
+        return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
+
+
+def _noted(flag: str) -> bool:
+    """Whether the server has set a flag in this process."""
+    return bool(ctypes.c_int.in_dll(ctypes.CDLL(None), flag))
+
+
+class GreenplumVisits(SharedVisits):
+    """See `protocol.Visits` for the laws."""
+
+    def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer of a worker that has none, and make the tables to which states hop."""
-        if not worker.started:
+        if not worker.memory.started:
             yield Statement(sql("greenplum.hop_tables"))
         yield from super().start(worker)
 
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: dict[str, Any], request: dict[str, Any]
-    ) -> Generator[Statement, Rows, str | None]:
-        """Predict the rows of the worker's segment; what declares a cursor over the blocks.
+        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[str | None]:
+        """Predict the rows of the worker's segment.
 
         A cursor would read the rows in another process, without the trainer: a temporary table takes the blocks. Each
         segment is read as of the moment when its own statement begins.
         """
-        key = str(worker.segment_id)
+        key = _key(worker)
         yield Statement(sql("greenplum.blocks_tables"))
         if rows.places:
             place = sql("greenplum.lying_at", number=str(rows.places[int(key)]))
@@ -43,7 +255,7 @@ class GreenplumPlatform(PostgresPlatform):
             place = sql("greenplum.brought_to", key=key)
         if not (yield Statement(sql("greenplum.some_row", table=rows.table, place=place))):
             return None
-        yield from super().predict(worker, rows, state, job, request)
+        yield from self._collect(worker, state, job, request)
         rest = sql("greenplum.rest_blocks", at=at(worker))
         names = {"id": rows.id, "data": rows.data, "table": rows.table, "place": place}
         yield Statement("; ".join((sql("greenplum.collect_blocks", **names), rest, rest)))
@@ -53,11 +265,32 @@ class GreenplumPlatform(PostgresPlatform):
         """End a prediction job whose blocks have been fetched."""
         return joined([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
 
+    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
+        """It hops to the trainer's own segment before, through a table that must be empty then."""
+        table, key = "cerebro_weights" if state.source == "weights" else "cerebro_chunks", _key(worker)
+        read = chunks(worker, state)
+        return [
+            *([] if first else [_emptied("cerebro_chunks")]),
+            Statement(sql("greenplum.hop", table=table, key=key, source=read.sql), read.values),
+            Statement(sql("visit.state_read", source=sql("greenplum.hopped", table=table, key=key))),
+            *([_emptied(table)] if state.source == "weights" else []),
+        ]
+
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        """See the method of PostgreSQL; states of several segments may lie in one table.
+        """States of several segments may lie in one table.
 
         To empty a table ends the processes that read for the session on other segments: the next hop starts them anew,
         which takes longer than all else in a short visit.
         """
         end = sql("greenplum.visit_end", state=table, key=str(visit.dataset.segment_id))
         return "; ".join((sql("greenplum.empty_state", state=table), end)) if visit.emptied else end
+
+
+def _emptied(table: str) -> Statement:
+    """What leaves nothing in a table to which states hop."""
+    return Statement(sql("greenplum.empty", table=table))
+
+
+def _key(worker: Worker) -> str:
+    """The key of a worker's segment, for a statement."""
+    return str(worker.segment_id)

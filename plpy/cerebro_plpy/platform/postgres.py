@@ -1,207 +1,209 @@
-"""The platform protocol on plain PostgreSQL: any session reads any segment's rows by an index.
-
-Each training visit is three transactions: the log row; the job in the trainer, which reads the old state;
-the new state with the log row that says which table holds it.
-"""
+"""PostgreSQL: any session reads any segment's rows by an index, and a trainer belongs to its session."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Generator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database import strict_json
-from cerebro_plpy.database.dispatch import Rows, Statement, Steps
+from cerebro_plpy.database.dispatch import Statement, Steps
+from cerebro_plpy.database.driver import OPTIONS
+from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
-from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, RawRows, StateSource, TrainVisit, VisitResult, Worker
-from cerebro_plpy.platform.statements import (
-    begin,
-    call,
-    job_result,
-    joined,
-    load,
-    megabytes,
-    state_table,
-    stream,
-    without_known_program,
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.platform.job import Job, RawRows, StateSource
+from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
+from cerebro_plpy.platform.shared_visits import SharedVisits
+from cerebro_plpy.platform.statements import chunks
+from cerebro_plpy.trainer import machine, segment, settings
+from cerebro_plpy.trainer.settings import Settings, TrainerRequest
+
+NEWER_OPTIONS = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
+CLAUSES = dict.fromkeys(
+    (
+        "distributed_by_mst_key",
+        "distributed_by_dist_key",
+        "distributed_replicated",
+        "distributed_randomly",
+        "also_deleted",
+    ),
+    "",
 )
-from cerebro_plpy.trainer.settings import TrainerRequest
+# A scan that starts in the middle of the table would number its rows differently, and a hashed aggregate
+# would hold all buffers in memory at once. Rows are sorted in parts of 16 MB: with less they are written and read
+# twice, with more a part no longer fits into the processor's cache.
+PACKING_SETTINGS = {
+    "work_mem": "16MB",
+    "synchronize_seqscans": "off",
+    "enable_hashagg": "off",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
 
 
-class PostgresPlatform:
-    """See `platform.Platform` for the laws."""
+class Postgres:
+    """See `database.platform.Platform` for the laws."""
 
-    def __init__(
-        self, trainers: Sequence[TrainerRequest], cache_bytes: int | None, note: Callable[[str], None]
-    ) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer, None
-        for what its machine has room for.
+    name = "PostgreSQL"
+    clauses: Mapping[str, str] = CLAUSES
 
-        `note` tells the caller something.
-        """
-        self._trainers = trainers
-        self._cache_bytes = cache_bytes
-        self._note = note
-        self._noted: set[str] = set()
+    def here(self) -> bool:
+        """Whether this very process is one of its servers': where it is no other's."""
+        return True
 
-    def start(self, worker: Worker) -> Generator[Statement, Rows, None]:
-        """Start the trainer of a worker that has none."""
-        if not worker.started:
-            request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
-            hello = job_result((yield call(worker, "visit.trainer_start", request)))
-            worker.machine, worker.threads, worker.started = hello["machine"], hello["threads"], True
-            worker.cache_bytes = hello["cache_bytes"] if self._cache_bytes is None else self._cache_bytes
+    def session_options(self, db: Caller) -> Mapping[str, str]:
+        """The settings of a worker session."""
+        return {**OPTIONS, **NEWER_OPTIONS}
 
-    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        """Train one visit, or average what others have left."""
-        yield from self._prepare(worker, visit.datasets)
-        run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-        begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        yield Statement(sql("visit.visit_begin"), (*begin, worker.session.pid, visit.kind))
+    def rest(self, session: Reader, seconds: int) -> None:
+        """The server ends sessions that are idle for so long."""
+        session.run(sql("session.idle"), (f"{seconds}s",))
+
+    def wake(self, session: Reader, label: str) -> None:
+        """It may be idle again for any time."""
+        session.run(sql("session.busy"), (label,))
+
+    def message(self, text: str) -> str:
+        """The server adds nothing."""
+        return text
+
+    def lost(self, sqlstate: str, message: str) -> CerebroError | None:
+        """The server has no parts."""
+        return None
+
+    def check_interrupts(self, db: Caller) -> None:
+        """Any statement does."""
+        db.rows("SELECT 1")
+
+    def refuse_held(self, held: Sequence[str], why: str) -> None:
+        """The caller's session can train alone."""
+
+    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Sequence[Any]]:
+        """Whoever waits, the caller's session can ask itself."""
+        return [tuple(row.values()) for row in db.rows(sql("session.waits_for_caller"), pids, os.getpid())]
+
+    def look_anew(self, db: Caller) -> None:
+        """Each statement does."""
+
+    def deletions(self, tables: Sequence[str]) -> Sequence[str]:
+        """The last: foreign keys take the others' rows along."""
+        return tables[-1:]
+
+    def check_grants(self, module: str) -> None:
+        """Anybody can be granted predictions."""
+
+    def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
+        """The function of a model that grants predictions with it."""
+        return db.rows(sql("grant.found"), model, name)
+
+    def grant_hint(self, model: str) -> str:
+        """How an owner grants them."""
+        return f"let you predict: SELECT cerebro.grant_predict('{model}', your role); or "
+
+    def at(self, segment_id: int | None) -> str:
+        """The session's own process has the trainer."""
+        return ""
+
+    def posts(self, segments: Sequence[int], workers: int) -> Sequence[int | None]:
+        """Any worker serves any segment."""
+        return [None] * workers
+
+    def most_workers(self, segments: int) -> int:
+        """As many as this machine has room for."""
+        return machine.parallel_trainers()
+
+    def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
+        """All are on this machine."""
+        return dict.fromkeys(posts, "")
+
+    def gpus(self, db: Caller, source: str, here: Callable[[], Iterable[str]]) -> Iterator[tuple[str, str]]:
+        """Those of this machine."""
+        return (("localhost", gpu) for gpu in here())
+
+    def distribution(self, db: Caller, module: str, rules: Rules, wanted: int | None) -> Distribution:
+        """As many segments as are wanted, or as can be trained on at a time: they are numbers."""
+        return Distribution(tuple(range(wanted or machine.parallel_trainers())))
+
+    def distribution_along(self, db: Caller, module: str, keys: Sequence[int], rules: Rules) -> Distribution:
+        """The same numbers."""
+        return Distribution(tuple(keys))
+
+    @contextmanager
+    def packers(self, db: Caller, session: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
+        """The one packer of the caller's own session; it starts while the rows are counted."""
+        spec = settings.trainer_spec(settings.read(db), TrainerRequest(framework="none"))
+        segment.begin_trainer(db.check_interrupts, session, spec)
         try:
-            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
-            worker.state = visit.job["result_key"]
-            logged = (done["rows"], done["form"], done["threads"], done["loss"], done["seconds"])
-            table = yield from self._store(worker, visit, logged, run)
-        except CerebroError as error:
-            worker.state = ""
-            yield Statement(sql("visit.visit_failed"), (error.message, *run))
-            raise
-        return VisitResult(
-            rows=done["rows"],
-            loss=done["loss"],
-            seconds=done["seconds"],
-            state_table=table,
-            timings=done["timings"],
-            fallback=done["fallback"],
-        )
+            yield PostgresPackers(db, source.quoted)
+        finally:
+            segment.stop_trainer(session)
 
-    def _store(
-        self, worker: Worker, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]
-    ) -> Generator[Statement, Rows, str]:
-        """Write the new state and the log row; the table that took the state.
+    def packer_ready(self, running: bool, rows: bool, start: Callable[[], object]) -> bool:
+        """Whoever packs has started it."""
+        return True
 
-        Someone who reads a state table for long, such as a backup, must not stop the run: after a short
-        wait the state goes to a fresh table.
-        """
+    def check_distributed(self, session: Reader, module: str, table: Table) -> None:
+        """Rows lie in one place."""
 
-        def store(table: str) -> Statement:
-            return Statement(self._visit_end(visit, table), (*logged, table, *run))
+    def check_keys(self, session: Reader, module: str, table: Table, segments: Sequence[int]) -> None:
+        """Any key will do."""
 
-        try:
-            if visit.replaced_table:
-                yield from self._make_table(worker, visit, visit.state_table)
-            yield store(visit.state_table)
-        except CerebroError as error:
-            if error.sqlstate != LOCK_NOT_AVAILABLE:
-                raise
-            fresh = state_tables.spare_table(visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-            yield from self._make_table(worker, visit, fresh)
-            yield store(fresh)
-            return fresh
-        if visit.replaced_table:
-            yield from self._drop_table(visit, visit.replaced_table)
-        return visit.state_table
+    def state_table(self, name: str) -> str:
+        """A table for one state at a time."""
+        return sql("run.state_table", state=name)
 
-    def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        """What stores the new state in this table, and says so in the log."""
-        return sql("visit.visit_end", state=table)
+    def state_rows(self, table: str, segment_id: int) -> str:
+        """All that the table has."""
+        return sql("visit.state_rows", state=table)
 
-    def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
-        # An earlier attempt may have made it.
-        create = f"{state_table(worker.session, name)}; {sql('run.add_state_table')}"
-        yield Statement(create, (name, visit.run_id, visit.mst_key, name))
+    def visits(
+        self, trainers: Sequence[TrainerRequest], chosen: Settings, workers: int, note: Callable[[str], None]
+    ) -> Visits:
+        """The visits of workers that share the memory of this machine."""
+        return PostgresVisits(trainers, settings.cache_bytes(chosen, workers), note)
 
-    def _drop_table(self, visit: TrainVisit, name: str) -> Generator[Statement, Rows, None]:
-        try:
-            yield Statement(sql("run.drop_state_table", state=name), (name, visit.run_id, name))
-        except CerebroError as error:
-            if error.sqlstate != LOCK_NOT_AVAILABLE:
-                raise  # else it goes at the end of the run
+    def scoring_trainers(self, together: int, local: bool) -> int:
+        """As many as in a fit of the usual size, so that its trainers can be used again."""
+        return together if local else machine.parallel_trainers()
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        """Evaluate one visit; per data set (training, validation) its rows and sums."""
-        yield from self._prepare(worker, visit.datasets)
-        key = (visit.run_id, visit.epoch, visit.mst_key, visit.datasets[0].segment_id, visit.attempt)
-        yield Statement(sql("visit.evaluation_begin"), key)
-        try:
-            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
-        except CerebroError as error:
-            worker.state = ""
-            yield Statement(sql("visit.evaluation_end"), ("failed", None, error.message, *key))
-            raise
-        worker.state = visit.state.key
-        rows = sum(part["rows"] for part in done["datasets"].values())
-        yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
-        return {name: done["datasets"][d.key] for name, d in zip(visit.names, visit.datasets)}
+    def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
+        """Any worker reads them where they are."""
+        return rows
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
-        """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
-        yield from self._prepare(worker, (dataset,))
-        worker.state = ""
-        return (yield from self._job(worker, job, (dataset,), state))
 
-    def measure(
-        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: dict[str, Any]
-    ) -> Steps[dict[str, Any]]:
-        """Evaluate outside a run, without a log; per data set key its rows and sums."""
-        yield from self._prepare(worker, datasets)
-        done = yield from self._job(worker, job, datasets, state)
-        worker.state = state.key
-        return dict(done["datasets"])
+class PostgresPackers:
+    """See `database.platform.Packers`."""
+
+    def __init__(self, db: Caller, rows: str) -> None:
+        self._db = db
+        self.rows = rows
+
+    def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
+        """What the packer says of the first image."""
+        return self._db.value(sql("pack.image", source=self.rows, image=sent), spec)
+
+    def fill(self, parts: Mapping[str, str], seed: int | None, arrays: str) -> None:
+        """Pack all rows by one statement."""
+        name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
+        buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
+        with self._db.configured(**PACKING_SETTINGS):
+            self._db.rows(sql("pack.fill", **parts, buffer=buffer), arrays)
+
+
+class PostgresVisits(SharedVisits):
+    """See `protocol.Visits` for the laws."""
 
     def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: dict[str, Any], request: dict[str, Any]
-    ) -> Generator[Statement, Rows, str | None]:
-        """Open a prediction job for rows, in blocks as `request` says; what declares the cursor over its blocks.
-
-        None where the worker has no rows.
-        """
-        yield from self._prepare(worker, ())
-        yield joined([*begin(worker, job, (), state), call(worker, "score.collect", json.dumps(request))])
+        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[str | None]:
+        """Predict all rows, as they are read from their table."""
+        yield from self._collect(worker, state, job, request)
         return sql("score.declare", id=rows.id, data=rows.data, table=rows.table)
 
-    def predicted(self, worker: Worker) -> Statement:
-        """End a prediction job whose blocks have been fetched."""
-        return call(worker, "visit.job_finish")
+    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
+        read = chunks(worker, state)
+        return [Statement(sql("visit.state_read", source=read.sql), read.values)]
 
-    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
-        """Final metrics from sums over segments."""
-        yield from self._prepare(worker, ())
-        short = without_known_program(worker, request)
-        return job_result((yield call(worker, "visit.metric_results", strict_json.dumps(short))))
-
-    def _prepare(self, worker: Worker, datasets: tuple[Dataset, ...]) -> Generator[Statement, Rows, None]:
-        """Start the trainer and load the partitions that it has not seen yet."""
-        yield from self.start(worker)
-        for dataset in datasets:
-            if dataset.key not in worker.datasets:
-                loaded = job_result((yield load(worker, dataset, worker.cache_bytes)))
-                worker.datasets[dataset.key] = loaded["cached"]
-                self._tell(dataset, loaded)
-
-    def _tell(self, dataset: Dataset, loaded: dict[str, Any]) -> None:
-        """Say of the first partition of a table that is not kept what it would take."""
-        name = dataset.table.relation.given
-        if not loaded["cached"] and name not in self._noted:
-            self._noted.add(name)
-            self._note(
-                f"segment {dataset.segment_id} of {name} takes {megabytes(loaded['bytes'])} MB of memory, of which its"
-                f" trainer has {megabytes(loaded['limit'])} MB left for segments. Those that do not fit are read again"
-                " at every visit, with the same result. To keep them, raise cache_mb in cerebro.setting, or use fewer"
-                " workers."
-            )
-
-    def _job(
-        self, worker: Worker, job: dict[str, Any], datasets: tuple[Dataset, ...], state: StateSource
-    ) -> Steps[dict[str, Any]]:
-        parts = begin(worker, job, datasets, state)
-        for dataset in datasets:
-            passes = 0 if worker.datasets[dataset.key] else job["fit"]["epochs"] if job["job"] == "train" else 1
-            parts += [stream(dataset, number) for number in range(passes)]
-        parts.append(call(worker, "visit.job_finish"))
-        found = job_result((yield joined(parts)))
-        worker.programs.update({job["program_key"]} if "program_key" in job else ())
-        return found
+    def _visit_end(self, visit: TrainVisit, table: str) -> str:
+        return sql("visit.visit_end", state=table)

@@ -1,88 +1,51 @@
-"""What a run needs of the database it lives in, and the laws that every platform keeps."""
+"""What a run needs of the database it lives in, and the laws that every platform keeps.
+
+An adapter has two sides. `database.platform.Platform` is what the server is, in words of the database: it is known
+wherever a call goes, and holds nothing. `TrainingPlatform` adds what takes packed tables and trainers, and makes
+`Visits`: the same platform for workers whose trainers are chosen, which know how these are started.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from cerebro_plpy.database.dispatch import Session, Steps
-from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.database.dispatch import Session, Statement, Steps
+from cerebro_plpy.database.platform import Platform, Reader
+from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.memory import TrainerMemory
+from cerebro_plpy.trainer.settings import Settings, TrainerRequest
 
 
 @dataclass(eq=False)
 class Worker:
     """A session with its trainer, and what that trainer is known to hold.
 
-    Workers of one number take turns: they are there for one place, with a framework each. On Greenplum the trainer is
-    that of a segment, of which `segment_id` is the id.
+    Workers of one number take turns: they are there for one place, with a framework each. `segment_id` is the segment
+    that it alone can serve, where trainers belong to segments (see `Platform.posts`).
     """
 
     number: int
     session: Session
     framework: str = "tensorflow"
     segment_id: int | None = None
-    started: bool = False
-    datasets: dict[str, bool] = field(default_factory=dict)
-    programs: set[str] = field(default_factory=set)
-    state: str = ""
-    machine: str = ""
-    threads: int = 0
-    cache_bytes: int = 0
+    memory: TrainerMemory = field(default_factory=TrainerMemory)
 
-    def forget(self) -> None:
-        """The trainer is gone: nothing it held can be relied on."""
-        self.started, self.datasets, self.programs, self.state = False, {}, set(), ""
+    @property
+    def replaceable(self) -> bool:
+        """Whether other workers can do its work."""
+        return self.segment_id is None
+
+    @property
+    def role(self) -> str:
+        """Which sessions can serve it: those whose trainer has this framework, and is that of this segment."""
+        return session_role(self.framework, self.segment_id)
 
 
 def session_role(framework: str, segment_id: int | None) -> str:
-    """Which sessions can serve such a worker: those whose trainer has this framework, and is that of this segment."""
+    """The role of a worker's session, see `Worker.role`."""
     return framework if segment_id is None else f"{framework} {segment_id}"
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """The partition of one segment of a packed table; `key` names it in the trainer."""
-
-    table: PackedTable
-    segment_id: int
-
-    @property
-    def key(self) -> str:
-        """A name for this partition that no other partition of the same run has."""
-        return f"{self.table.relation.oid}/{self.segment_id}"
-
-
-@dataclass(frozen=True)
-class StateSource:
-    """Where a visit takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
-    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it;
-    or it is `averaged`.
-
-    `key` names the state; `sql` and `values` read its chunks in order, as columns named part and chunk. An averaged one
-    is the mean `of` others, each with the rows that it counts for.
-    """
-
-    source: str
-    key: str
-    seed: int
-    sql: str = ""
-    values: tuple[object, ...] = ()
-    of: tuple[tuple[StateSource, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class RawRows:
-    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its inputs as bytea[].
-
-    On Greenplum `places` are the numbers of the segments where rows lie, by the keys of workers; where it is empty,
-    rows can only be predicted after they have been brought to the worker's segment.
-    """
-
-    table: str
-    id: str
-    data: str
-    places: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,8 +53,8 @@ class TrainVisit:
     """One training visit, with all that its statements need; or one of kind `average`, which needs no data.
 
     `state_table` takes the new state; it is still to be made where it replaces `replaced_table`. It is to be `emptied`
-    before, unless it is known to have nothing of the segment; on PostgreSQL it always is, because nothing there tells
-    states apart.
+    before, unless it is known to have nothing of the segment; where nothing tells the states of segments apart, it
+    always is.
     """
 
     run_id: int
@@ -101,16 +64,15 @@ class TrainVisit:
     attempt: int
     dataset: Dataset
     state: StateSource
-    job: dict[str, Any]
+    job: Job
     state_table: str
     replaced_table: str | None = None
     emptied: bool = True
-    kind: str = "train"
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
         """The partitions that the trainer must have."""
-        return (self.dataset,) if self.kind == "train" else ()
+        return (self.dataset,) if self.job.kind == "train" else ()
 
 
 @dataclass(frozen=True)
@@ -124,11 +86,26 @@ class EvaluateVisit:
     names: tuple[str, ...]
     datasets: tuple[Dataset, ...]
     state: StateSource
-    job: dict[str, Any]
+    job: Job
 
 
-class Platform(Protocol):
-    """The database as a run sees it. Steps are generators of statements for one worker's session.
+@dataclass(frozen=True)
+class VisitResult:
+    """What a training visit came to.
+
+    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked.
+    """
+
+    rows: int
+    loss: float
+    seconds: float
+    state_table: str
+    timings: Mapping[str, Any]
+    fallback: str | None = None
+
+
+class Visits(Protocol):
+    """What the workers of a call do. Steps are generators of statements for one worker's session.
 
     Laws:
     1. A train visit commits its new state and its log row together, or leaves both as they were.
@@ -153,25 +130,56 @@ class Platform(Protocol):
         """Evaluate one visit; per data set (training, validation) its rows and sums."""
         ...
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
         ...
 
-    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def measure(
+        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
+    ) -> Steps[dict[str, Any]]:
+        """Evaluate outside a run, without a log; per data set key its rows and sums."""
+        ...
+
+    def predict(
+        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[str | None]:
+        """Open a prediction job for rows, in blocks as `request` says; what declares the cursor over its blocks.
+
+        None where the worker has no rows.
+        """
+        ...
+
+    def predicted(self, worker: Worker) -> Statement:
+        """End a prediction job whose blocks have been fetched."""
+        ...
+
+    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments; per data set its loss and metrics."""
         ...
 
 
-@dataclass(frozen=True)
-class VisitResult:
-    """What a training visit came to.
+@runtime_checkable
+class TrainingPlatform(Platform, Protocol):
+    """A platform that packed tables are trained on. Its laws are those of `Platform`, and of the visits it makes."""
 
-    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked.
-    """
+    def here(self) -> bool:
+        """Whether this very process is one of its servers'."""
+        ...
 
-    rows: int
-    loss: float
-    seconds: float
-    state_table: str
-    timings: Mapping[str, Any]
-    fallback: str | None = None
+    def visits(
+        self, trainers: Sequence[TrainerRequest], settings: Settings, workers: int, note: Callable[[str], None]
+    ) -> Visits:
+        """The visits of workers: `trainers` says how that of each is started, by its number.
+
+        So many workers share what memory the settings leave them; `note` tells the caller something.
+        """
+        ...
+
+    def scoring_trainers(self, together: int, local: bool) -> int:
+        """Among how many trainers the cores of a machine are divided where so many score on it; `local` is whether
+        the trainer is that of the caller's own session."""
+        ...
+
+    def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
+        """Where rows of a table, by its oid, are predicted."""
+        ...

@@ -1,15 +1,14 @@
-"""Where the states of a run lie: the names of their tables, and what reads a state."""
+"""Where the states of a run lie: the names of their tables."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.queries import sql
 
 
 class StatePlace(NamedTuple):
-    """Where a state lies: a table, and on Greenplum the segment's rows of it, beside which others' may be."""
+    """Where a state lies: a table, in which there may be others, and the segment whose visit left it."""
 
     table: str
     segment_id: int
@@ -49,8 +48,3 @@ def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
 
 def _state_table(name: str) -> str:
     return f"{STATE_SCHEMA}.{quote_identifier(name)}"
-
-
-def read_state(place: StatePlace) -> str:
-    """What reads the chunks of a state in order."""
-    return sql("visit.state_source", state=place.table, key=str(place.segment_id))

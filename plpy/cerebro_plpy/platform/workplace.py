@@ -6,13 +6,12 @@ server ends them after trainer_idle_seconds.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cerebro_plpy.database import server_process
+from cerebro_plpy.database import client
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
@@ -29,7 +28,7 @@ from cerebro_plpy.errors import (
     InsufficientPrivilege,
     QueryCanceled,
 )
-from cerebro_plpy.platform.protocol import Worker, session_role
+from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
 from cerebro_plpy.trainer import segment, settings
 
 NOT_OPENED = (ConnectionFailure, InsufficientPrivilege)
@@ -42,11 +41,19 @@ END_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 
 
+def label(role: str, run_id: int | None = None) -> str:
+    """What others see of a session in pg_stat_activity."""
+    of_run = "" if run_id is None else f" run {run_id}"
+    return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+
+
 class Workplace:
     """Sessions of one call. `control` writes the log; `reader` reads the caller's tables."""
 
     def __init__(self, db: Database, session: dict[str, Any], chosen: settings.Settings, local: bool) -> None:
+        assert isinstance(db.platform, TrainingPlatform)
         self.db = db
+        self.platform: TrainingPlatform = db.platform
         self.settings = chosen
         self.local = local
         self._session = session
@@ -58,7 +65,7 @@ class Workplace:
         self._watch: WorkerSession | None = None
         self._looked = time.monotonic()
         listened = not db.in_procedure
-        self._client = server_process.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
+        self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
         self.control = self._take_control()
         self.reader: Session = LocalSession(db) if local else self.control
 
@@ -86,9 +93,7 @@ class Workplace:
         return session
 
     def _label(self, role: str) -> str:
-        """What others see in pg_stat_activity."""
-        of_run = "" if self._run_id is None else f" run {self._run_id}"
-        return f"cerebro_db{of_run} {role if role in (CONTROL, BACKGROUND, WATCH) else 'worker'}"
+        return label(role, self._run_id)
 
     def show(self, run_id: int) -> None:
         """Let others see which run these sessions work for."""
@@ -105,14 +110,14 @@ class Workplace:
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        if self._client is not None and server_process.hung_up(self._client):
+        if self._client is not None and client.hung_up(self._client):
             raise QueryCanceled("the client closed its connection while the call was under way")
         if not self.local:
             self._refuse_deadlock()
 
     def _refuse_deadlock(self) -> None:
         ours = [session.pid for _, session in self._open]
-        for pid, query in self._waiting(ours) if ours else ():
+        for pid, query in self.platform.waiting(self.db, self._watching, ours) if ours else ():
             raise DeadlockDetected(
                 "this transaction holds a lock that its own worker sessions wait for",
                 detail=f"Process {pid} waits for this one: {query or 'its statement is not shown'}",
@@ -120,19 +125,16 @@ class Workplace:
                 " transaction, and a queued ALTER TABLE then stops the workers behind it.",
             )
 
-    def _waiting(self, ours: list[int]) -> list[tuple[Any, ...]]:
-        """One of these processes that waits, in the end, for this one, and its statement."""
-        question = sql("session.waits_for_caller")
-        if not server_process.greenplum():
-            return [tuple(row.values()) for row in self.db.rows(question, ours, os.getpid())]
-        if self._watch is None:  # any of the others may be the one that waits
+    def _watching(self) -> Session | None:
+        """A session that looks for waits: any of the others may be the one that waits."""
+        if self._watch is None:
             self._watch = self._take(WATCH)
-        return self._watch.run(question, (ours, os.getpid())) if self._watch.idle else []
+        return self._watch if self._watch.idle else None
 
-    def workers(self, count: int, frameworks: Sequence[str], segments: Sequence[int] = ()) -> list[Worker]:
-        """That many workers for each framework; one, in the caller's session, where tables are visible only there.
+    def workers(self, posts: Sequence[int | None], frameworks: Sequence[str]) -> list[Worker]:
+        """A worker on each post for each framework; one, in the caller's session, where tables are visible only there.
 
-        Where trainers are those of segments, `segments` are theirs, and there is a worker for each.
+        See `Platform.posts`.
         """
         if self.local and len(frameworks) > 1:
             raise ActiveTransaction(
@@ -142,15 +144,14 @@ class Workplace:
         if self.local:
             return [Worker(0, LocalSession(self.db), frameworks[0])]
         made: list[Worker] = []
-        for number in range(count):
+        for number, post in enumerate(posts):
             try:
-                place = segments[number] if segments else None
-                made += [Worker(number, self._take(session_role(f, place)), f, place) for f in frameworks]
+                made += [Worker(number, self._take(session_role(f, post)), f, post) for f in frameworks]
             except NOT_OPENED as error:
                 # The first ones could be: what stands in the way is a limit, such as max_connections.
-                if not number or segments:
+                if not number or post is not None:
                     raise
-                self.db.notice(f"going on with {number} of {count} workers: {error.message}")
+                self.db.notice(f"going on with {number} of {len(posts)} workers: {error.message}")
                 break
         return made
 
@@ -178,7 +179,7 @@ class Workplace:
         self.db.check_interrupts()  # the server may be gone altogether
         self.dismiss([worker])
         try:
-            worker.session = self._take(session_role(worker.framework, worker.segment_id))
+            worker.session = self._take(worker.role)
         except NOT_OPENED:
             return False
         return True

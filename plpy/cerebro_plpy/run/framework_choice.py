@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import drive
 from cerebro_plpy.errors import ConfigFailure
 from cerebro_plpy.hopping.schedule import Visit
-from cerebro_plpy.platform.protocol import Dataset, Platform, Worker
+from cerebro_plpy.platform.job import Dataset
+from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
@@ -22,14 +23,14 @@ from cerebro_plpy.run.timings import Situation, digest
 
 
 def choose(
-    platform: Platform, request: FitRequest, workers: Sequence[Worker], log: RunLog, note: Callable[[str], None]
+    crew: Visits, request: FitRequest, workers: Sequence[Worker], log: RunLog, note: Callable[[str], None]
 ) -> dict[int, str]:
     """Time each architecture on these workers, one per framework, and give each configuration its framework."""
     found: dict[int, str] = {}
     for group in by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
-        rows = sum(c.fit.passes for c in group) * request.epochs * request.source.rows // request.workers
-        seconds = {w.framework: _seconds(platform, request, config, (w, rows), log) for w in workers}
+        rows = sum(c.fit.passes for c in group) * request.spec.epochs * request.source.rows // request.workers
+        seconds = {w.framework: _seconds(crew, request, config, (w, rows), log) for w in workers}
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}
         note(f"model_id {config.model_id} trains with {best}; expected are {described(seconds)}")
@@ -56,19 +57,19 @@ def described(seconds: dict[str, float]) -> str:
     )
 
 
-def _seconds(platform: Platform, request: FitRequest, config: Config, how: tuple[Worker, int], log: RunLog) -> float:
+def _seconds(crew: Visits, request: FitRequest, config: Config, how: tuple[Worker, int], log: RunLog) -> float:
     """What so many rows would take on the framework of a worker; infinite where it cannot train the configuration."""
     worker, rows = how
     segment = request.source.segments[0]
     visit = Visit(1, config.mst_key, segment, "train")
     attempt = visits.Attempt(1, 1, rows, {})
     first = visits.initial_state(request, config, log.run_id)
-    job: dict[str, Any] = visits.train_visit(request, config, log.run_id, visit, attempt, first).job | {"job": "time"}
+    job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
     try:
-        done = drive(worker.session, platform.probe(worker, Dataset(request.source, segment), first, job))
+        done = drive(worker.session, crew.probe(worker, Dataset(request.source, segment), first, job))
     except ConfigFailure:
         return math.inf  # the run says why, if no framework can
-    program = digest(visits.program(request, config))
-    log.add_timings(Situation(worker.machine, program, config.fit.batch_size, worker.threads), done["timings"])
+    program, trainer = digest(visits.program(request, config)), worker.memory
+    log.add_timings(Situation(trainer.machine, program, config.fit.batch_size, trainer.threads), done["timings"])
     per_row = done["seconds_per_row"]
     return math.inf if per_row is None else per_row * rows + done["compile_seconds"]

@@ -41,7 +41,7 @@ def train(db: Database, place: Workplace, request: FitRequest, interrupted: Inte
     run_id = interrupted.run_id if interrupted else begun(db, place)
     past = interrupted.past if interrupted else {}
     with recorded(db, place, request, run_id, interrupted, logged) as log:
-        orchestrator = Orchestrator(crew.platform, request, workers, log, surroundings(db, place, request), past)
+        orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, place, request), past)
         orchestrator.run()
     log.end()
     refuse_lost(place, log, request)
@@ -71,7 +71,7 @@ def recorded(
             log.begin(request, pid)
         db.info(
             f"run {run_id}: {len(request.configs)} configurations, {len(request.source.segments)} segments,"
-            f" {request.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
+            f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
         )
         logged(run_id)
         yield log
@@ -83,9 +83,10 @@ def recorded(
 def refuse_lost(place: Workplace, log: RunLog, request: FitRequest) -> None:
     """End the call of a completed run where its transaction is lost: a statement in it could end the whole server."""
     if place.control.segment_lost:
-        lost = f"run {log.run_id} is completed, but Greenplum lost a segment meanwhile, and this transaction with it"
+        server = place.platform.name
+        lost = f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this transaction with it"
         log.outputs_missing(lost)
-        name = request.spec["model_output_table"]
+        name = request.spec.arguments.model_output_table
         raise SegmentLost(lost, hint=f"SELECT cerebro.write_outputs({log.run_id}, '{name}');")
 
 
@@ -99,7 +100,7 @@ def begun(db: Database, place: Workplace) -> int:
 
 def stop(place: Workplace, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
-    # Greenplum cancels by a KeyboardInterrupt.
+    # Some servers cancel by a KeyboardInterrupt.
     cancelled = isinstance(error, KeyboardInterrupt) or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         place.stop_workers()

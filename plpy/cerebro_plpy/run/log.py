@@ -16,9 +16,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.statements import state_table
-from cerebro_plpy.run import visits
 from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.routes import route_of
 from cerebro_plpy.run.timings import Situation, Timings
 
 TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
@@ -34,28 +33,28 @@ class RunLog:
     def begin(self, request: FitRequest, pid: int) -> None:
         """Log the run and its configurations, and make their state tables."""
         segments = list(request.source.segments)
-        spec = json.dumps(request.spec)
-        run = [self.run_id, request.name, spec, pid, request.epochs, segments]
+        spec = json.dumps(request.spec.to_json())
+        run = [self.run_id, request.spec.title, spec, pid, request.spec.epochs, segments]
         configs = [self._described(c, request) for c in request.configs]
         text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
         self._control.run(text, [*run, *chain.from_iterable(configs)])
-        self._make_state_tables((config.mst_key for config in request.configs), visits.tables_of(request))
+        self._make_state_tables((config.mst_key for config in request.configs), route_of(request).tables)
 
     def resume(self, pid: int, request: FitRequest, untrained: Iterable[int]) -> None:
         """The run goes on; what its interrupted orchestrator left open has failed, or is made now."""
         run, reason = self.run_id, "the run was interrupted"
         parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
         self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
-        self._make_state_tables(untrained, visits.tables_of(request))
+        self._make_state_tables(untrained, route_of(request).tables)
 
     def _make_state_tables(self, mst_keys: Iterable[int], count: int) -> None:
         tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
         for start in range(0, len(tables), TABLES_AT_ONCE):
             made = tables[start : start + TABLES_AT_ONCE]
-            self._control.run("; ".join(state_table(self._control, name) for name in made))
+            self._control.run("; ".join(self._control.platform.state_table(name) for name in made))
 
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
-        tables = state_tables.state_tables(self.run_id, config.mst_key, visits.tables_of(request))
+        tables = state_tables.state_tables(self.run_id, config.mst_key, route_of(request).tables)
         key = (self.run_id, config.mst_key, tables)
         architecture, backend = request.architectures[config.model_id].json, request.backends[config.mst_key]
         return (*key, config.model_id, config.compile_text, config.fit_text, architecture, backend)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.keras_names import LOSSES
 from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.run.request import Evaluation, FitRequest
 
 LOSS = Measured("loss", "loss")
@@ -23,29 +24,27 @@ def larger_is_better(metric: str) -> bool:
     return metric == "cosine_similarity" or not smaller
 
 
-def ranking(configs: Sequence[Config], has_validation: bool) -> dict[str, object]:
+def ranking_of(configs: Sequence[Config], has_validation: bool) -> Ranking:
     """What ranks the configurations of a run: data set, metric, and whether larger is better.
 
     The first metric where all configurations have the same one, else the loss.
     """
     firsts = {config.metrics[0] if config.metrics else LOSS for config in configs}
     name, metric = firsts.pop() if len(firsts) == 1 else LOSS
-    return {
-        "rank_dataset": "validation" if has_validation else "training",
-        "rank_metric": name,
-        "rank_descending": larger_is_better(metric),
-    }
+    return Ranking("validation" if has_validation else "training", name, larger_is_better(metric))
 
 
 def best(evaluations: Iterable[Evaluation], request: FitRequest) -> tuple[int, float] | None:
     """The mst_key with the best newest value of the metric that ranks, and that value; NaN never wins."""
-    dataset, metric = request.spec["rank_dataset"], request.spec["rank_metric"]
-    sign = -1.0 if request.spec["rank_descending"] else 1.0
+    ranking = request.spec.ranking
+    sign = -1.0 if ranking.descending else 1.0
     metrics = {config.mst_key: [m.logged for m in config.metrics] for config in request.configs}
     values = {
-        item.mst_key: item.loss if metric == "loss" else item.metrics[metrics[item.mst_key].index(metric)]
+        item.mst_key: item.loss
+        if ranking.metric == "loss"
+        else item.metrics[metrics[item.mst_key].index(ranking.metric)]
         for item in evaluations
-        if item.dataset == dataset
+        if item.dataset == ranking.dataset
     }
     real = {key: value for key, value in values.items() if value == value}
     if not real:
@@ -75,8 +74,8 @@ def best_lines(evaluations: Sequence[Evaluation], request: FitRequest) -> list[s
     winner = best(evaluations, request)
     if not winner:
         return []
-    name, dataset = request.spec["rank_metric"], request.spec["rank_dataset"]
-    return [f"Best so far: mst_key={winner[0]}, {dataset} {name}={winner[1]}"]
+    ranking = request.spec.ranking
+    return [f"Best so far: mst_key={winner[0]}, {ranking.dataset} {ranking.metric}={winner[1]}"]
 
 
 def stopped_line(stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest) -> str:

@@ -1,12 +1,12 @@
-"""What a run is asked, checked, and what it finds out about a configuration."""
+"""What a run works with, read and checked; and what it finds out about a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.tables.architectures import StoredModel
@@ -22,38 +22,39 @@ class WarmState:
 
 
 @dataclass(frozen=True)
-class FitRequest:
-    """A call of fit whose arguments have been checked.
+class Repeat:
+    """What a run takes over from an earlier one, for the same bits.
 
-    `backends` are the frameworks by mst_key; none where they are still to be chosen.
-    `orders` are the segments as an earlier run visited them, by (mst_key, epoch), for a replay; `forms` are
-    those of its visits, by (mst_key, epoch, segment), and `threads` those of its trainers. `training_metrics` says
-    whether the training set is evaluated too; `gpus` are the numbers of the devices that trainers share. A visit is
-    tried `max_attempts` times; after `max_runtime` seconds no visit begins any more.
+    `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of its visits, by
+    (mst_key, epoch, segment), and `threads` those of its trainers, None for any.
     """
 
+    orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
+    forms: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What is asked of a run, with all that it names.
+
+    `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
+    them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
+    visit begins any more.
+    """
+
+    spec: Spec
     source: PackedTable
     validation: PackedTable | None
     configs: tuple[Config, ...]
     architectures: Mapping[int, StoredModel]
     architecture_table: Relation
-    epochs: int
-    evaluate_epochs: tuple[int, ...]
-    seed: int
-    schedule: str
     workers: int
     gpus: tuple[int, ...]
-    dtype_policy: str | None
-    warm_states: Mapping[int, WarmState]
-    orders: Mapping[tuple[int, int], tuple[int, ...]]
-    forms: Mapping[tuple[int, int, int], str]
-    threads: int | None
     backends: Mapping[int, str]
-    name: str | None
-    spec: dict[str, Any]
-    max_attempts: int
-    max_runtime: float | None
-    training_metrics: bool = True
+    max_runtime: float | None = None
+    repeat: Repeat = field(default_factory=Repeat)
+    warm_states: Mapping[int, WarmState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.run.request import Evaluation
 
@@ -37,7 +38,7 @@ class Results:
     """The task of computing final metrics after an epoch, from sums over segments; `visit` was the last to add some."""
 
     visit: Visit
-    request: dict[str, Any]
+    sums: Sums
     attempt: int = 1
 
     @property

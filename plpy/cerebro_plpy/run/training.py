@@ -7,13 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.hopping.schedule import AVERAGING, Visit
+from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.platform.protocol import StateSource, VisitResult, Worker
+from cerebro_plpy.platform.job import StateSource, Sums
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StatePlace
 from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.timings import Situation, digest
-from cerebro_plpy.run.visits import averaged_state, initial_state, later_state, program, tables_of
+from cerebro_plpy.run.visits import (
+    Attempt,
+    evaluate_visit,
+    initial_state,
+    later_state,
+    program,
+    program_key,
+    train_visit,
+)
 
 Part = Mapping[str, Any]
 Step = Union[int, Visit]  # what attempts are counted for: a visit that leaves a state, by its number; or evaluates
@@ -37,65 +47,74 @@ class Past(NamedTuple):
 
 
 @dataclass
-class Standing:
-    """One configuration while it trains; `earlier` are the attempts that were made before the run was resumed."""
+class ConfigTraining:
+    """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
 
+    `program` is the digest of its program, `state` what its next visit starts from, `place` where that lies; `earlier`
+    are the attempts that were made before the run was resumed.
+    """
+
+    request: FitRequest
     config: Config
+    run_id: int
     program: str
     state: StateSource
+    route: Route
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
     visits: int = 0
     place: StatePlace | None = None
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
-    segments: tuple[int, ...] = ()  # of a configuration that averages
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
-    replicas: dict[int, tuple[StateSource, int]] = field(default_factory=dict)  # of this epoch, by segment
     parts: dict[int, list[Part]] = field(default_factory=dict)
 
     @classmethod
-    def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> Standing:
+    def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
-        segments = request.source.segments if request.schedule == AVERAGING else ()
-        standing = cls(config, key, state, past.attempts, dict(past.attempts), segments=segments)
+        route, attempts = route_of(request), dict(past.attempts)
+        training = cls(request, config, run_id, key, state, route, earlier=past.attempts, attempts=attempts)
         for visit, result in past.visits:
-            standing.trained(run_id, visit, result)
+            training.trained(visit, result)
         # A run that ended early may have left more in its tables than its log tells.
-        tables = [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, tables_of(request))
-        standing.holding = {table: set() for table in tables}
-        return standing
+        tables = [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, route.tables)
+        training.holding = {table: set() for table in tables}
+        return training
 
-    def shares_forms(self, other: Standing) -> bool:
+    def shares_forms(self, other: ConfigTraining) -> bool:
         """Whether the two train the same program in batches of the same size."""
         return (self.program, self.config.fit.batch_size) == (other.program, other.config.fit.batch_size)
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
-        return Situation(worker.machine, self.program, self.config.fit.batch_size, worker.threads)
+        return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
+
+    def train_visit(self, visit: Visit, attempt: int, remaining_rows: int, known: Mapping[str, Any]) -> TrainVisit:
+        """This attempt at a visit that leaves a state; `known` are timings of forms."""
+        number, free = self.number(visit), self._free(visit)
+        details = Attempt(number, attempt, remaining_rows, known, free, self.route.tables)
+        source = self.route.source(visit, self.state)
+        return train_visit(self.request, self.config, self.run_id, visit, details, source)
+
+    def evaluate_visit(self, visit: Visit, attempt: int) -> EvaluateVisit:
+        """This attempt at an evaluation over a segment."""
+        return evaluate_visit(self.request, self.config, self.run_id, visit, attempt, self.state)
+
+    def sums(self, epoch: int) -> Sums:
+        """What all segments found in an epoch, which is asked for once."""
+        total, key = added(self.parts.pop(epoch)), program_key(self.run_id, self.config.mst_key)
+        return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:
-        """The number in the log of a visit that leaves a state.
+        """The number in the log of a visit that leaves a state."""
+        return self.route.number(visit, self.visits)
 
-        Visits that average know theirs beforehand. Otherwise, whichever segment it goes to, the next one has the same.
-        """
-        if not self.segments:
-            return self.visits + 1
-        place = len(self.segments) if visit.kind == "average" else self.segments.index(visit.segment_id)
-        return (visit.epoch - 1) * (len(self.segments) + 1) + place + 1
+    def completed(self) -> bool:
+        """Whether all visits have left their states."""
+        return self.visits == self.route.visits(self.request.spec.epochs)
 
-    def completed(self, epochs: int, segments: int) -> bool:
-        """Whether all visits of so many epochs have left their states."""
-        return self.visits == epochs * (segments + bool(self.segments))
-
-    def source(self, visit: Visit) -> StateSource:
-        """What a visit starts from."""
-        if visit.kind != "average":
-            return self.state
-        return averaged_state([self.replicas[segment] for segment in self.segments])
-
-    def attempt(self, visit: Visit) -> int:
+    def begin(self, visit: Visit) -> int:
         """The number of a new attempt at this visit."""
         step = self._step(visit)
         self.attempts[step] = self.attempts.get(step, 0) + 1
@@ -109,22 +128,20 @@ class Standing:
         """How often this visit was tried since the run began or was resumed."""
         return self.attempts_at(visit) - self.earlier.get(self._step(visit), 0)
 
-    def trained(self, run_id: int, visit: Visit, result: VisitResult) -> None:
+    def trained(self, visit: Visit, result: VisitResult) -> None:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
         place = StatePlace(result.state_table, visit.segment_id)
-        others = self.holding.get(place.table, set()) if place.table in self.free(visit) else set()
+        others = self.holding.get(place.table, set()) if place.table in self._free(visit) else set()
         self.holding[place.table] = {*others, visit.segment_id}
-        left = later_state(run_id, visit.mst_key, self.number(visit), place)
+        left = later_state(self.run_id, visit.mst_key, self.number(visit), place)
         self.visits += 1
         if visit.kind == "train":
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
-        if self.segments and visit.kind == "train":
-            self.replicas[visit.segment_id] = (left, result.rows)
-        else:
+        if self.route.moves(visit, left, result.rows):
             self.state, self.place = left, place
 
-    def free(self, visit: Visit) -> set[str]:
+    def _free(self, visit: Visit) -> set[str]:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
         if self.attempts.get(self._step(visit), 0) > 1:
             return set()

@@ -11,9 +11,10 @@ from typing import Any
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.hopping.schedule import AVERAGING, Visit
-from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit
-from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, read_state, replaced_table, state_table
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.platform.job import Dataset, Job, StateSource
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit
+from cerebro_plpy.platform.state_tables import HOPPING, StatePlace, replaced_table, state_table
 from cerebro_plpy.run.request import FitRequest
 
 
@@ -21,18 +22,14 @@ from cerebro_plpy.run.request import FitRequest
 class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
     about forms: the rows that its program has still to train, and the timings known. `free` are tables that have
-    nothing of its segment."""
+    nothing of its segment; `tables` hold the configuration's states in turn."""
 
     visit_no: int
     number: int
     remaining_rows: int
     known: Mapping[str, Any]
     free: Collection[str] = ()
-
-
-def tables_of(request: FitRequest) -> int:
-    """How many tables hold states of a configuration in turn; where it averages, one for each segment and the mean."""
-    return len(request.source.segments) + 1 if request.schedule == AVERAGING else HOPPING
+    tables: int = HOPPING
 
 
 def config_seed(seed: int, mst_key: int) -> int:
@@ -51,7 +48,7 @@ def program(request: FitRequest, config: Config) -> dict[str, Any]:
         "architecture": _architecture(request.architectures[config.model_id].json),
         "compile": config.compile.to_json(),
         "targets": request.source.targets(),
-        "dtype_policy": request.dtype_policy,
+        "dtype_policy": request.spec.dtype_policy,
     }
 
 
@@ -60,14 +57,14 @@ def _architecture(text: str) -> Any:
     return json.loads(text)
 
 
-def named_program(request: FitRequest, config: Config, run_id: int) -> dict[str, Any]:
-    """The program under a name, which is enough for a trainer that has it already."""
-    return {"program": program(request, config), "program_key": f"{run_id}/{config.mst_key}"}
+def program_key(run_id: int, mst_key: int) -> str:
+    """The name of a configuration's program, which is enough for a trainer that has it already."""
+    return f"{run_id}/{mst_key}"
 
 
 def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSource:
     """Where a configuration starts: an earlier run, weights of the architecture table, or nothing."""
-    seed = config_seed(request.seed, config.mst_key)
+    seed = config_seed(request.spec.seed, config.mst_key)
     key = state_key(run_id, config.mst_key, 0)
     warm = request.warm_states.get(config.mst_key)
     if warm:
@@ -80,7 +77,7 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
 
 def later_state(run_id: int, mst_key: int, visit_no: int, place: StatePlace) -> StateSource:
     """The state that a visit left."""
-    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, read_state(place))
+    return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, place=place)
 
 
 def averaged_state(states: Sequence[tuple[StateSource, int]]) -> StateSource:
@@ -97,21 +94,22 @@ def train_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
-    key, tables = config.mst_key, tables_of(request)
+    key, tables = config.mst_key, attempt.tables
     table = state_table(run_id, key, attempt.visit_no, tables)
-    job = {
-        "job": visit.kind,
-        **named_program(request, config, run_id),
-        "result_key": state_key(run_id, key, attempt.visit_no),
-        "fit": config.fit.to_json(),
-        "order": {"seed": request.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
-        "forms": {
-            "use": request.forms.get((key, visit.epoch, visit.segment_id)),
+    job = Job(
+        visit.kind,
+        program(request, config),
+        state_key(run_id, key, attempt.visit_no),
+        program_key(run_id, key),
+        fit=config.fit,
+        order={"seed": request.spec.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
+        forms={
+            "use": request.repeat.forms.get((key, visit.epoch, visit.segment_id)),
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.known,
         },
-        **_callbacks(config, run_id, visit, {}),
-    }
+        callbacks=_callbacks(config, run_id, visit, {}),
+    )
     return TrainVisit(
         run_id=run_id,
         epoch=visit.epoch,
@@ -121,19 +119,18 @@ def train_visit(
         dataset=Dataset(request.source, visit.segment_id),
         state=state,
         job=job,
-        kind=visit.kind,
         state_table=table,
         emptied=table not in attempt.free,
         replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
     )
 
 
-def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any]:
+def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any] | None:
     """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes first."""
     board = config.fit.callbacks
     if board is None:
-        return {}
-    told = {
+        return None
+    return {
         "folder": board.folder(visit.segment_id, run_id, config.mst_key),
         "epoch": visit.epoch,
         "histograms": board.wants_histograms(visit.epoch),
@@ -141,22 +138,22 @@ def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str,
         "metrics": list(config.compile.metrics),
         "datasets": dict(datasets),
     }
-    return {"callbacks": told}
 
 
 def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partition of a segment, and of the validation partition beside it."""
-    tables = {"training": request.source if request.training_metrics else None, "validation": request.validation}
+    tables = {"training": request.source if request.spec.training_metrics else None, "validation": request.validation}
     datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
-    job = {
-        "job": "evaluate",
-        **named_program(request, config, run_id),
-        "result_key": state.key,
-        **_callbacks(config, run_id, visit, shown),
-    }
+    job = Job(
+        "evaluate",
+        program(request, config),
+        state.key,
+        program_key(run_id, config.mst_key),
+        callbacks=_callbacks(config, run_id, visit, shown),
+    )
     return EvaluateVisit(
         run_id=run_id,
         epoch=visit.epoch,

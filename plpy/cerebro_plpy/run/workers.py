@@ -12,43 +12,41 @@ from typing import TypeVar
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
-from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.platform.greenplum import GreenplumPlatform
-from cerebro_plpy.platform.postgres import PostgresPlatform
-from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import framework_choice
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.tasks import PASSING
-from cerebro_plpy.trainer import machine, settings
+from cerebro_plpy.trainer import settings
 
 
 @dataclass(frozen=True)
 class Crew:
-    """Workers whose trainers run, and the platform through which they work."""
+    """Workers whose trainers run, and the visits that they make."""
 
     workers: Sequence[Worker]
-    platform: PostgresPlatform
+    visits: Visits
 
 
 def start(place: Workplace, request: FitRequest) -> Crew:
     """Start the trainers; where the framework is still to be chosen, of each one that is installed."""
     frameworks = sorted(set(request.backends.values())) or BACKENDS[: 1 if place.local else None]
-    segments = request.source.segments if place.control.greenplum else ()
-    workers = place.workers(len(segments) or request.workers, frameworks, segments)
-    platform = platform_of(place, workers, request.gpus, request.threads)
-    missing = _missing(place, platform, workers, some_may=not request.backends)
+    workers = place.workers(place.platform.posts(request.source.segments, request.workers), frameworks)
+    visits = place.platform.visits(
+        trainers_of(place, workers, request.gpus, request.repeat.threads), place.settings, len(workers), place.db.info
+    )
+    missing = _missing(place, visits, workers, some_may=not request.backends)
     place.dismiss(list(missing))
-    return Crew([worker for worker in workers if worker not in missing], platform)
+    return Crew([worker for worker in workers if worker not in missing], visits)
 
 
-def platform_of(
-    place: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None
-) -> PostgresPlatform:
-    """How these workers' trainers are started: those on one machine share its cores, memory and GPUs."""
-    hosts = _hosts(place, workers)
+def trainers_of(
+    place: Workplace, workers: Sequence[Worker], gpus: tuple[int, ...], threads: int | None = None
+) -> list[settings.TrainerRequest]:
+    """How the trainers of workers are started, by number: those on one machine share its cores, memory and GPUs."""
+    hosts = place.platform.hosts(place.control, {worker.number: worker.segment_id for worker in workers})
     sharing = Counter(hosts.values())
     before: Counter[str] = Counter()
     started = []
@@ -57,28 +55,17 @@ def platform_of(
         gpu = settings.device_of(gpus, before[host])
         started.append(settings.TrainerRequest(trainers=sharing[host], gpu=gpu, threads=threads))
         before[host] += 1
-    if place.control.greenplum:
-        return GreenplumPlatform(started, None, place.db.info)
-    return PostgresPlatform(started, settings.cache_bytes(place.settings, len(workers)), place.db.info)
-
-
-def _hosts(place: Workplace, workers: Sequence[Worker]) -> dict[int, str]:
-    """The machine of each worker's trainer, by the worker's number."""
-    if not place.control.greenplum:
-        return {worker.number: "" for worker in workers}
-    segments = {worker.number: worker.segment_id for worker in workers}
-    hosts = dict(place.control.run(sql("greenplum.hosts"), (list(segments.values()),)))
-    return {number: hosts[segment] for number, segment in segments.items()}
+    return started
 
 
 def _missing(
-    place: Workplace, platform: PostgresPlatform, workers: Sequence[Worker], some_may: bool
+    place: Workplace, visits: Visits, workers: Sequence[Worker], some_may: bool
 ) -> dict[Worker, ObjectNotReady]:
     """Start all trainers side by side; the workers whose framework is not installed, if `some_may` be so."""
     dispatcher: Dispatcher[None] = Dispatcher(place.check)
     missing: dict[Worker, ObjectNotReady] = {}
     for index, worker in enumerate(workers):
-        dispatcher.begin(index, worker.session, platform.start(worker))
+        dispatcher.begin(index, worker.session, visits.start(worker))
     while dispatcher.busy():
         for outcome in dispatcher.wait():
             if some_may and isinstance(outcome.error, ObjectNotReady):
@@ -97,7 +84,7 @@ def choose_frameworks(place: Workplace, request: FitRequest, crew: Crew) -> tupl
         return request, crew.workers
     first = [worker for worker in crew.workers if worker.number == 0]
     log = RunLog(place.control, 0)  # of no run yet: timings belong to none
-    found = framework_choice.choose(crew.platform, request, first, log, place.db.info)
+    found = framework_choice.choose(crew.visits, request, first, log, place.db.info)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
     place.dismiss([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed
@@ -119,15 +106,10 @@ def together(place: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Iterato
 
 
 def crew_for(place: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
-    """On Greenplum a worker for each of these segments; elsewhere one that does all."""
-    if place.control.greenplum:
-        workers = place.workers(len(segments), (framework,), segments)
-        return Crew(workers, platform_of(place, workers, settings.devices(place.settings, gpu), None))
-    worker = place.workers(1, (framework,))[0]
-    cache = settings.cache_bytes(place.settings, 1)
-    # As many threads as in a fit of the usual size, so that its trainers can be used again.
-    request = settings.TrainerRequest(
-        trainers=1 if place.local else machine.parallel_trainers(),
-        gpu=settings.device_of(settings.devices(place.settings, gpu), 0),
-    )
-    return Crew([worker], PostgresPlatform((request,), cache, place.db.info))
+    """Workers that score what lies on these segments, or one worker that scores all."""
+    workers = place.workers(place.platform.posts(segments, 1), (framework,))
+    trainers = [
+        replace(trainer, trainers=place.platform.scoring_trainers(trainer.trainers, place.local))
+        for trainer in trainers_of(place, workers, settings.devices(place.settings, gpu))
+    ]
+    return Crew(workers, place.platform.visits(trainers, place.settings, len(workers), place.db.info))

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
 
@@ -65,11 +66,21 @@ def delete(catalog: Catalog, table: str | None, model_id: int | None) -> None:
 
 def existing(catalog: Catalog, table: str | None) -> Relation:
     """An architecture table, with the columns that one has."""
-    relation = catalog.relation(table, "keras model architecture")
+    return check_columns(catalog, catalog.relation(table, "keras model architecture"))
+
+
+def check_columns(catalog: Catalog, relation: Relation) -> Relation:
+    """The table, which must have the columns of an architecture table."""
     missing = [name for name in COLUMNS if name not in catalog.columns(relation)]
     if missing:
         raise UndefinedColumn(
-            f"{TITLE}: Invalid keras model architecture table {table}, missing columns: {', '.join(missing)}",
+            f"{TITLE}: Invalid keras model architecture table {relation.given}, missing columns: {', '.join(missing)}",
             hint="Name a table made by load_keras_model().",
         )
     return relation
+
+
+def read_architectures(reader: Session, table: Relation, model_ids: list[int]) -> dict[int, StoredModel]:
+    """The architectures by model id."""
+    rows = reader.run(sql("read.architectures", table=table.quoted), (model_ids,))
+    return {row[0]: StoredModel(*row) for row in rows}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
 from cerebro_plpy.configs.architecture import Architecture, check_architecture, read_architecture
@@ -22,8 +23,8 @@ Shape = tuple[int, ...]
 
 def check_configs(
     configs: Sequence[Config], architectures: Mapping[int, StoredModel], source: PackedTable, table: Relation
-) -> None:
-    """Every configuration's architecture exists and fits the packed table."""
+) -> tuple[Config, ...]:
+    """The configurations, which know what their metrics are called; the architecture of each is there and fits."""
     for config in configs:
         if config.model_id not in architectures:
             raise UndefinedObject(
@@ -34,44 +35,56 @@ def check_configs(
     for architecture in architectures.values():
         summary = check_architecture(read_architecture(architecture.json))
         name = f"model_id {architecture.model_id}"
-        check_inputs(name, summary, source.input_shapes, (source.independent, source.relation.given))
+        check_inputs(name, summary, input_columns(source))
         summaries[architecture.model_id] = summary
     for config in configs:
         summary, name = summaries[config.model_id], f"model_id {config.model_id}"
         per_output.check_outputs(config.mst_key, config.compile, name, summary.output_names)
         check_targets(name, summary, source, config.compile)
         check_class_weight(config, summary, source)
+    return _measured(configs, summaries, source)
 
 
 def with_metrics(
     configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable
 ) -> tuple[Config, ...]:
     """Configurations that know what their metrics are called."""
-    outputs = {
-        model_id: check_architecture(read_architecture(model.json)).output_names
-        for model_id, model in architectures.items()
-    }
+    summaries = {key: check_architecture(read_architecture(model.json)) for key, model in architectures.items()}
+    return _measured(configs, summaries, source)
+
+
+def _measured(
+    configs: Iterable[Config], summaries: Mapping[int, Architecture], source: PackedTable
+) -> tuple[Config, ...]:
     return tuple(
-        replace(c, metrics=per_output.measured(c.compile.metrics, outputs[c.model_id], source.dependent))
+        replace(c, metrics=per_output.measured(c.compile.metrics, summaries[c.model_id].output_names, source.dependent))
         for c in configs
     )
 
 
-def check_inputs(
-    name: str, summary: Architecture, given: Sequence[Shape | None], place: tuple[Sequence[str], str]
-) -> None:
-    """A model's inputs against the shapes of the rows of columns, None for one that shows later.
+class InputColumns(NamedTuple):
+    """Columns whose rows enter a model: their names, the shapes of their rows, None for one that shows later."""
 
-    `place` names the columns and their table.
-    """
-    columns, table = place
+    table: str
+    names: Sequence[str]
+    shapes: Sequence[Shape | None]
+
+
+def input_columns(packed: PackedTable) -> InputColumns:
+    """The inputs of a packed table."""
+    return InputColumns(packed.relation.given, packed.independent, packed.input_shapes)
+
+
+def check_inputs(name: str, summary: Architecture, inputs: InputColumns) -> None:
+    """A model's inputs against the columns that enter it."""
+    table, columns, shapes = inputs
     if len(summary.input_shapes) != len(columns):
         raise DatatypeMismatch(
             f"model_keras error: {name} has {counted(summary.input_shapes, 'input')}; received"
             f" {counted(columns, 'independent column')} of table {table}: {', '.join(columns)}.",
             hint="Name a column for each input of the model, in the order of the inputs.",
         )
-    for wanted, shape, column in zip(summary.input_shapes, given, columns):
+    for wanted, shape, column in zip(summary.input_shapes, shapes, columns):
         if shape is not None and not same_shape(wanted, shape):
             raise DatatypeMismatch(
                 f"model_keras error: Input shape {list(wanted)} in the model architecture does not match the input"

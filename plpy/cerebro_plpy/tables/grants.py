@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerebro_plpy.database import server_process
+from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import MAX_BYTES, quote_qualified
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
-    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidName,
     NullNotAllowed,
@@ -39,23 +38,22 @@ def granted(catalog: Catalog, model: Relation) -> str:
     It must run as the owner of the table, or it would run as the caller.
     """
     read = f"let you read it and {model.name}_state: GRANT SELECT."
-    predict = f"let you predict: SELECT cerebro.grant_predict('{model.given}', your role); or "
-    found = [] if server_process.greenplum() else catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
+    found = _found(catalog, model)
     if not found or not found[0]["genuine"] or not found[0]["granted"]:
         raise InsufficientPrivilege(
             f"{catalog.module} error: permission denied for the weights in table '{model.given}'.",
-            hint=f"Its owner can {'' if server_process.greenplum() else predict}{read}",
+            hint=f"Its owner can {catalog.db.platform.grant_hint(model.given)}{read}",
         )
     return _function(model)
 
 
 def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Let a role predict and evaluate with the models of a table of the caller's."""
-    _check_server(catalog)
+    catalog.db.platform.check_grants(catalog.module)
     model, companions = _own_tables(catalog, given)
     name, may_use = _role(catalog, model, role)
     function, state = _function(model), companions["_state"]
-    found = catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX)
+    found = _found(catalog, model)
     if not found:
         catalog.db.rows(sql("grant.function", function=function, model=model.quoted, state=state.quoted))
     elif not found[0]["genuine"]:
@@ -72,11 +70,11 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
 
 def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Take that back; with the last role that had it the function goes."""
-    _check_server(catalog)
+    catalog.db.platform.check_grants(catalog.module)
     model, companions = _own_tables(catalog, given)
     name, _ = _role(catalog, model, role)
     function = _function(model)
-    if not catalog.db.rows(sql("grant.found"), model.oid, model.name + SUFFIX):
+    if not _found(catalog, model):
         raise UndefinedObject(
             f"{catalog.module} error: nobody was granted predictions with table '{model.given}'.",
             hint="cerebro.grant_predict() grants them; REVOKE takes back what GRANT gave.",
@@ -86,17 +84,9 @@ def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
         catalog.db.rows(sql("grant.drop", function=function))
 
 
-def _check_server(catalog: Catalog) -> None:
-    """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
-
-    Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
-    """
-    if server_process.greenplum():
-        raise FeatureNotSupported(
-            f"{catalog.module} error: on Greenplum nobody can predict with a model without reading it: its weights pass"
-            " to the segments through tables of the session that predicts.",
-            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
-        )
+def _found(catalog: Catalog, model: Relation) -> Sequence[Row]:
+    """The function of a model, if it has one."""
+    return catalog.db.platform.granting_function(catalog.db, model.oid, model.name + SUFFIX)
 
 
 def _text(name: str, role: str, model: Relation, companions: dict[str, Relation]) -> str:

@@ -37,7 +37,7 @@ def load(catalog: Catalog, table: str | None, source: bytes | str | None, name: 
     db.rows(sql("model.lock_name"), quoted)
     if trusted_table(db, plain) is None:
         catalog.output(quoted)
-        db.rows(sql("functions.create", table=quoted))
+        db.rows(sql("functions.create", table=quoted, **db.platform.clauses))
         db.rows(sql("functions.grant", table=quoted))
         db.info(f"{TITLE}: Created new custom function table {plain}.")
     existing(catalog, plain)
@@ -75,7 +75,11 @@ def find(catalog: Catalog, table: str | None) -> Relation | None:
 
 def functions(catalog: Catalog, table: str | None) -> Functions | None:
     """The functions of an object table that a model selection table names; None where it names none."""
-    relation = find(catalog, table)
+    return read_functions(catalog, find(catalog, table))
+
+
+def read_functions(catalog: Catalog, relation: Relation | None) -> Functions | None:
+    """The functions of an object table; None where there is none."""
     if relation is None:
         return None
     rows = catalog.db.rows(sql("functions.digests", table=relation.quoted))

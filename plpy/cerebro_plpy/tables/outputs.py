@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.compile_params import CompileParams, parse_compile_params
 from cerebro_plpy.configs.custom_functions import UNSEEN
+from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
@@ -26,16 +28,28 @@ SUFFIXES = ("_info", "_summary", "_state")
 LARGEST_FIELD = 512 << 20
 
 
-def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
+@dataclass(frozen=True)
+class LoggedRun:
+    """A completed run, as the log has it; times as texts."""
+
+    run_id: int
+    name: str | None
+    epochs: int
+    started_at: str
+    ended_at: str
+    spec: Spec
+
+
+def write(db: Database, run: LoggedRun, output: Relation, refill: bool) -> None:
     """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
     made = names(output, SUFFIXES)
     if refill:
         empty(db, made)
     else:
-        _create(db, made, run["spec"]["source"])
-    for config in read_configs(db, run["run_id"]):
+        _create(db, made, run.spec.source)
+    for config in read_configs(db, run.run_id):
         architecture = read_logged_architecture(db, run, config)
-        key = (config["mst_key"], run["spec"]["segments"][0])
+        key = ModelKey(config["mst_key"], run.spec.segments[0])
         size = write_model(db, made, key, architecture, state_of(config))
         _write_info(db, made["_info"], run, config, architecture, size)
     _write_summary(db, made["_summary"], output, run)
@@ -52,8 +66,8 @@ def empty(db: Database, tables: Mapping[str, str]) -> None:
         db.rows(sql("warm.empty", table=table))
 
 
-def read_run(db: Database, run_id: int) -> Row:
-    """The log of a completed run, its spec parsed and its types known to be some."""
+def read_run(db: Database, run_id: int) -> LoggedRun:
+    """A completed run; the types of its class values are known to be types."""
     rows = db.rows(sql("output.run"), run_id)
     if not rows:
         raise UndefinedObject(
@@ -64,11 +78,10 @@ def read_run(db: Database, run_id: int) -> Row:
             f"run {run_id} is {rows[0]['status']}; expected a completed one",
             hint="Only a completed run has models to write out.",
         )
-    spec = json.loads(rows[0]["spec"])
-    spec["source"]["class_types"] = class_types(db, spec["source"]["class_types"])
-    if "float_target" in spec["source"]:  # of version 0.1.0, which knew one target
-        spec["source"]["float_targets"] = [spec["source"]["float_target"]]
-    return {**rows[0], "spec": spec}
+    spec = Spec.from_json(json.loads(rows[0]["spec"]))
+    source = replace(spec.source, class_types=class_types(db, spec.source.class_types))
+    row = {each.name: rows[0][each.name] for each in fields(LoggedRun) if each.name != "spec"}
+    return LoggedRun(**row, spec=replace(spec, source=source))
 
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
@@ -85,16 +98,17 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
     return configs
 
 
-def _create(db: Database, made: dict[str, str], source: dict[str, Any]) -> None:
-    db.rows(sql("output.models", output=made[""]))
-    db.rows(sql("output.info", output=made["_info"], more=""))
-    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0]))
+def _create(db: Database, made: dict[str, str], source: DataSpec) -> None:
+    clauses = db.platform.clauses
+    db.rows(sql("output.models", output=made[""], **clauses))
+    db.rows(sql("output.info", output=made["_info"], more="", **clauses))
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0], **clauses))
     create_states(db, made["_state"])
 
 
 def create_states(db: Database, table: str) -> None:
     """Create the table that holds whole states."""
-    db.rows(sql("output.states", output=table))
+    db.rows(sql("output.states", output=table, **db.platform.clauses))
     db.rows(sql("output.states_chunk", output=table))
 
 
@@ -103,34 +117,41 @@ def state_of(config: Row) -> StatePlace | None:
     return StatePlace(config["state_table"], config["segment_id"]) if config["state_table"] else None
 
 
-def read_logged_architecture(db: Database, run: Row, config: Row) -> str:
+def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     """The architecture of a configuration, as it was when its run began."""
-    return str(db.value(sql("output.architecture"), run["run_id"], config["mst_key"]))
+    return str(db.value(sql("output.architecture"), run.run_id, config["mst_key"]))
+
+
+class ModelKey(NamedTuple):
+    """What tells a row of a model table apart; the segment is one that MADlib's tables name, and nothing reads."""
+
+    mst_key: int
+    segment_id: int
 
 
 def write_model(
-    db: Database, made: dict[str, str], key: tuple[int, int], architecture: str, state: StatePlace | None
+    db: Database, made: dict[str, str], key: ModelKey, architecture: str, state: StatePlace | None
 ) -> float | None:
     """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
 
-    `key` is its mst_key and the segment that the row names; without a state there are no weights.
+    Without a state there are no weights.
     """
-    found = flat_weights(db, state, key[0]) if state else None
-    db.rows(sql("output.add_model", output=made[""]), key[0], found.flat if found else None, architecture, key[1])
+    found = flat_weights(db, state, key.mst_key) if state else None
+    values = (key.mst_key, found.flat if found else None, architecture, key.segment_id)
+    db.rows(sql("output.add_model", output=made[""]), *values)
     if state:
-        add_state(db, made["_state"], key[0], state)
+        add_state(db, made["_state"], key.mst_key, state)
     return found.size / 1024 if found else None
 
 
 def add_state(db: Database, table: str, mst_key: int, state: StatePlace) -> None:
     """Copy a state."""
-    db.rows(sql("output.add_state", output=table, state=state.table, key=str(state.segment_id)), mst_key)
+    db.rows(sql("output.add_state", output=table, source=db.platform.state_rows(*state)), mst_key)
 
 
 def flat_weights(db: Database, state: StatePlace, mst_key: int) -> Weights:
     """The weights of a state, as MADlib has them in a field, unless that would be too large."""
-    text = sql("output.read_state", state=state.table, key=str(state.segment_id))
-    found = read_weights(_in_order(db.stream(text)), LARGEST_FIELD)
+    found = read_weights(_in_order(db.stream(db.platform.state_rows(*state))), LARGEST_FIELD)
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
@@ -150,17 +171,17 @@ def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
         yield row["chunk"]
 
 
-def _write_info(db: Database, table: str, run: Row, config: Row, architecture: str, size: float | None) -> None:
+def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architecture: str, size: float | None) -> None:
     values = (config["mst_key"], config["model_id"], config["compile_params"], config["fit_params"], size)
     metrics = found_metrics(db, run, config, architecture)
     db.rows(sql("output.add_info", output=table, more=""), *values, *metrics, config["backend"])
 
 
-def found_metrics(db: Database, run: Row, config: Row, architecture: str) -> tuple[object, ...]:
+def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    rows = db.rows(sql("output.metrics"), run["run_id"], config["mst_key"]) if config["state_table"] else []
-    return metric_columns(rows, parsed, architecture, run["spec"]["source"]["dependent"])
+    rows = db.rows(sql("output.metrics"), run.run_id, config["mst_key"]) if config["state_table"] else []
+    return metric_columns(rows, parsed, architecture, run.spec.source.dependent)
 
 
 def metric_columns(
@@ -195,54 +216,51 @@ def _values(rows: Sequence[Row], metric: str | None) -> list[object]:
     return [metrics[-1] if metrics else None, losses[-1] if losses else None, metrics or None, losses or None]
 
 
-def _write_summary(db: Database, table: str, output: Relation, run: Row) -> None:
-    spec, source = run["spec"], run["spec"]["source"]
+def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -> None:
+    spec, source, arguments = run.spec, run.spec.source, run.spec.arguments
     db.rows(
         sql("output.add_summary", output=table, class_values=class_columns(source)[1]),
-        source["table"],
-        spec["validation_table"],
+        source.table,
+        arguments.validation_table,
         output.given,
         f"{output.given}_info",
-        source["dependent"],
-        source["independent"],
-        spec["model_arch_table"],
-        spec["model_selection_table"],
-        spec["object_table"],
-        run["epochs"],
-        spec["metrics_compute_frequency"],
-        spec["warm_start"],
-        run["name"],
-        spec["description"],
-        run["started_at"],
-        run["ended_at"],
-        spec["version"],
+        list(source.dependent),
+        list(source.independent),
+        spec.model_arch_table,
+        arguments.model_selection_table,
+        spec.object_table,
+        run.epochs,
+        spec.frequency,
+        spec.warm_start,
+        run.name,
+        arguments.description,
+        run.started_at,
+        run.ended_at,
+        spec.version,
         num_classes(source),
-        source["dependent_types"],
-        source["normalizing_const"],
-        spec["evaluate_epochs"] or None,
-        run["run_id"],
-        spec["dtype_policy"],
+        list(source.dependent_types),
+        source.normalizing_const,
+        list(spec.evaluate_epochs) or None,
+        run.run_id,
+        spec.dtype_policy,
     )
 
 
-def num_classes(source: dict[str, Any]) -> list[int | None] | None:
+def num_classes(source: DataSpec) -> list[int | None] | None:
     """How many classes each target has, NULL for floats; where the only target came encoded, none.
 
     Predict tells by it targets that came encoded from floats.
-
-    >>> num_classes({"float_targets": [False, True], "class_values": [["a", "b"], None], "target_shapes": [[2], [1]]})
-    [2, None]
     """
-    targets = zip(source["float_targets"], source["class_values"])
-    if len(source["class_values"]) == 1:
-        return None if source["float_targets"][0] else [len(values) for _, values in targets if values]
-    widths = [shape[-1] for shape in source["target_shapes"]]
+    targets = zip(source.float_targets, source.class_values)
+    if len(source.class_values) == 1:
+        return None if source.float_targets[0] else [len(values) for _, values in targets if values]
+    widths = [shape[-1] for shape in source.target_shapes or ()]
     return [None if is_float else len(values or range(n)) for (is_float, values), n in zip(targets, widths)]
 
 
-def class_types(db: Database, logged: Sequence[str]) -> list[str]:
+def class_types(db: Database, logged: Sequence[str]) -> tuple[str, ...]:
     """The types of class values: in the log stand texts that the run's owner may change."""
-    found = [row["type"] for row in db.rows(sql("output.types"), list(logged))]
+    found = tuple(row["type"] for row in db.rows(sql("output.types"), list(logged)))
     if len(found) != len(logged):
         raise DataCorrupted(
             f"the log of the run names types of class values that are none: {', '.join(map(repr, logged))}",
@@ -251,12 +269,12 @@ def class_types(db: Database, logged: Sequence[str]) -> list[str]:
     return found
 
 
-def class_columns(source: dict[str, Any]) -> tuple[str, str]:
+def class_columns(source: DataSpec) -> tuple[str, str]:
     """Definitions and values of the `<dependent>_class_values` columns."""
-    types = list(zip(source["dependent"], source["class_types"]))
+    types = list(zip(source.dependent, source.class_types))
     definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
     constants = [
         f"{text_array(names)}::text[]::{kind}" if names else f"NULL::{kind}"
-        for names, (_, kind) in zip(source["class_values"], types)
+        for names, (_, kind) in zip(source.class_values, types)
     ]
     return ", ".join(definitions), ", ".join(constants)

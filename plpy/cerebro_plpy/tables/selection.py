@@ -59,9 +59,9 @@ def create(catalog: Catalog, table: str | None, architectures: str, objects: str
     """A new model selection table and its summary."""
     output = catalog.output(table, ("_summary",))
     db = catalog.db
-    db.rows(sql("model.selection", table=output.quoted))
+    db.rows(sql("model.selection", table=output.quoted, **db.platform.clauses))
     summary_name = summary_of(output)
-    db.rows(sql("model.selection_summary", table=summary_name))
+    db.rows(sql("model.selection_summary", table=summary_name, **db.platform.clauses))
     db.rows(sql("model.add_selection_summary", table=summary_name), architectures, objects)
     return output
 
@@ -89,7 +89,8 @@ class Appended(NamedTuple):
 def appended(catalog: Catalog, table: str, architectures: str, objects: str | None) -> Appended:
     """An existing model selection table over the same architectures and functions, and its rows."""
     relation = catalog.relation(table, "model selection")
-    named, theirs_too = read_summary(catalog, relation, LocalSession(catalog.db))
+    summary = catalog.companion(relation, "_summary")
+    named, theirs_too = read_summary(catalog, relation, summary, LocalSession(catalog.db))
     ours, theirs = catalog.relation(architectures), catalog.relation(named)
     if ours.oid != theirs.oid:
         raise InvalidParameter(
@@ -115,9 +116,8 @@ class SelectionSummary(NamedTuple):
     objects: str | None
 
 
-def read_summary(catalog: Catalog, selection: Relation, reader: Session) -> SelectionSummary:
-    """The summary of a model selection table; one made by hand may lack object_table."""
-    summary = catalog.companion(selection, "_summary")
+def read_summary(catalog: Catalog, selection: Relation, summary: Relation | None, reader: Session) -> SelectionSummary:
+    """What the summary of a model selection table says; one made by hand may lack object_table."""
     if summary is None or "model_arch_table" not in catalog.columns(summary):
         raise UndefinedTable(
             f"{catalog.module} error: Input table '{selection.given}_summary' does not exist. Please ensure that the"
@@ -173,7 +173,7 @@ def _config(
     return Config(mst_key, model_id, compile_text or "", fit_text or "", parsed, fit)
 
 
-ONE_KEY = 1  # of the only configuration, where no table gives it a key
+SINGLE_KEY = 1  # of the only configuration, where no table gives it a key
 
 
 @contextmanager

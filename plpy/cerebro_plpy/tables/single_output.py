@@ -5,10 +5,13 @@ A third table, `<model>_state`, holds the whole state, so that training can go o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.tables.outputs import (
+    LoggedRun,
     add_state,
     class_columns,
     create_states,
@@ -25,65 +28,73 @@ from cerebro_plpy.tables.outputs import (
 SUFFIXES = ("_summary", "_state")
 
 
-def write(db: Database, run: Row, output: Relation, refill: bool) -> None:
+def write(db: Database, run: LoggedRun, output: Relation, refill: bool) -> None:
     """Create and fill the three tables, which appear when the caller commits; or empty and refill existing ones."""
     made = names(output, SUFFIXES)
     if refill:
         empty(db, made)
     else:
-        _create(db, made, class_columns(run["spec"]["source"])[0])
-    (config,) = read_configs(db, run["run_id"])
+        _create(db, made, class_columns(run.spec.source)[0])
+    (config,) = read_configs(db, run.run_id)
     architecture = read_logged_architecture(db, run, config)
     state = state_of(config)  # none where it was stopped before its first epoch ended
     found = flat_weights(db, state, config["mst_key"]) if state else None
-    db.rows(sql("one.add_model", output=made[""]), found.flat if found else None, architecture)
+    db.rows(sql("single.add_model", output=made[""]), found.flat if found else None, architecture)
     if state:
         add_state(db, made["_state"], config["mst_key"], state)
     size = found.size / 1024 if found else None
     metrics = found_metrics(db, run, config, architecture)
-    _write_summary(db, made["_summary"], output, run, config, (size, metrics))
+    _write_summary(db, SingleModelTable(made["_summary"], output, size), run, config, metrics)
 
 
 def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
-    db.rows(sql("one.model", output=made[""]))
-    db.rows(sql("one.summary", output=made["_summary"], class_columns=class_columns))
+    db.rows(sql("single.model", output=made[""], **db.platform.clauses))
+    db.rows(sql("single.summary", output=made["_summary"], class_columns=class_columns, **db.platform.clauses))
     create_states(db, made["_state"])
 
 
+class SingleModelTable(NamedTuple):
+    """The summary of a model table: its quoted name, the table, and the kilobytes of its weights."""
+
+    summary: str
+    output: Relation
+    size: float | None
+
+
 def _write_summary(
-    db: Database, table: str, output: Relation, run: Row, config: Row, found: tuple[float | None, tuple[object, ...]]
+    db: Database, model: SingleModelTable, run: LoggedRun, config: Row, metrics: tuple[object, ...]
 ) -> None:
-    spec, source = run["spec"], run["spec"]["source"]
-    size, (elapsed, metrics_type, loss_type, *values) = found
+    spec, source, arguments = run.spec, run.spec.source, run.spec.arguments
+    elapsed, metrics_type, loss_type, *values = metrics
     db.rows(
-        sql("one.add_summary", output=table, class_values=class_columns(source)[1]),
-        source["table"],
-        output.given,
-        source["dependent"],
-        source["independent"],
-        spec["model_arch_table"],
+        sql("single.add_summary", output=model.summary, class_values=class_columns(source)[1]),
+        source.table,
+        model.output.given,
+        list(source.dependent),
+        list(source.independent),
+        spec.model_arch_table,
         config["model_id"],
         config["compile_params"],
         config["fit_params"],
-        run["epochs"],
-        spec["validation_table"],
-        spec["object_table"],
-        spec["metrics_compute_frequency"],
-        run["name"],
-        spec["description"],
-        size,
-        run["started_at"],
-        run["ended_at"],
+        run.epochs,
+        arguments.validation_table,
+        spec.object_table,
+        spec.frequency,
+        run.name,
+        arguments.description,
+        model.size,
+        run.started_at,
+        run.ended_at,
         elapsed,
-        spec["version"],
+        spec.version,
         num_classes(source),
-        source["dependent_types"],
-        source["normalizing_const"],
+        list(source.dependent_types),
+        source.normalizing_const,
         metrics_type,
         loss_type,
         *values,
-        spec["evaluate_epochs"] or None,
-        run["run_id"],
-        spec["dtype_policy"],
+        list(spec.evaluate_epochs) or None,
+        run.run_id,
+        spec.dtype_policy,
         config["backend"],
     )

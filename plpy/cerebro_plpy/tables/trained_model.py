@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.architecture import read_architecture
@@ -21,9 +21,9 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.packing.packed_table import names
-from cerebro_plpy.platform.protocol import StateSource
+from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.tables import grants, model_summary, object_table
-from cerebro_plpy.tables.selection import ONE_KEY
+from cerebro_plpy.tables.selection import SINGLE_KEY
 
 ANY_LOSS = "mean_squared_error"  # which suits every output
 
@@ -34,8 +34,8 @@ class TrainedModel:
 
     `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
     `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
-    object table of custom functions, which `compile` has without their digests. `one` says that its table holds a
-    single model, which has no key there.
+    object table of custom functions, which `compile` has without their digests. `single` says that its table holds
+    one model, which has no key there.
     """
 
     relation: Relation
@@ -53,12 +53,12 @@ class TrainedModel:
     objects: str | None
     states: Relation | None = None
     sealed: str | None = None
-    one: bool = False
+    single: bool = False
 
     @property
     def title(self) -> str:
         """What messages call it."""
-        return f"table {self.relation.given}" if self.one else f"mst_key {self.mst_key}"
+        return f"table {self.relation.given}" if self.single else f"mst_key {self.mst_key}"
 
     def program(self, targets: list[dict[str, Any]]) -> dict[str, Any]:
         """The program as the trainer wants it described."""
@@ -78,8 +78,8 @@ class TrainedModel:
             text = sql("warm.state", state=self.states.quoted)
             return StateSource("weights_of_chunks", f"{self.states.oid}/{self.mst_key}", 0, text, (self.mst_key,))
         name = f"{self.relation.oid}/{self.mst_key}"
-        if self.one:
-            return StateSource("weights", name, 0, sql("score.one_weights", table=self.relation.quoted))
+        if self.single:
+            return StateSource("weights", name, 0, sql("score.single_weights", table=self.relation.quoted))
         return StateSource("weights", name, 0, sql("score.weights", table=self.relation.quoted), (self.mst_key,))
 
 
@@ -100,8 +100,8 @@ def predictable(model: TrainedModel) -> TrainedModel:
 
 def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: int | None) -> TrainedModel:
     """The model with that key; without one, the only model of its table."""
-    if _holds_one(catalog, relation, mst_key):
-        return _read_one(catalog, reader, relation)
+    if _holds_single(catalog, relation, mst_key):
+        return _read_single(catalog, reader, relation)
     info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
     if info is None or summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
@@ -111,55 +111,70 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
         architecture, states = _stored(catalog, reader, relation, key)
     else:
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
-    row = model_summary.read(reader, summary)
-    model = _described(reader, relation, (summary, row), (key, architecture, compile_text, backend))
+    stored = StoredText(key, architecture, compile_text, backend)
+    model = _described(reader, relation, Summary(summary, model_summary.read(reader, summary)), stored)
     return replace(model, states=states, sealed=sealed)
 
 
-def _read_one(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
+class Summary(NamedTuple):
+    """The summary table of a model, and its row."""
+
+    table: Relation
+    row: dict[str, Any]
+
+
+class StoredText(NamedTuple):
+    """What is stored of a model as text."""
+
+    mst_key: int
+    architecture: str
+    compile_params: str
+    backend: str
+
+
+def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> TrainedModel:
     """The model of a table that madlib_fit has made, or MADlib's madlib_keras_fit."""
     summary = catalog.companion(relation, "_summary")
     if summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit()")
     row, stored = (
         model_summary.read(reader, summary, "compile_params"),
-        reader.run(sql("score.one", table=relation.quoted)),
+        reader.run(sql("score.single", table=relation.quoted)),
     )
     if len(stored) != 1:
         raise WrongObjectType(
             f"{catalog.module} error: model table '{relation.given}' has {len(stored)} rows; expected one."
         )
     text, backend = str(row["compile_params"]), str(row.get("backend") or frameworks.BACKENDS[0])
-    model = replace(_described(reader, relation, (summary, row), (ONE_KEY, stored[0][0], text, backend)), one=True)
+    texts = StoredText(SINGLE_KEY, stored[0][0], text, backend)
+    model = replace(_described(reader, relation, Summary(summary, row), texts), single=True)
     if stored[0][1]:
         return model
     states = catalog.companion(relation, "_state")
-    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (ONE_KEY,)):
+    if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (SINGLE_KEY,)):
         raise _no_weights(catalog, "of madlib_fit()", relation)
     return replace(model, states=states)
 
 
-def _described(
-    reader: Session, relation: Relation, told: tuple[Relation, dict[str, Any]], found: tuple[int, str, str, str]
-) -> TrainedModel:
-    """A model by its key, architecture, compile parameters and framework, with what its summary, and its row, tell."""
-    (summary, row), (key, architecture, compile_text, backend) = told, found
+def _described(reader: Session, relation: Relation, summary: Summary, stored: StoredText) -> TrainedModel:
+    """A model by what is stored of it, with what its summary says."""
+    row = summary.row
     dependent = names(row, "dependent_varname")
-    classes = tuple(model_summary.class_values(reader, summary, row, name) for name in dependent)
+    classes = tuple(model_summary.class_values(reader, summary.table, row, name) for name in dependent)
     floats = model_summary.float_targets(classes, model_summary.numbers(row, dependent[0]))
     return TrainedModel(
         relation=relation,
-        mst_key=key,
-        architecture=read_architecture(architecture),
-        compile=parse_compile_params(compile_text, UNSEEN),
+        mst_key=stored.mst_key,
+        architecture=read_architecture(stored.architecture),
+        compile=parse_compile_params(stored.compile_params, UNSEEN),
         independent=names(row, "independent_varname"),
         dependent=dependent,
         class_values=classes,
         float_targets=floats,
         normalizing_const=float(row["normalizing_const"] or 1.0),
         dtype_policy=row.get("dtype_policy"),
-        backend=backend,
-        compile_text=compile_text,
+        backend=stored.backend,
+        compile_text=stored.compile_params,
         objects=row.get("object_table"),
     )
 
@@ -215,7 +230,7 @@ def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
     return mst_key, str(rows[0][0]), str(rows[0][1] or frameworks.BACKENDS[0])
 
 
-def _holds_one(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
+def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:
     """Whether a model table holds a single model, which has no key."""
     columns = catalog.columns(relation)
     for name in ("model_weights", "model_arch"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, ConfigFailure
-
-Header = dict[str, Any]
+from cerebro_plpy.trainer.wire import Header
 
 
 def header(text: bytes) -> Header | None:

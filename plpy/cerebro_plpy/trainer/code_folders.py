@@ -1,4 +1,4 @@
-"""Folders whose content trainers execute: refused where somebody else could put something there."""
+"""The folder whose content trainers execute: refused where somebody else could put something there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pwd
 import stat
 
 from cerebro_plpy.errors import InvalidParameter
-
-OTHERS_WRITE = 0o022
 
 
 def private(path: str | None) -> str | None:
@@ -23,20 +21,6 @@ def private(path: str | None) -> str | None:
         f"compilation_cache is {path!r}; expected the absolute path of a folder of the system user {user} with mode"
         f" 0700: {problem}",
         hint=f"mkdir -m 0700 {path}, as {user}; or remove compilation_cache from cerebro.setting.",
-    )
-
-
-def of_administrators(path: str | None) -> str | None:
-    """The folder of modules that custom functions import, of the system's administrator or the server's user."""
-    if path is None:
-        return None
-    facts, problem = _facts(path)
-    if facts and facts.st_uid in (0, os.geteuid()) and not facts.st_mode & OTHERS_WRITE:
-        return path
-    raise InvalidParameter(
-        f"function_path is {path!r}; expected the absolute path of a folder of root or of the server's system user, to"
-        f" which nobody else may write: {problem}",
-        hint=f"chmod go-w {path}; or remove function_path from cerebro.setting.",
     )
 
 

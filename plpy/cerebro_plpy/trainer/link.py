@@ -1,9 +1,9 @@
 """The only door to a trainer: starts the process, exchanges frames with it, and makes sure it ends.
 
-A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix
-socket pair. `cerebro_trainer.wire` is the other end. The wait loop lets a cancel take effect and watches
-the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed
-backend would not run.
+A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix socket pair.
+`cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait loop lets a cancel take effect and
+watches the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed backend
+would not run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Union
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, TrainerFailure
 from cerebro_plpy.trainer import answers, folders, memory, process
-from cerebro_plpy.trainer.answers import Header
 from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.wire import Header
 
 FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"

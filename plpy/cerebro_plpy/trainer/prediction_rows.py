@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
-from cerebro_plpy.trainer import fields
+from cerebro_plpy.trainer import fields, wire
 from cerebro_plpy.trainer.link import Link
 
 KEY = "cerebro_prediction"
@@ -53,7 +53,7 @@ class Prediction:
         if self.ids:
             data = [b"".join(column) for column in _columns(self.rows)]
             lengths = [len(part) for part in data]
-            self.link.post({**self.request, "do": "rows", "rows": len(self.rows), "lengths": lengths}, *data)
+            self.link.post(wire.request("rows", self.request, rows=len(self.rows), lengths=lengths), *data)
             self.computed, self.ids, self.rows, self.size = self.ids, [], [], 0
         return found
 

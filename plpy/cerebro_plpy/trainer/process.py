@@ -20,7 +20,6 @@ class TrainerSpec:
     idle_seconds: int = 60
     memory_bytes: int = 0
     compilation_cache: str | None = None
-    function_path: str | None = None
 
     def command(self, socket: int) -> list[str]:
         """The command line of a trainer that has its end of the socket pair as this descriptor."""
@@ -29,8 +28,6 @@ class TrainerSpec:
         command += ["--idle-seconds", str(self.idle_seconds)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
-        if self.function_path:
-            command += ["--function-path", self.function_path]
         return command
 
     def environment(self, home: str) -> dict[str, str]:

@@ -103,6 +103,4 @@ def sealed_request(asked: dict[str, Any], architecture: dict[str, Any]) -> dict[
         "result_key": asked.get("result_key"),
         "program": {**asked["program"], "architecture": architecture},
         "state": {"source": "weights_of_chunks", "key": "", "seed": 0},
-        "do": "begin",
-        "sealed": True,
     }

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
-from cerebro_plpy.trainer import fields, machine, prediction_rows
+from cerebro_plpy.trainer import fields, machine, prediction_rows, wire
 from cerebro_plpy.trainer.link import Buffer, Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -36,7 +36,7 @@ def start_trainer(check: Callable[[], None], session: Globals, spec: TrainerSpec
     for left in (PACKING, CHUNKS, PART, SEALED, prediction_rows.KEY):
         session.pop(left, None)
     if link is not None and link.spec == spec and link.alive():
-        link.send({"do": "reset"})
+        link.send(wire.request("reset"))
         return link
     if link is not None:
         link.close()
@@ -67,7 +67,7 @@ def forget(session: Globals) -> None:
     """Let the trainer of this session, if there is one, drop data and state."""
     link: Link | None = session.get(KEY)
     if link is not None and link.alive():
-        link.send({"do": "reset"})
+        link.send(wire.request("reset"))
 
 
 def stop_trainer(session: Globals) -> None:
@@ -88,7 +88,7 @@ def trainer(session: Globals) -> Link:
     link.greet()
     chunks, sealed = session.pop(CHUNKS, None), session.pop(SEALED, False)
     if chunks:
-        link.send({"do": "state", "sealed": sealed}, b"".join(chunks))
+        link.send(wire.request("state", sealed=sealed), b"".join(chunks))
     return link
 
 
@@ -100,8 +100,8 @@ def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str 
     """
     if shapes is not None:
         arrays, size = _arrays(fields.record("shapes", shapes))
-        header = {"do": "buffer", "dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
-        link.send_head(header, size)
+        of_row = {"dataset": dataset, "buffer_id": buffer_id, "pass": number, "arrays": arrays}
+        link.send_head(wire.request("buffer", of_row), size)
     link.send_part(part)
     return len(part)
 
@@ -170,7 +170,7 @@ def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
     size = fields.whole("chunk_bytes", chunk_bytes, 1)
     if size > COLLECTED_BYTES:
         raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=fields.HINT)
-    for frame in link.chunks({"do": "state_get", "chunk_bytes": COLLECTED_BYTES // size * size}):
+    for frame in link.chunks(wire.request("state_get", chunk_bytes=COLLECTED_BYTES // size * size)):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
 
@@ -187,7 +187,7 @@ def pack_rows(session: Globals, spec: str | None, data: list[bytes] | None) -> l
         header = fields.record("spec", spec)
         number = fields.whole("buffer_id", header.get("buffer_id"))
         parts = [fields.kind("an element of data", part, bytes) for part in data]
-        link.post({**header, "do": "pack", "lengths": [len(part) for part in parts]}, *parts)
+        link.post(wire.request("pack", header, lengths=[len(part) for part in parts]), *parts)
         session[PACKING] = number
     return packed
 

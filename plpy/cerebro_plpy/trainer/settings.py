@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer import code_folders, machine
@@ -28,10 +28,9 @@ class Settings:
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
     gpus: tuple[int, ...] | None = None
-    function_path: str | None = None
 
 
-def read(db: Database) -> Settings:
+def read(db: Caller) -> Settings:
     """The settings in force; unknown names and bad numbers are refused."""
     known = {f.name: f for f in fields(Settings)}
     values: dict[str, object] = {}
@@ -139,7 +138,6 @@ def trainer_spec(settings: Settings, request: TrainerRequest) -> TrainerSpec:
         idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
         compilation_cache=code_folders.private(settings.compilation_cache),
-        function_path=code_folders.of_administrators(settings.function_path),
     )
 
 

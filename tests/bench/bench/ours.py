@@ -8,9 +8,6 @@ from psycopg2.extensions import connection as Connection
 
 from bench.job import Job, Result, arguments, write_result
 
-# What a later version of the function takes; left out where the function does not know it.
-METRICS = {"training_metrics": False}
-
 
 def main() -> None:
     """Do the job that the command line names."""
@@ -33,7 +30,7 @@ def main() -> None:
 
 def fit(session: Connection, job: Job) -> int:
     """Train; the id of the run."""
-    named: dict[str, Any] = {"seed": job.seed, **known(session, METRICS), **job.settings}
+    named: dict[str, Any] = {"seed": job.seed, "training_metrics": False, **job.settings}
     if job.framework != "tensorflow":
         named["backend"] = job.framework
     text = "".join(f", {name} => %s" for name in named)
@@ -48,21 +45,13 @@ def fit(session: Connection, job: Job) -> int:
         return int(cursor.fetchone()[0])  # type: ignore[index]
 
 
-def known(session: Connection, named: dict[str, Any]) -> dict[str, Any]:
-    """Those of these arguments that the function has."""
-    with session.cursor() as cursor:
-        cursor.execute("SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'madlib_fit_multiple_model'")
-        names = {name for (name,) in cursor.fetchall()}
-    return {name: value for name, value in named.items() if name in names}
-
-
 def _logged(session: Connection, run_id: int) -> dict[str, Any]:
     """Bytes of the states that the visits wrote, and of the packed rows that the trainers were given once; seconds
-    of training, None where the log does not tell them."""
+    of training."""
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce(sum(state_bytes), 0), count(*), sum((to_jsonb(v) ->> 'training_seconds')::float8)"
-            " FROM cerebro.visit v WHERE run_id = %s",
+            "SELECT coalesce(sum(state_bytes), 0), count(*), sum(training_seconds) FROM cerebro.visit"
+            " WHERE run_id = %s",
             (run_id,),
         )
         states, visits, training = cursor.fetchone()  # type: ignore[misc]

@@ -19,8 +19,8 @@ from psycopg2.extensions import connection as Connection
 from bench.copying import write_table
 from bench.job import Job
 from bench.workloads import RUN_SEED, Workload
-from cerebro_db import provision
-from cerebro_db.server import EmbeddedServer
+from cerebro_db.server import provision
+from cerebro_db.server.embedded_server import EmbeddedServer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +150,6 @@ def pack(session: Connection, job: Job) -> float:
         return time.perf_counter() - began
 
 
-def environment(more: dict[str, str] | None = None) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Of a contender: what this process has, and where the modules of these measurements lie."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(more or {})}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

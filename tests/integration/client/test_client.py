@@ -17,9 +17,10 @@ import pytest
 import sqlalchemy as sa
 
 import cerebro_db
-from cerebro_db import digits, errors, tables
+from cerebro_db import errors, records
+from cerebro_db.demo import digits
 from cerebro_db.driver import Caller, engine_for
-from cerebro_db.watch import watch
+from cerebro_db.show.watch import watch
 
 PATIENCE = 60.0
 LOCK = 4711
@@ -62,12 +63,12 @@ def packed(session: cerebro_db.Session) -> cerebro_db.Session:
 @pytest.mark.parametrize(
     ("name", "record"),
     [
-        ("run", tables.Run),
-        ("progress", tables.Progress),
-        ("leaderboard", tables.Standing),
-        ("learning_curve", tables.Point),
-        ("timeline", tables.Span),
-        ("visit", tables.Visit),
+        ("run", records.Run),
+        ("progress", records.Progress),
+        ("leaderboard", records.Standing),
+        ("learning_curve", records.Point),
+        ("timeline", records.Span),
+        ("visit", records.Visit),
     ],
 )
 def test_records_have_the_columns_of_their_relations(

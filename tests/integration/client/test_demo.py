@@ -8,8 +8,8 @@ from typing import Protocol
 import pytest
 import sqlalchemy as sa
 
-from cerebro_db import digits
-from cerebro_db.demo import Plan, main
+from cerebro_db.demo import digits
+from cerebro_db.demo.walkthrough import Plan, main
 from cerebro_db.driver import engine_for
 
 

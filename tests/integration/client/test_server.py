@@ -21,8 +21,8 @@ import psycopg2
 import pytest
 from sqlalchemy.engine import make_url
 
-from cerebro_db.cluster import processes_in
 from cerebro_db.driver import engine_for
+from cerebro_db.server.cluster import processes_in
 
 COMMAND = (sys.executable, "-I", "-m", "cerebro_db", "server")
 PATIENCE = 60.0

@@ -13,6 +13,10 @@ from workbench import Workbench, compile_text
 
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)")
 EPOCHS = 3
+TALK = """
+    CREATE OR REPLACE FUNCTION public.talk() RETURNS event_trigger LANGUAGE plpgsql
+        AS $$BEGIN RAISE INFO 'something'; END$$;
+    CREATE EVENT TRIGGER talk ON ddl_command_end EXECUTE FUNCTION public.talk()"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -202,6 +206,16 @@ def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: in
     refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)", code="42P07", words="endless")
 
 
-@pytest.mark.parametrize("asking", ["NULL", "1", "pg_backend_pid()"])
-def test_the_procedure_works_for_who_asked_only(bench: Workbench, asking: str) -> None:
-    refused(bench, f"CALL cerebro.work({asking}, '{{}}')", code="55000", words="work")
+def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
+    refused(bench, "CALL cerebro.work('{}')", code="55000", words="cerebro.submit")
+
+
+def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Every session gets an INFO, whatever client_min_messages says; one that is sent to nobody ends a session."""
+    shared_superuser.rows(TALK)
+    try:
+        run = submit(bench, "talked_of", 1)
+        assert wait(bench, run) == "completed"
+    finally:
+        shared_superuser.rows("DROP EVENT TRIGGER talk")
+    assert bench.exists("talked_of")

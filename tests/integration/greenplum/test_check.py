@@ -9,8 +9,8 @@ import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
 
-from cerebro_db.check import examine
-from cerebro_db.finding import Finding
+from cerebro_db.check.finding import Finding
+from cerebro_db.check.steps import examine
 
 pytestmark = pytest.mark.parametrize("platform", ["greenplum"], indirect=True)
 

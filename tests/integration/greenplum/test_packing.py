@@ -21,12 +21,11 @@ from processes import eventually, trainers
 from workbench import Workbench, compile_text, superuser
 
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.platform import Distribution
 from cerebro_plpy.database.queries import escaped
-from cerebro_plpy.packing import spread
 from cerebro_plpy.packing.columns import Column
-from cerebro_plpy.packing.distribution import Distribution
 from cerebro_plpy.packing.fill import Packing, insertion
-from cerebro_plpy.packing.spread import Source, Spread
+from cerebro_plpy.platform.spread import Source, SpreadPackers
 
 ROWS = 100
 PLAIN = (
@@ -401,9 +400,11 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
     """The plans of all statements that see each row."""
     where = places(bench, pack(bench, "plain", "f", "id"))
     source = Relation(table, "public", table, 0, f"public.{table}")
-    numbered = Source(source, "spread.number_of_row", "spread.number_in_order")
+    numbered = Source(source.quoted, "spread.number_of_row", "spread.number_in_order")
     inputs, targets = Column("x", "real[]", "float32", False), Column("f", "real[]", "float32", False)
     keys = tuple(key for key, _ in where)
+    recorder: Any = Recorder()
+    packers = SpreadPackers(recorder, numbered)
     plan = Packing(
         source=source,
         output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"),
@@ -412,13 +413,12 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
         rows=ROWS,
         buffer_size=9,
         normalizing_const=1.0,
-        keys=keys,
+        distribution=Distribution(keys),
         seed=seed,
-        spread=Spread(numbered, Distribution(keys)),
+        packers=packers,
     )
-    recorder: Any = Recorder()
     parts = insertion(recorder, plan, ["x", "f"], ["x_shape", "f_shape"], 3 * len(where))
-    spread.fill(recorder, numbered, seed, parts, "[]")
+    packers.fill(parts, seed, "[]")
     bench.rows("SET optimizer = off")
     bench.rows("SET enable_hashagg = off")
     try:

@@ -29,7 +29,7 @@ from roles import refused
 from sqlalchemy.engine import make_url
 from workbench import POINTS, Workbench, compile_text
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 ROLE = provision.ROLE
 MEGABYTE = 1 << 20

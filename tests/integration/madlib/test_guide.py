@@ -15,7 +15,7 @@ import pytest
 from servers import Database
 from workbench import Workbench, opened
 
-from cerebro_db import provision
+from cerebro_db.server import provision
 
 FOLDER = Path(__file__).parents[2] / "sql"
 LONG = ("automl", "custom_functions", "images")

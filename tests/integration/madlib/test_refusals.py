@@ -155,8 +155,7 @@ SETTINGS = {
     "no folder": ("compilation_cache", "/nowhere", "with mode 0700: No such file or directory"),
     "a folder of all": ("compilation_cache", "/tmp", "compilation_cache is '/tmp'; expected the absolute path"),
     "a relative path": ("compilation_cache", ".", "compilation_cache is '.'; expected the absolute path"),
-    "a folder that all may fill": ("function_path", "/tmp", "function_path is '/tmp'; expected the absolute path"),
-    "a file": ("function_path", "/etc/passwd", "it is no folder by its absolute path"),
+    "a file": ("compilation_cache", "/etc/passwd", "it is no folder by its absolute path"),
     "odd digits": ("cache_mb", "²", "setting cache_mb is '²'"),
 }
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg2
 import pytest
 from processes import eventually
 from roles import another_role, refused
-from workbench import Row, Workbench, compile_text, setting
+from workbench import Row, Workbench, compile_text
 
 LOSS = """
 import keras
@@ -211,21 +210,17 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
 
 
 @pytest.mark.long
-def test_a_named_import_from_the_administrator_s_folder(
-    tables: Workbench, shared_superuser: Workbench, folder: Path
-) -> None:
-    (folder / "my_losses.py").write_text(LOSS)
-    (folder / "keras.py").write_text("raise OSError('not the one that is meant')")
-    load(shared_superuser, "imported", "from my_losses import Own_Loss as imported")
+def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superuser: Workbench) -> None:
+    load(shared_superuser, "imported", "from keras.losses import categorical_crossentropy as imported")
     configure(tables, "imported_mst", compile_text(loss="imported"))
-    with setting(tables, "function_path", str(folder)):
-        tables.fit("packed", "imported", "imported_mst", 1, seed=1)
-    configure(tables, "directly_mst", compile_text(loss="Own_Loss"))
+    tables.fit("packed", "imported", "imported_mst", 1, seed=1)
+    configure(tables, "directly_mst", compile_text())
     tables.fit("packed", "directly", "directly_mst", 1, seed=1)
     assert tables.weights("imported") == tables.weights("directly")
-    assert sorted(path.name for path in folder.iterdir()) == ["keras.py", "my_losses.py"]
-    error = refused(tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'imported_mst', 1)", code="MS001")
-    assert "custom function 'imported': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
+    load(shared_superuser, "missing", "from my_losses import missing")
+    configure(tables, "missing_mst", compile_text(loss="missing"))
+    error = refused(tables, "SELECT madlib_fit_multiple_model('packed', 'o', 'missing_mst', 1)", code="MS001")
+    assert "custom function 'missing': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
 
 
 @pytest.mark.postgresql("on Greenplum nobody can predict with a model without reading it")

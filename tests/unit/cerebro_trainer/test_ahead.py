@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.ahead import Ahead
 from cerebro_trainer.errors import OutOfMemory
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.read_ahead import Ahead
 
 LARGE = memoryview(bytes(1 << 22))  # more than a socket holds
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cerebro_trainer import arrays, packing
+from cerebro_trainer.data import arrays, raw_rows
 from cerebro_trainer.errors import RequestError
 
 FORMATS = {700: "f", 701: "d", 21: "h", 23: "i", 20: "q"}
@@ -144,11 +144,11 @@ def test_several_columns_are_cut_by_their_lengths() -> None:
         "lengths": [len(numbers), len(floats), len(small)],
         "arrays": [{"kind": "float32"}, {"kind": "int16"}],
     }
-    first, second = packing.pack(header, np.concatenate([numbers, floats, small]))
+    first, second = raw_rows.pack(header, np.concatenate([numbers, floats, small]))
     assert first.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert second.tolist() == [[7], [7]]
     with pytest.raises(RequestError, match="add up"):
-        packing.pack(header, floats)
+        raw_rows.pack(header, floats)
 
 
 def row_numbers(numbers: Sequence[int]) -> np.ndarray:
@@ -165,7 +165,7 @@ def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0) -> list
         "seed": seed,
         "buffer_id": buffer_id,
     }
-    return [int(value) for value in packing.pack(header, np.concatenate(sent))[0][:, 0]]
+    return [int(value) for value in raw_rows.pack(header, np.concatenate(sent))[0][:, 0]]
 
 
 SEEDS = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)

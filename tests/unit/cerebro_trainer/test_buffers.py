@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.buffers import Buffer, Dataset, from_frame
-from cerebro_trainer.specs import ProgramSpec
+from cerebro_trainer.data.buffers import Buffer, Dataset, from_frame
+from cerebro_trainer.models.program_spec import ProgramSpec
 
 
 def buffer(nbytes: int) -> Buffer:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.columns import blocked, capacity, filled, taken
+from cerebro_trainer.data.padding import blocked, capacity, filled, taken
 
 sizes = st.integers(1, 1 << 24)
 

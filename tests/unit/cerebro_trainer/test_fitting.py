@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.fitting import Output, matches
+from cerebro_trainer.programs.interface import Output, matches
 
 
 @given(hnp.array_shapes(min_dims=0), hnp.array_shapes(min_dims=0))

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer import forms
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.forms import Forms, Timing, Wanted
+from cerebro_trainer.programs import forms
+from cerebro_trainer.programs.forms import Forms, Timing, Wanted
 
 NAMES = ("plain", "step", "loop")
 BATCH = 10

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.weights import read_weights
-from cerebro_trainer import state, streams
 from cerebro_trainer.errors import TrainerError
-from cerebro_trainer.state import Layout
+from cerebro_trainer.state import serialization
+from cerebro_trainer.state.serialization import Layout
+from cerebro_trainer.wire import streams
 
 VALUES = [np.arange(6, dtype="f4").reshape(2, 3), np.array(7, "i8"), np.ones(3, "f4")]
 LAYOUT = Layout(
@@ -30,7 +31,7 @@ LAYOUT = Layout(
     framework="f",
     keras="k",
 )
-WHOLE = b"".join(b"".join(chunk) for chunk in state.dump(VALUES, LAYOUT, 3, 1000))
+WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, 3, 1000))
 LENGTH = struct.unpack("<Q", WHOLE[:8])[0]
 HEADER, TENSORS = json.loads(WHOLE[8 : 8 + LENGTH]), WHOLE[8 + LENGTH :]
 FLAT = b"".join(VALUES[position].tobytes() for position in LAYOUT.weights)
@@ -59,7 +60,8 @@ def metadata(**values: object) -> bytes:
 STATES = hostile.damaged(WHOLE) | hostile.changed(HEADER).map(with_header) | st.binary(max_size=60)
 EXAMPLES = (
     pickle.dumps(Planted()), struct.pack("<Q", len(pickle.dumps(Planted()))) + pickle.dumps(Planted()), b"",
-    struct.pack("<Q", 2**64 - 1), struct.pack("<Q", state.HEADER_LIMIT) + b"{}", WHOLE[:8] + b" " * LENGTH + TENSORS,
+    struct.pack("<Q", 2**64 - 1), struct.pack("<Q", serialization.HEADER_LIMIT) + b"{}",
+    WHOLE[:8] + b" " * LENGTH + TENSORS,
     with_header([]), with_header({}), with_header({**HEADER, "00000": None}),
     entry(data_offsets=[0, 2**70]), entry(data_offsets=[5, 1]), entry(data_offsets=[-8, 16]), entry(data_offsets=[0]),
     entry(data_offsets=[float("inf"), 1]), entry(data_offsets=[0, 23]), entry(data_offsets=[1.5, 24]),
@@ -94,9 +96,9 @@ def pieces(data: bytes, size: int) -> list[bytes]:
 
 def check_trainer(data: bytes, size: int, weights_only: bool) -> None:
     """A state is read as one of this layout, or refused by an error of our own."""
-    found: dict[int, state.Array] = {}
+    found: dict[int, serialization.Array] = {}
     try:
-        taken(state.read(LAYOUT, found.__setitem__, weights_only=weights_only), pieces(data, size))
+        taken(serialization.read(LAYOUT, found.__setitem__, weights_only=weights_only), pieces(data, size))
     except TrainerError as error:
         assert error.message
     for position, array in found.items():
@@ -121,13 +123,16 @@ def test_the_trainer_refuses_what_is_no_state(data: bytes, size: int, weights_on
 @pytest.mark.parametrize("weights_only", [False, True])
 def test_the_trainer_refuses_these(data: bytes, weights_only: bool) -> None:
     with pytest.raises(TrainerError):
-        taken(state.read(LAYOUT, lambda position, array: None, weights_only=weights_only), pieces(data, 90) or [b""])
+        taken(
+            serialization.read(LAYOUT, lambda position, array: None, weights_only=weights_only),
+            pieces(data, 90) or [b""],
+        )
 
 
 @pytest.mark.parametrize("data", WRONG_WEIGHTS, ids=range(len(WRONG_WEIGHTS)))
 def test_weights_that_are_not_there_are_not_passed_over(data: bytes) -> None:
     with pytest.raises(TrainerError):
-        taken(state.read(LAYOUT, lambda position, array: None, weights_only=True), pieces(data, 90))
+        taken(serialization.read(LAYOUT, lambda position, array: None, weights_only=True), pieces(data, 90))
 
 
 @given(STATES, st.integers(1, 90))
@@ -143,8 +148,8 @@ def test_the_backend_refuses_these(data: bytes) -> None:
 
 @given(hostile.damaged(FLAT), st.integers(1, 90))
 def test_flat_weights_are_taken_by_their_length_alone(data: bytes, size: int) -> None:
-    found: dict[int, state.Array] = {}
-    reading = state.read_flat_weights(LAYOUT, found.__setitem__)
+    found: dict[int, serialization.Array] = {}
+    reading = serialization.read_flat_weights(LAYOUT, found.__setitem__)
     if len(data) == len(FLAT):
         taken(reading, pieces(data, size))
         assert b"".join(found[position].tobytes() for position in LAYOUT.weights) == data

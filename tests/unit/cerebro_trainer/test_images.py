@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from cerebro_trainer import arrays, images, packing
+from cerebro_trainer.data import arrays, images, raw_rows
 from cerebro_trainer.errors import RequestError
 
 BYTEA = 17
@@ -141,7 +141,7 @@ def bytea_array(value: bytes | None) -> bytes:
 
 def packed(rows: int, *values: bytes | None) -> list[np.ndarray]:
     payload = np.frombuffer(b"".join(map(bytea_array, values)), np.uint8)
-    return packing.inputs({"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload)
+    return raw_rows.inputs({"rows": rows, "arrays": [{"kind": "image", "column": "picture", "divide": 255.0}]}, payload)
 
 
 def test_images_are_packed_like_any_column() -> None:

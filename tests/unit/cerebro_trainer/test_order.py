@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.order import Place, Steps, natural, permutation
+from cerebro_trainer.data.order import Place, Steps, natural, permutation
 
 places = st.builds(Place, seed=st.integers(), mst_key=st.integers(), epoch=st.integers(), segment_id=st.integers())
 PLACE = Place(seed=1, mst_key=2, epoch=3, segment_id=4)

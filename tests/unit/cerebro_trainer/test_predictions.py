@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cerebro_trainer.commands.predictions import Want, ranks, tabulate
 from cerebro_trainer.errors import ConfigError, RequestError
-from cerebro_trainer.predictions import Want, ranks, tabulate
 
 ALL = Want(kind="prob")
 tables = hnp.arrays(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cerebro_trainer import programs
-from cerebro_trainer.programs import Programs
+from cerebro_trainer.programs import protocol
+from cerebro_trainer.programs.protocol import Programs
 
 
 class Maker:
@@ -35,7 +35,7 @@ def test_equal_keys_share_a_program() -> None:
 
 
 def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "KEPT_PROGRAMS", 2)
+    monkeypatch.setattr(protocol, "KEPT_PROGRAMS", 2)
     maker = Maker()
     kept = Programs(maker)
     for key in "abacab":
@@ -44,7 +44,7 @@ def test_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_large_programs_make_room_earlier() -> None:
-    maker = Maker(nbytes=programs.KEPT_BYTES // 2 + 1)
+    maker = Maker(nbytes=protocol.KEPT_BYTES // 2 + 1)
     kept = Programs(maker)
     for key in "abca":
         kept.get(spec(key))
@@ -54,6 +54,6 @@ def test_large_programs_make_room_earlier() -> None:
 def test_small_programs_all_stay() -> None:
     maker = Maker(nbytes=1)
     kept = Programs(maker)
-    for key in list(range(programs.KEPT_PROGRAMS)) * 2:
+    for key in list(range(protocol.KEPT_PROGRAMS)) * 2:
         kept.get(spec(key))
-    assert len(maker.made) == programs.KEPT_PROGRAMS
+    assert len(maker.made) == protocol.KEPT_PROGRAMS

@@ -15,9 +15,10 @@ from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.weights import read_weights
-from cerebro_trainer import state, streams
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.state import Array, Layout
+from cerebro_trainer.state import serialization
+from cerebro_trainer.state.serialization import Array, Layout
+from cerebro_trainer.wire import streams
 
 DTYPES = st.sampled_from(["float32", "float16", "float64", "int64", "int32", "uint32", "uint8", "bool"])
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
@@ -41,7 +42,7 @@ def layout(values: list[Array]) -> Layout:
 
 
 def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:
-    return [b"".join(chunk) for chunk in state.dump(values, layout(values), 3, chunk_bytes)]
+    return [b"".join(chunk) for chunk in serialization.dump(values, layout(values), 3, chunk_bytes)]
 
 
 def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
@@ -54,7 +55,7 @@ def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
 def read(expected: Layout, chunks: list[bytes], *, weights_only: bool = False) -> dict[int, Array]:
     """The variables by position."""
     found: dict[int, Array] = {}
-    taken(state.read(expected, found.__setitem__, weights_only=weights_only), chunks)
+    taken(serialization.read(expected, found.__setitem__, weights_only=weights_only), chunks)
     return found
 
 
@@ -74,7 +75,7 @@ def test_the_library_reads_what_is_written(values: list[Array], chunk_bytes: int
 @given(values=STATES, chunk_bytes=CHUNKS)
 def test_what_the_library_writes_is_read(values: list[Array], chunk_bytes: int) -> None:
     expected = layout(values)
-    metadata = {"format": state.FORMAT, "architecture": "a", "optimizer": "o"}
+    metadata = {"format": serialization.FORMAT, "architecture": "a", "optimizer": "o"}
     data = safetensors.numpy.save({f"{p:05d}": value for p, value in enumerate(values)}, metadata)
     cuts = [*range(0, len(data), chunk_bytes), len(data)]
     found = read(expected, [data[begin:end] for begin, end in pairwise(cuts)])
@@ -124,6 +125,6 @@ def test_the_header_ends_where_tensors_are_aligned(values: list[Array]) -> None:
 
 def test_nothing_is_copied_on_the_way_out() -> None:
     value = np.zeros(1000, "f4")
-    chunks = list(state.dump([value], layout([value]), 0, 1 << 20))
+    chunks = list(serialization.dump([value], layout([value]), 0, 1 << 20))
     value += 1
     assert b"".join(chunks[0]).endswith(np.ones(1000, "f4").tobytes())

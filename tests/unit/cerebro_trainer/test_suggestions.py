@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.grid import collapse
 from cerebro_plpy.configs.points import configured, described
 from cerebro_plpy.configs.space import Space, read_space
+from cerebro_trainer.commands.suggestions import suggest
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.suggestions import suggest
 
 COMPILE = """{'loss': ['categorical_crossentropy'], 'optimizer_params_list': [
     {'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log'], 'momentum': [0.9, 0.99, 'log_near_one']},

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_trainer.wire import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
 
 headers = st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.booleans()))
 

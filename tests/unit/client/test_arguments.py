@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from cerebro_db import demo, digits, errors
+from cerebro_db import errors
 from cerebro_db.arguments import architecture_json, flat_weights, grid_text
+from cerebro_db.demo import digits, walkthrough
 
 LITERALS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -58,11 +59,11 @@ def test_the_demo_holds_out_a_sixth_of_the_images_with_every_digit() -> None:
 def test_the_demo_looks_for_its_folder_before_it_works(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ObjectNotReady) as caught:
-        demo.main("postgresql://127.0.0.1:1/nowhere", demo.Plan(folder=tmp_path / "file" / "pictures"))
+        walkthrough.main("postgresql://127.0.0.1:1/nowhere", walkthrough.Plan(folder=tmp_path / "file" / "pictures"))
     assert "pictures" in caught.value.message
 
 
-@pytest.mark.parametrize("module", ["arguments", "boards", "driver", "errors", "pictures", "records"])
+@pytest.mark.parametrize("module", ["arguments", "driver", "errors", "record_list", "show.boards", "show.pictures"])
 def test_the_examples_in_docstrings_hold(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cerebro_db.{module}"))
     assert result.attempted > 0

@@ -10,8 +10,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from cerebro_db import bar, errors
-from cerebro_db.tables import Progress
+from cerebro_db import errors
+from cerebro_db.records import Progress
+from cerebro_db.show import live_bar
 
 RUNNING = Progress(
     run_id=3,
@@ -36,7 +37,7 @@ Answer = Progress | None | errors.CerebroError
 
 def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
     """What is on the console after a fit that was asked so often; the last answer is that of the end."""
-    monkeypatch.setattr(bar, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(live_bar, "LOOK_SECONDS", 0)
     coming = iter(answers)
 
     def find() -> Progress | None:
@@ -46,8 +47,8 @@ def shown(answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch, terminal: 
         return answer
 
     console = Console(file=StringIO(), force_terminal=terminal, width=120, _environ={"TERM": "xterm"})
-    monkeypatch.setattr(bar, "standard_output", lambda: console)
-    with bar.shown(find, True) as look:
+    monkeypatch.setattr(live_bar, "standard_output", lambda: console)
+    with live_bar.shown(find, True) as look:
         for _ in answers[1:]:
             look()
     assert isinstance(console.file, StringIO)
@@ -84,16 +85,16 @@ def test_a_question_that_fails_ends_the_showing_only(monkeypatch: pytest.MonkeyP
 
 def test_the_server_is_not_asked_all_the_time() -> None:
     asked: list[None] = []
-    looked = bar.Bar(lambda: asked.append(None), Console(file=StringIO()))
+    looked = live_bar.Bar(lambda: asked.append(None), Console(file=StringIO()))
     for _ in range(100):
         looked.look()
     assert len(asked) == 1
 
 
 def test_by_default_only_a_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    with bar.shown(lambda: COMPLETED, None) as look:
+    with live_bar.shown(lambda: COMPLETED, None) as look:
         look()
     assert capsys.readouterr().out == ""
-    with bar.shown(lambda: COMPLETED, True) as look:
+    with live_bar.shown(lambda: COMPLETED, True) as look:
         look()
     assert "run 3 completed" in capsys.readouterr().out

@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cerebro_db.boards import distinctions, landmark, leaderboard_table, newest_losses, progress_line, split_settings
-from cerebro_db.tables import Point, Progress, Standing
+from cerebro_db.records import Point, Progress, Standing
+from cerebro_db.show.boards import (
+    distinctions,
+    landmark,
+    leaderboard_table,
+    newest_losses,
+    progress_line,
+    split_settings,
+)
 
 NAMES = st.sampled_from(["lr", "momentum", "batch_size", "epochs", "loss"])
 SCALARS = st.one_of(st.integers(0, 99).map(str), st.sampled_from(["'a,b'", '"(,"', "None", "True"]))

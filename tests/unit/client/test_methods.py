@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+import sqlalchemy as sa
 
 import cerebro_db
 from cerebro_db import arguments, errors
-from cerebro_db.driver import engine_for
+from cerebro_db.calls import Calls
 
 SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
@@ -29,17 +30,17 @@ class Answer(dict[str, Any]):
         return 0
 
 
-class Recorder(cerebro_db.Session):
+class Recorder(Calls):
     """Remembers what would be called."""
 
     schema = "madlib"
 
-    def __init__(self) -> None:
-        super().__init__(engine_for("postgresql:///"), owns_engine=True, on_notice=print)
+    def __init__(self, engine: sa.Engine) -> None:
+        super().__init__(engine, print)
         self.called: dict[str, set[str]] = {}
 
-    def _called(self, function: tuple[str, str], on_tick: Callable[[], None], given: dict[str, object]) -> Any:
-        self.called[function[1]] = set(given)
+    def _called(self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]) -> Any:
+        self.called[function[1]] = set(arguments)
         return Answer()
 
 
@@ -93,8 +94,9 @@ def functions() -> dict[str, set[str]]:
 
 
 def test_every_function_and_argument_can_be_reached() -> None:
-    recorder = Recorder()
-    call_everything(recorder)
+    session = cerebro_db.connect("postgresql:///")
+    session._calls = recorder = Recorder(session.engine)
+    call_everything(session)
     assert recorder.called == functions()
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
-from cerebro_db import owner
+from cerebro_db.server import owner
 
 STARTS = 8
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_db.pictures import FEW, bars, curves, draw_learning_curves, draw_occupancy
-from cerebro_db.tables import Point, Span
+from cerebro_db.records import Point, Span
+from cerebro_db.show.pictures import FEW, bars, curves, draw_learning_curves, draw_occupancy
 
 MOMENT = datetime(2030, 1, 1, tzinfo=timezone.utc)
 POINTS = st.lists(
@@ -89,7 +89,7 @@ def test_occupancy_is_a_png_file(tmp_path: Path, spans: list[Span]) -> None:
 def test_the_client_opens_no_window_and_imports_no_framework() -> None:
     """In an interpreter of its own, as other tests may import what must not be imported here."""
     program = (
-        "import sys, cerebro_db.demo, cerebro_db.watch\n"
+        "import sys, cerebro_db.demo.walkthrough, cerebro_db.show.watch\n"
         "refused = {'matplotlib.pyplot', 'tensorflow', 'keras', 'cerebro_plpy', 'cerebro_trainer'}\n"
         "print(*(refused & set(sys.modules)))"
     )

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_db import errors
-from cerebro_db.records import Records
-from cerebro_db.tables import Point
+from cerebro_db.record_list import Records
+from cerebro_db.records import Point
 
 POINTS = st.builds(
     Point,

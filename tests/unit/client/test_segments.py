@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cerebro_db.segments import ALIKE, Segment, compared, product
+from cerebro_db.check.segments import ALIKE, Segment, compared, product
 
 REPORT = {
     "package": "0.2.0",

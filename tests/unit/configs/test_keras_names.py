@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import keras
 import pytest
 
-from cerebro_plpy.configs import keras_names
+from cerebro_plpy.configs import allowlist, keras_names
+from cerebro_trainer.models import allowlist as trainer_allowlist
 
 
 def arguments(cls: type) -> set[str]:
@@ -132,20 +134,20 @@ def test_keras_2_spellings_of_losses(spelling: str, keras3: str) -> None:
 
 def test_architecture_classes_exist_in_keras() -> None:
     for names, module in (
-        (keras_names.LAYERS, keras.layers),
-        (keras_names.INITIALIZERS, keras.initializers),
-        (keras_names.REGULARIZERS, keras.regularizers),
-        (keras_names.CONSTRAINTS, keras.constraints),
-        (keras_names.ACTIVATIONS, keras.activations),
+        (allowlist.LAYERS, keras.layers),
+        (allowlist.INITIALIZERS, keras.initializers),
+        (allowlist.REGULARIZERS, keras.regularizers),
+        (allowlist.CONSTRAINTS, keras.constraints),
+        (allowlist.ACTIVATIONS, keras.activations),
     ):
         assert {name for name in names if not hasattr(module, name)} == set()
-    assert keras_names.KEEPS_WIDTH <= keras_names.LAYERS
+    assert keras_names.KEEPS_WIDTH <= allowlist.LAYERS
 
 
 def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:
     for name in ("Lambda", "TFSMLayer", "JaxLayer", "FlaxLayer", "TorchModuleWrapper", "StringLookup"):
         assert hasattr(keras.layers, name)
-        assert name not in keras_names.LAYERS | keras_names.OLD_LAYERS
+        assert name not in allowlist.LAYERS | allowlist.OLD_LAYERS.keys()
 
 
 def test_near_matches_help() -> None:
@@ -153,3 +155,9 @@ def test_near_matches_help() -> None:
         "Did you mean categorical_crossentropy"
     )
     assert "huber" in keras_names.near_matches("zzz", keras_names.LOSSES)
+
+
+def test_both_packages_have_the_same_list_of_what_an_architecture_is_made_of() -> None:
+    """By a link in the clone; what is installed are two files."""
+    assert allowlist.__file__ and trainer_allowlist.__file__
+    assert Path(allowlist.__file__).resolve() == Path(trainer_allowlist.__file__).resolve()

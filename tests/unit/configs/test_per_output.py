@@ -11,7 +11,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.per_output import check_outputs, in_order, losses_of, measured, metrics_of
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.run.messages import ranking
+from cerebro_plpy.run.messages import ranking_of
 
 NAMES = ("a", "b", "c")
 COLUMNS = ("x", "y", "z")
@@ -84,6 +84,6 @@ def test_what_does_not_fit_two_outputs_is_refused(more: dict[str, object]) -> No
 def test_runs_are_ranked_by_the_metric_whatever_the_column_is_called(metric: str, descending: bool) -> None:
     params = parse_compile_params(compiled(metrics=[metric]))
     found = measured(params.metrics, NAMES[:2], ["error_rate", "loss"])
-    told = ranking([Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False)
-    assert told["rank_metric"] == f"error_rate_{KERAS[metric]}"
-    assert told["rank_descending"] is descending
+    told = ranking_of([Config(1, 1, "", "", params, parse_fit_params(""), found)], has_validation=False)
+    assert told.metric == f"error_rate_{KERAS[metric]}"
+    assert told.descending is descending

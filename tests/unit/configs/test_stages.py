@@ -16,7 +16,7 @@ from cerebro_plpy.configs.points import described
 from cerebro_plpy.configs.space import read_space
 from cerebro_plpy.configs.stages import Search, Stage, Trials, hyperband, hyperopt
 from cerebro_plpy.hopping.hyperband import Hyperband
-from cerebro_trainer.suggestions import suggest
+from cerebro_trainer.commands.suggestions import suggest
 
 METHODS = st.sampled_from([Hyperband(R, eta, skip) for R, eta in ((6, 3), (9, 3), (9, 2), (27, 3)) for skip in (0, 1)])
 SPACE = read_space("{'loss': ['mse'], 'optimizer': ['SGD', 'sgd'], 'lr': [0.1, 0.2]}", "{'batch_size': [1, 2]}", [7])

@@ -6,7 +6,9 @@ import os
 import socket
 from pathlib import Path
 
-from cerebro_plpy.database.server_process import client_socket, hung_up
+import pytest
+
+from cerebro_plpy.database.client import client_socket, hung_up, leave_client
 
 PORT = 54329
 
@@ -34,3 +36,25 @@ def test_a_connection_over_tcp_is_found() -> None:
             served, _ = listener.accept()
             with served:
                 assert client_socket(port) == served.fileno()
+
+
+def test_a_client_that_is_left_takes_all_and_says_goodbye(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(str(tmp_path / f".s.PGSQL.{PORT}"))
+        listener.listen()
+        client.connect(listener.getsockname())
+        served, _ = listener.accept()
+        with served:
+            served.sendall(b"first")
+            leave_client(PORT + 1)  # no such client
+            assert not hung_up(client.fileno())
+            leave_client(PORT)
+            assert client.recv(100) == b"first"
+            assert client.recv(100) == b""
+            client.close()
+            for _ in range(10):
+                served.sendall(b"more")
+            assert not os.get_blocking(served.fileno())
+            assert served.recv(100) == b"X\0\0\0\4"
+            with pytest.raises(BlockingIOError):
+                served.recv(100)

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from cerebro_plpy.calls.fit_arguments import FitArguments, of_one
+from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.search_arguments import AutomlArguments
+from cerebro_plpy.configs.spec import FitArguments
 
 ROOT = Path(__file__).parents[3]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
-MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": of_one}
+MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": single_model}
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
     "cerebro_trainer": ROOT / "plpy" / "cerebro_trainer",
@@ -28,10 +29,17 @@ PACKAGES = {
 }
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 
-# The rooms of each package, bottom to top: each imports only what is below it. Modules at the root are rooms, too.
+# The rooms of each package, bottom to top: each imports only what is below it. Modules at the root are rooms, too; what
+# a package is started by and shows of itself stands above them all.
+TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
         "errors", "hopping", "configs", "database", "trainer", "packing", "platform", "tables", "run", "calls", "api",
+    ),
+    "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
+    "cerebro_db": (
+        "errors", "driver", "records", "record_list", "run_reader", "arguments", "show", "calls", "preparation",
+        "session", "server", "check", "demo", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
@@ -42,9 +50,10 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
-    "tensorflow": {"cerebro_trainer.program_tensorflow", "cerebro_trainer.summaries"},
-    "PIL": {"cerebro_trainer.images"},
-    "optuna": {"cerebro_trainer.suggestions"},
+    "jax": {"cerebro_trainer.programs.jax_program"},
+    "tensorflow": {"cerebro_trainer.programs.tensorflow_program", "cerebro_trainer.programs.event_files"},
+    "PIL": {"cerebro_trainer.data.images"},
+    "optuna": {"cerebro_trainer.commands.suggestions"},
     "plpy": set(),
 }
 
@@ -113,13 +122,13 @@ def room(name: str) -> str:
 def test_rooms_are_those_of_the_order(package: str) -> None:
     folder = PACKAGES[package]
     rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert rooms - {"__init__", "__main__"} == set(ORDER[package])
+    assert rooms - {*TOP} == set(ORDER[package])
 
 
 @pytest.mark.parametrize("package", ORDER)
 def test_no_arrow_points_upwards(package: str) -> None:
     """A module imports its own room's modules, and those of lower rooms."""
-    floors = {room: floor for floor, room in enumerate(ORDER[package])}
+    floors = {room: floor for floor, room in enumerate((*ORDER[package], *TOP))}
     upwards = [
         f"{source} imports {target}"
         for source, targets in arrows(package).items()
@@ -129,12 +138,79 @@ def test_no_arrow_points_upwards(package: str) -> None:
     assert not upwards
 
 
+def drawn(package: str) -> dict[str, set[str]]:
+    """The rooms of a package in the tables of docs/how-it-works.md, each with those that it knows."""
+    text = (ROOT / "docs" / "how-it-works.md").read_text().partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    table = text.split("\n\n| room |")[1 + list(ORDER).index(package)]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    return {row[0].strip("| `"): set(re.findall(r"`(\w+)`", row[2])) for row in rows}
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_the_map_shows_the_rooms_and_their_arrows(package: str) -> None:
+    known: dict[str, set[str]] = {name: set() for name in ORDER[package]}
+    for source, targets in arrows(package).items():
+        if room(source) not in ("", *TOP):
+            known[room(source)] |= {room(target) for target in targets} - {"", room(source)}
+    assert list(drawn(package)) == list(ORDER[package])
+    assert drawn(package) == known
+
+
+def test_files_that_a_change_touches_are_there() -> None:
+    """Those that CONTRIBUTING.md names, from the root or from a room of the backend."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where a new line belongs")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w./-]+/[\w.-]+)`", text))
+    assert len(named) > 30
+    missing = [name for name in named if not any((at / name).exists() for at in (ROOT, PACKAGES["cerebro_plpy"]))]
+    assert not missing
+
+
 def test_pure_rooms_reach_pure_rooms_only() -> None:
     for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
         if room(name_of(path)) in PURE:
             names = set(imported(path))
             assert not {name.partition(".")[0] for name in names} & IMPURE, path
             assert {room(name) for name in names if name.startswith("cerebro_plpy.")} <= PURE, path
+
+
+# A name or a message of one platform, a statement of its own, or the question whether workers are bound to segments.
+OF_ONE_PLATFORM = re.compile(r"greenplum|'spread\.|segment_id is (?:not )?None", re.IGNORECASE)
+
+
+def code(path: Path) -> str:
+    """What a module does, without comments and docstrings."""
+    found = tree(path)
+    for node in ast.walk(found):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(found)
+
+
+def test_which_platform_it_is_only_adapters_know() -> None:
+    """A third platform is a module beside the others, because nobody else asks which one this is."""
+    asked: dict[bool, list[str]] = {True: [], False: []}
+    for path in PACKAGES["cerebro_plpy"].rglob("*.py"):
+        found = OF_ONE_PLATFORM.findall(code(path))
+        asked[room(name_of(path)) == "platform"] += [f"{name_of(path)}: {text}" for text in found]
+    assert len(asked[True]) > 20, "this test finds nothing any more"
+    assert asked[False] == []
+
+
+def test_statements_are_the_same_on_every_platform() -> None:
+    """What one needs beside stands in files of its own, or in clauses that its adapter supplies."""
+    folder = PACKAGES["cerebro_plpy"] / "database" / "queries"
+    for path in folder.glob("*.sql"):
+        text = re.sub(r"^--.*$", "", path.read_text(), flags=re.MULTILINE)
+        assert ("DISTRIBUTED" in text or "gp_" in text) == (path.stem in ("greenplum", "spread")), path
+
+
+def test_adapters_are_named_where_one_is_chosen() -> None:
+    """They know nothing of each other either, and a call chooses its adapter where it enters."""
+    adapters = {f"cerebro_plpy.platform.{name}" for name in ("greenplum", "postgres")}
+    importers = {name for name, targets in arrows("cerebro_plpy").items() if targets & adapters}
+    assert importers == {"cerebro_plpy.platform.choice"}
+    choosers = {name for name, targets in arrows("cerebro_plpy").items() if "cerebro_plpy.platform.choice" in targets}
+    assert choosers == {"cerebro_plpy.api.entry"}
 
 
 def test_nobody_but_sql_names_the_interface() -> None:
@@ -146,6 +222,12 @@ def test_nobody_but_sql_names_the_interface() -> None:
 def test_one_module_holds_each_library(library: str) -> None:
     importers = {name_of(path) for path in MODULES if library in {n.partition(".")[0] for n in imported(path)}}
     assert importers <= SOLE_IMPORTERS[library]
+
+
+def test_one_module_of_the_backend_starts_processes() -> None:
+    starting = {"subprocess", "multiprocessing", "pty"}
+    starters = {name_of(path) for path in MODULES if starting & set(imported(path))}
+    assert {name for name in starters if name.startswith("cerebro_plpy.")} == {"cerebro_plpy.trainer.link"}
 
 
 def test_a_backend_loads_the_standard_library_only() -> None:
@@ -162,7 +244,7 @@ def test_a_backend_may_be_python_39() -> None:
 def test_a_trainer_without_a_framework_loads_none() -> None:
     """Packing needs numpy only, and must not wait for a framework."""
     probe = (
-        "import sys, cerebro_trainer.__main__, cerebro_trainer.packing;"
+        "import sys, cerebro_trainer.__main__, cerebro_trainer.data.raw_rows;"
         "print(sorted({'keras', 'tensorflow', 'jax', 'torch'} & set(sys.modules)))"
     )
     told = subprocess.run([sys.executable, "-I", "-c", probe], check=True, capture_output=True, text=True)
@@ -233,7 +315,7 @@ def test_sql_calls_functions_that_exist() -> None:
         taken = [argument.arg for argument in defined[call[2]].args.args]
         if defined[call[2]].args.vararg:
             made = MADE_OF.get(call[2], FitArguments)
-            taken += [argument for argument in inspect.signature(made).parameters if argument != "one"]
+            taken += [argument for argument in inspect.signature(made).parameters if argument != "single"]
             assert call[3].split(", ")[2:] == taken[2:], name
         assert len(taken) == len(call[3].split(", ")), name
 

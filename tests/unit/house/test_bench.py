@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -27,6 +28,21 @@ FOLDER = Path(__file__).parents[2] / "bench" / "bench"
 WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
 BEGAN = datetime(2026, 5, 4, 12, 0, 0)
 positive = st.floats(1e-3, 1e3)
+JOB = Job(
+    url="u",
+    train="t",
+    valid="v",
+    packed="p",
+    packed_valid="pv",
+    models="m",
+    selection="s",
+    output="o",
+    classes=3,
+    epochs=1,
+    segments=2,
+    seed=1,
+    configs=WORKLOADS["F"].configs,
+)
 
 
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
@@ -145,23 +161,7 @@ def test_a_peer_that_lost_clearly_or_failed_takes_no_other_turn() -> None:
 
 
 def test_a_contender_that_failed_is_shown_with_its_reason() -> None:
-    workload = WORKLOADS["F"]
-    job = Job(
-        url="u",
-        train="t",
-        valid="v",
-        packed="p",
-        packed_valid="pv",
-        models="m",
-        selection="s",
-        output="o",
-        classes=3,
-        epochs=1,
-        segments=2,
-        seed=1,
-        configs=workload.configs,
-    )
-    done = Measured(workload=workload, job=job, scale=SMALL, settings={})
+    done = Measured(workload=WORKLOADS["F"], job=JOB, scale=SMALL, settings={})
     done.packing[0] = attempted(1.0).usage
     done.attempts = {
         "cerebro_db, tensorflow": {0: attempted(2.0), 1: attempted(4.0)},
@@ -197,22 +197,7 @@ def test_the_document_has_a_place_for_everything_measured() -> None:
 
 
 def test_what_contenders_are_told_and_tell_survives_the_way(tmp_path: Path) -> None:
-    job = Job(
-        url="u",
-        train="t",
-        valid="v",
-        packed="p",
-        packed_valid="pv",
-        models="m",
-        selection="s",
-        output="o",
-        classes=2,
-        epochs=3,
-        segments=2,
-        seed=1,
-        configs=WORKLOADS["F"].configs,
-        settings={"a": 1},
-    )
+    job = replace(JOB, settings={"a": 1})
     write_job(job, tmp_path / "job")
     assert read_job(tmp_path / "job") == job
     result = Result(scores={1: (0.5, 0.75)}, moved=7, more={"form": "xla_loop"})

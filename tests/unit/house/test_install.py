@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,13 @@ def pg_config(folder: Path) -> Path:
     return made
 
 
+def scripts() -> set[str]:
+    """The script of this version, and those that update each released one."""
+    (version,) = re.findall(r"default_version = '(.+)'", (ROOT / "cerebro_db.control").read_text())
+    old = [path.name.partition("--")[0] for path in (ROOT / "migrations").glob("*.sql")]
+    return {f"cerebro_db--{version}.sql", *(f"cerebro_db--{name}--{version}.sql" for name in old)}
+
+
 def install(clone: Path, **variables: object) -> subprocess.CompletedProcess[str]:
     command = ["make", "install", f"PLPYTHON={sys.executable}", *(f"{n}={v}" for n, v in variables.items())]
     return subprocess.run(command, cwd=clone, capture_output=True, text=True)
@@ -55,7 +63,7 @@ def test_what_is_installed(clone: Path, tmp_path: Path) -> None:
     done = install(clone, PG_CONFIG=pg_config(tmp_path), DESTDIR=tmp_path / "to")
     assert done.returncode == 0, done.stderr
     extension = {path.name for path in (tmp_path / f"to{SHARE}/extension").iterdir()}
-    assert {"cerebro_db.control", "cerebro_db--0.1.0--0.2.0.sql", "cerebro_db--0.2.0.sql"} <= extension
+    assert {"cerebro_db.control", *scripts()} <= extension
     (package,) = (tmp_path / "to").rglob("site-packages/cerebro_plpy")
     source = ROOT / "plpy/cerebro_plpy"
     shipped = {path.relative_to(source) for path in source.rglob("*") if path.suffix in (".py", ".sql")}

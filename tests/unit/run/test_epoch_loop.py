@@ -15,18 +15,22 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from specs import spec_of
 from trials import trials
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.protocol import Dataset, EvaluateVisit, StateSource, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
@@ -40,15 +44,14 @@ TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
-MAX_ATTEMPTS = 3
 Fault: TypeAlias = type[CerebroError] | None
 
 
 class Session:
     """Answers each statement after a few looks; always readable, so that nobody really waits."""
 
-    greenplum = False
     pid = 0
+    platform = Postgres()
 
     def __init__(self, looks: Sequence[int]) -> None:
         self._looks = cycle(looks)
@@ -94,7 +97,7 @@ class Unreliable:
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
-        self._check_forms(visit.job["forms"])
+        self._check_forms(visit.job.forms or {})
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
         segment, before = visit.dataset.segment_id, self.remains.get(visit.state_table, set())
@@ -149,14 +152,27 @@ class Unreliable:
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
         return {"training": {"rows": 1, "sums": [[1.0, float(segment)]]}}
 
-    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
 
-    def results(self, worker: Worker, request: dict[str, Any]) -> Steps[dict[str, Any]]:
+    def measure(
+        self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
+    ) -> Steps[dict[str, Any]]:
+        raise NotImplementedError("an epoch loop evaluates in visits")
+
+    def predict(
+        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
+    ) -> Steps[str | None]:
+        raise NotImplementedError("an epoch loop predicts nothing")
+
+    def predicted(self, worker: Worker) -> Statement:
+        raise NotImplementedError("an epoch loop predicts nothing")
+
+    def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         with self._alone("workers", worker.number):
             yield from self._work(("results",), 1)
-        ((count, total),) = request["sums"]["training"]
-        return {"training": {"loss": total, "metrics": [count + request["rows"]["training"]]}}
+        ((count, total),) = sums.sums["training"]
+        return {"training": {"loss": total, "metrics": [count + sums.rows["training"]]}}
 
     def _work(self, task: tuple[object, ...], attempt: int) -> Iterator[Statement]:
         if task[0] != "results":
@@ -216,27 +232,15 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
     )
     parsed = (parse_compile_params(COMPILE), parse_fit_params("batch_size=1"))
     return FitRequest(
+        spec=spec_of(source, epochs, tuple(sorted(e for e in evaluated if e <= epochs)), schedule=schedule),
         source=source,
         validation=None,
         configs=tuple(Config(key, 1, "", "", *parsed, MEASURED) for key in range(configs)),
         architectures={1: StoredModel(1, "{}", False)},
         architecture_table=TABLE,
-        epochs=epochs,
-        evaluate_epochs=tuple(sorted(e for e in evaluated if e <= epochs)),
-        seed=1,
-        schedule=schedule,
         workers=1,
         gpus=(),
-        dtype_policy=None,
-        warm_states={},
-        orders={},
-        forms={},
-        threads=None,
         backends=dict.fromkeys(range(configs), "tensorflow"),
-        name=None,
-        spec={},
-        max_attempts=MAX_ATTEMPTS,
-        max_runtime=None,
     )
 
 
@@ -322,11 +326,11 @@ def test_every_config_is_trained_whole_or_given_up_whatever_fails(
 ) -> None:
     trial = tried(request, workers, chain(faults, repeat(None)), looks)
     trained, alive = trial.platform.trained, trial.alive
-    epochs = range(1, request.epochs + 1)
+    epochs = range(1, request.spec.epochs + 1)
     assert len(trained) == len(set(trained)), "nothing twice"
     assert {v for v in trained if v[0] in alive} == set(product(alive, epochs, request.source.segments))
     found = [e for e in trial.orchestrator.evaluations if e.mst_key in alive]
-    assert sorted((e.mst_key, e.epoch) for e in found) == sorted(product(alive, request.evaluate_epochs))
+    assert sorted((e.mst_key, e.epoch) for e in found) == sorted(product(alive, request.spec.evaluate_epochs))
     count = len(request.source.segments)
     assert all((e.loss, e.metrics) == (sum(range(count)), (2.0 * count,)) for e in found), "sums over all segments"
     assert trial.orchestrator.states.keys() == alive
@@ -339,11 +343,11 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
 ) -> None:
     trial = tried(request, workers, chain(faults, repeat(None)), looks)
     epochs = [tell.epoch for tell in trial.told]
-    assert epochs == list(range(1, request.epochs + 1))[: len(epochs)]
-    assert len(epochs) == request.epochs or not trial.alive
+    assert epochs == list(range(1, request.spec.epochs + 1))[: len(epochs)]
+    assert len(epochs) == request.spec.epochs or not trial.alive
     for tell in trial.told:
         assert trial.alive <= tell.losses.keys() and set(tell.losses.values()) == {float(tell.epoch)}
-        assert tell.epoch not in request.evaluate_epochs or trial.alive <= tell.evaluated
+        assert tell.epoch not in request.spec.evaluate_epochs or trial.alive <= tell.evaluated
 
 
 @given(REQUESTS, WORKERS, FEW, LOOKS)
@@ -380,10 +384,10 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
         else:
             break
     configs = [config.mst_key for config in request.configs]
-    epochs = range(1, request.epochs + 1)
+    epochs = range(1, request.spec.epochs + 1)
     assert sorted(platform.trained) == sorted(product(configs, epochs, request.source.segments))
     evaluations = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
-    assert sorted(evaluations) == sorted(product(configs, request.evaluate_epochs))
+    assert sorted(evaluations) == sorted(product(configs, request.spec.evaluate_epochs))
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
     assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
 
@@ -397,9 +401,9 @@ def test_a_run_goes_on_with_the_workers_that_are_left(
     losses = iter([*([again or n >= workers - 1 for n, again in enumerate(reopened)]), *repeat(True, 99)])
     platform = Unreliable(faults.get(n) for n in naturals())
     trial = continued(request, workers, platform, looks, {}, losses)
-    everything = set(product(trial.alive, range(1, request.epochs + 1), request.source.segments))
+    everything = set(product(trial.alive, range(1, request.spec.epochs + 1), request.source.segments))
     assert set(trial.platform.trained) == everything and trial.orchestrator.failed == {}
-    assert len(trial.orchestrator.evaluations) == len(trial.alive) * len(request.evaluate_epochs)
+    assert len(trial.orchestrator.evaluations) == len(trial.alive) * len(request.spec.evaluate_epochs)
 
 
 def test_without_any_worker_the_run_ends() -> None:
@@ -424,9 +428,9 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
     count = len(request.source.segments)
     for key in trial.alive:
         visits = [v for v in trained if v[0] == key]
-        assert (len(visits) < request.epochs * count) == (key in stopped)
+        assert (len(visits) < request.spec.epochs * count) == (key in stopped)
         epochs = [e.epoch for e in trial.orchestrator.evaluations if e.mst_key == key]
         assert len(epochs) == len(set(epochs)), "no state is evaluated twice"
-        if request.evaluate_epochs and visits and key in stopped:
+        if request.spec.evaluate_epochs and visits and key in stopped:
             assert max(epochs) == max(v[1] for v in visits), "the newest state is evaluated"
     assert trial.orchestrator.states.keys() == {key for key, _, _ in trained} & trial.alive

@@ -19,7 +19,6 @@ GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT, UPDATE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON cerebro.form_timing TO {role};
-GRANT DELETE ON cerebro.run_log TO {role};
--- on Greenplum: GRANT DELETE ON cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
+GRANT DELETE ON cerebro.run_log{also_deleted} TO {role};
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve TO {role}

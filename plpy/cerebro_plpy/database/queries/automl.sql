@@ -1,13 +1,13 @@
 -- name: schedule
 CREATE TABLE {output} (s integer, i integer, n_i integer, r_i integer, UNIQUE (s, i))
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_schedule
 INSERT INTO {output} VALUES (%s::integer, %s::integer, %s::integer, %s::integer)
 
 -- name: models
 CREATE TABLE {output} (mst_key integer PRIMARY KEY, model_weights bytea, model_arch json, __dist_key__ integer)
--- on Greenplum: DISTRIBUTED BY (mst_key)
+{distributed_by_mst_key}
 
 -- name: info_columns
 -- What the table of a search has beside those of output.info.
@@ -38,7 +38,7 @@ CREATE TABLE {output} (
     use_gpus boolean, metrics_compute_frequency integer, name text, description text, start_training_time timestamp,
     end_training_time timestamp, madlib_version text, num_classes integer[], {class_columns}, dependent_vartype text[],
     normalizing_const real, run_ids bigint[])
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_summary
 INSERT INTO {output} VALUES (

@@ -3,7 +3,7 @@
 SELECT pg_catalog.set_config('client_min_messages', 'notice', false), pg_catalog.set_config('client_connection_check_interval', '0', false)
 
 -- name: begin
-CALL cerebro.work(%s::integer, %s::json)
+CALL cerebro.work(%s::json)
 
 -- name: at_work
 -- Backends that say that they work for the run, in a statement of its own: Greenplum cannot look up locks beside a table.

@@ -28,7 +28,7 @@ SELECT t.name, pg_catalog.encode(pg_catalog.sha256(t.object), 'hex') AS digest F
 
 -- name: create
 CREATE TABLE {table} (id serial, name text PRIMARY KEY, description text, object bytea)
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: grant
 -- Whatever default privileges say: everybody reads it, and nobody else writes it.

@@ -42,6 +42,10 @@ DROP TABLE IF EXISTS {state};
 CREATE TABLE {state} (__dist_key__ integer NOT NULL, part integer NOT NULL) WITH (autovacuum_enabled = false) DISTRIBUTED BY (__dist_key__);
 ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
+-- name: state_rows
+-- See visit.state_rows.
+SELECT t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
+
 -- name: empty_state
 SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};
@@ -62,6 +66,9 @@ FROM (SELECT t.__dist_key__ AS key, sum(pg_catalog.octet_length(t.chunk)) AS byt
       FROM {state} t WHERE t.__dist_key__ = {key} GROUP BY t.__dist_key__) s
 WHERE v.segment_id = s.key AND v.segment_id = {key}
   AND v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: interconnect
+SELECT pg_catalog.current_setting('gp_interconnect_type', true)
 
 -- name: rest
 SELECT pg_catalog.set_config('application_name', 'cerebro_db idle', false),
@@ -127,3 +134,14 @@ TRUNCATE pg_temp.cerebro_rows, pg_temp.cerebro_blocks
 -- name: look_anew
 -- A transaction that has looked at the other sessions once goes on to see them as they were.
 SELECT pg_catalog.pg_stat_clear_snapshot()
+
+-- name: gpu_hosts
+-- One segment of each host.
+SELECT min(c.content)::integer AS content, c.hostname::text AS hostname
+FROM pg_catalog.gp_segment_configuration c WHERE c.content >= 0 AND c.role = 'p' GROUP BY c.hostname ORDER BY 1
+
+-- name: gpus
+SELECT s.content, s.gpus::text AS gpus
+FROM (SELECT g.gp_segment_id AS content, cerebro.gpu_report(%s::text) AS gpus FROM gp_dist_random('pg_catalog.gp_id') g
+      WHERE g.gp_segment_id = ANY (%s::integer[])) s
+ORDER BY s.content

@@ -31,11 +31,11 @@ SELECT t.model_id FROM {table} t WHERE t.model_id = ANY (%s::integer[])
 CREATE TABLE {table} (
     mst_key serial, model_id integer, compile_params varchar, fit_params varchar, PRIMARY KEY (mst_key),
     UNIQUE (model_id, compile_params, fit_params))
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: selection_summary
 CREATE TABLE {table} (model_arch_table varchar, object_table varchar)
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_selection_summary
 INSERT INTO {table} VALUES (%s::varchar, %s::varchar)

@@ -1,6 +1,6 @@
 -- name: models
 CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
--- on Greenplum: DISTRIBUTED BY (mst_key)
+{distributed_by_mst_key}
 
 -- name: add_model
 INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__) VALUES (%s::integer, %s::bytea, %s::json, %s::integer)
@@ -13,7 +13,7 @@ CREATE TABLE {output} (
     training_metrics double precision[], training_loss double precision[],
     validation_metrics_final double precision, validation_loss_final double precision,
     validation_metrics double precision[], validation_loss double precision[]{more}, backend text)
--- on Greenplum: DISTRIBUTED BY (mst_key)
+{distributed_by_mst_key}
 
 -- name: add_info
 INSERT INTO {output} VALUES (
@@ -29,7 +29,7 @@ CREATE TABLE {output} (
     warm_start boolean, name text, description text, start_training_time timestamp, end_training_time timestamp, madlib_version text,
     num_classes integer[], {class_columns}, dependent_vartype text[], normalizing_const real, metrics_iters integer[],
     run_id bigint, dtype_policy text)
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_summary
 INSERT INTO {output} VALUES (
@@ -41,21 +41,14 @@ INSERT INTO {output} VALUES (
 
 -- name: states
 CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY KEY (mst_key, part))
--- on Greenplum: DISTRIBUTED BY (mst_key)
+{distributed_by_mst_key}
 
 -- name: states_chunk
 -- See run.state_table.
 ALTER TABLE {output} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: add_state
-INSERT INTO {output} SELECT %s::integer, t.part, t.chunk FROM {state} t
--- on Greenplum: WHERE t.__dist_key__ = {key}
-
--- name: read_state
--- See visit.state_source.
-SELECT t.part, t.chunk FROM {state} t
--- on PostgreSQL: WHERE t.ctid >= '(0,0)'
--- on Greenplum: WHERE t.__dist_key__ = {key}
+INSERT INTO {output} SELECT %s::integer, s.part, s.chunk FROM ({source}) s
 
 -- name: run
 SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs

@@ -33,7 +33,7 @@ SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP B
 -- name: table
 CREATE TABLE {output} (
     __dist_key__ integer NOT NULL, {columns}, {shapes}, buffer_id integer NOT NULL)
--- on Greenplum: DISTRIBUTED BY (__dist_key__)
+{distributed_by_dist_key}
 
 -- name: external
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
@@ -75,7 +75,7 @@ CREATE TABLE {summary} (
     source_table text, output_table text, dependent_varname text[], independent_varname text[], dependent_vartype text[],
     {class_columns}, buffer_size integer, normalizing_const real, num_classes integer[], distribution_rules {rules},
     __internal_gpu_config__ {rules})
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: summarize
 INSERT INTO {summary} VALUES (

@@ -8,15 +8,15 @@ SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.ms
 -- name: weights
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.mst_key = %s::integer
 
--- name: one
+-- name: single
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t
 
--- name: one_weights
+-- name: single_weights
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t
 
 -- name: evaluation
 CREATE TABLE {output} (loss double precision, metric double precision, metrics_type text[], loss_type text)
--- on Greenplum: DISTRIBUTED REPLICATED
+{distributed_replicated}
 
 -- name: add_evaluation
 INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::text[], %s::text)
@@ -51,7 +51,7 @@ CLOSE cerebro_predict
 
 -- name: predictions
 CREATE TABLE {output} ({id} {id_type}, class_name text, class_value text, prob double precision{rank})
--- on Greenplum: DISTRIBUTED RANDOMLY
+{distributed_randomly}
 
 -- name: add_predictions
 -- ids is a JSON array of the block's identifiers as texts; the first arrays have one element per output row, the next two

@@ -5,7 +5,6 @@ SELECT session_user::text AS session_user, current_user::text AS current_user, p
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = session_user) AS session_superuser,
        (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS current_superuser,
        (SELECT r.rolcanlogin FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS may_log_in,
-       pg_catalog.current_setting('gp_interconnect_type', true) AS interconnect,
        (SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c) || '/' || extract(epoch FROM pg_catalog.pg_postmaster_start_time())::text AS server
 
 -- name: server
@@ -29,7 +28,7 @@ SELECT pg_catalog.{lock}(1667590770, %s::integer)
 SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
 
 -- name: silence
--- A client that has gone is noticed by sending to it, which would end the session.
+-- To nobody: the client has gone.
 SELECT pg_catalog.set_config('client_min_messages', 'error', false)
 
 -- name: idle

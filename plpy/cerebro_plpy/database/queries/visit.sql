@@ -30,12 +30,10 @@ VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::inte
 -- name: state_read
 SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 
--- name: state_source
+-- name: state_rows
 -- In the order in which they lie, without a sort of the whole state: one statement wrote them into an empty table, and
 -- each but the last fills its page. cerebro.state_add checks it.
-SELECT t.part, t.chunk FROM {state} t
--- on PostgreSQL: WHERE t.ctid >= '(0,0)'
--- on Greenplum: WHERE t.__dist_key__ = {key}
+SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: weights_source
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer

@@ -13,7 +13,7 @@ WHERE c.oid = ANY (%s::oid[]) AND c.relowner <> (SELECT r.oid FROM pg_catalog.pg
 -- name: trained
 SELECT i.mst_key, i.compile_params FROM {info} i WHERE EXISTS (SELECT FROM {state} s WHERE s.mst_key = i.mst_key)
 
--- name: trained_one
+-- name: trained_single
 -- Of the output of a call that trained a single model.
 SELECT s.mst_key, m.compile_params FROM {summary} m CROSS JOIN (SELECT DISTINCT t.mst_key FROM {state} t) s
 

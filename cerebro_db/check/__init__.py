@@ -1,0 +1,1 @@
+"""What `cerebro-db check` looks at, from the server down to the machines of a cluster."""

@@ -1,0 +1,1 @@
+"""The first minute: what it trains, and how it is told."""

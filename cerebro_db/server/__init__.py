@@ -1,0 +1,1 @@
+"""The embedded server: a private PostgreSQL beside the virtual environment."""

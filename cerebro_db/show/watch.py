@@ -1,0 +1,84 @@
+"""Shows a run while it goes on, from a session of its own: it only reads, and ends without a trace."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+
+from cerebro_db.driver import engine_for
+from cerebro_db.records import Progress, Span
+from cerebro_db.run_reader import RunReader
+from cerebro_db.show.boards import landmark, leaderboard_table, progress_bar, progress_line, standard_output
+
+POLL_SECONDS = 0.5
+
+
+def watch(url: str, run_id: int) -> int:
+    """Shows run `run_id` until it ends, and its leaderboard then.
+
+    Returns 0 when the run has completed or Ctrl-C ended the watching, 1 when the run ended otherwise.
+    """
+    engine = engine_for(url)
+    reader, console = RunReader(engine), standard_output()
+    try:
+        status = follow(reader, run_id, console)
+        console.print(leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id)))
+        return 0 if status == "completed" else 1
+    except KeyboardInterrupt:
+        console.print(f"Run {run_id} goes on.")
+        return 0
+    finally:
+        engine.dispose()
+
+
+def follow(reader: RunReader, run_id: int, console: Console) -> str:
+    """Shows a run until it ends and returns its status: live on a terminal, line by line elsewhere."""
+    status = (_live if console.is_terminal else _lines)(reader, run_id, console)
+    console.print(progress_line(reader.progress(run_id)), soft_wrap=True, highlight=False)
+    return status
+
+
+def _live(reader: RunReader, run_id: int, console: Console) -> str:
+    progress = reader.progress(run_id)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        while progress.status == "running":
+            live.update(_frame(reader, progress), refresh=True)
+            time.sleep(POLL_SECONDS)
+            progress = reader.progress(run_id)
+    return progress.status
+
+
+def _lines(reader: RunReader, run_id: int, console: Console) -> str:
+    shown: tuple[object, ...] = ()
+    while (progress := reader.progress(run_id)).status == "running":
+        if (now := landmark(progress)) != shown:
+            console.print(progress_line(progress), soft_wrap=True, highlight=False)
+            shown = now
+        time.sleep(POLL_SECONDS)
+    return progress.status
+
+
+def _frame(reader: RunReader, progress: Progress) -> RenderableType:
+    run_id = progress.run_id
+    board = leaderboard_table(reader.leaderboard(run_id), reader.learning_curve(run_id))
+    running = [span for span in reader.timeline(run_id) if span.status == "running"]
+    return Group(progress_line(progress), progress_bar(progress), occupation(running), board)
+
+
+def occupation(running: list[Span]) -> Table:
+    """What each segment does now, one line per segment that does anything."""
+    table = Table.grid(padding=(0, 2))
+    spans = sorted(running, key=lambda span: (span.segment_id, span.mst_key))
+    for segment, group in groupby(spans, key=lambda span: span.segment_id):
+        doing = ", ".join(f"{verb(span.kind)} config {span.mst_key}, epoch {span.epoch}" for span in group)
+        table.add_row(f"segment {segment}", doing)
+    return table
+
+
+def verb(kind: str) -> str:
+    """What a segment does to a config, as a word."""
+    return "trains" if kind == "train" else "evaluates"

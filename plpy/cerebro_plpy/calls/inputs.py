@@ -1,0 +1,100 @@
+"""The tables that a call names, each name resolved once; afterwards nothing but these is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.packing.packed_table import PackedRelation, PackedTable, along, find_packed, read_packed
+from cerebro_plpy.tables import object_table
+from cerebro_plpy.tables.compatibility import check_validation
+from cerebro_plpy.tables.selection import SelectionSummary, read_summary
+
+
+@dataclass(frozen=True)
+class Data:
+    """The packed table to train on, and that for validation, spread over the same segments."""
+
+    source: PackedTable
+    validation: PackedTable | None
+
+
+@dataclass(frozen=True)
+class PackedInputs:
+    """The packed tables of a call."""
+
+    source: PackedRelation
+    validation: PackedRelation | None
+
+    def read(self, catalog: Catalog, reader: Session) -> Data:
+        """What they hold, checked against each other."""
+        source = read_packed(catalog, reader, self.source)
+        if self.validation is None:
+            return Data(source, None)
+        validation = read_packed(catalog, reader, self.validation)
+        check_validation(catalog, source, validation)
+        return Data(source, along(source, validation))
+
+    def relations(self) -> dict[str, Relation]:
+        """All tables by what they are for the call, as the log names them."""
+        packed = {"source": self.source, "validation": self.validation}
+        found: dict[str, Relation] = {}
+        for name, each in packed.items():
+            found |= {name: each.table} if each else {}
+            found |= {f"{name}_summary": each.summary} if each and each.summary else {}
+        return found
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The tables of a fit call. Without a model selection table it is a call that trains a single model.
+
+    `object_table` is the name of the object table as it was given.
+    """
+
+    packed: PackedInputs
+    architectures: Relation
+    selection: Relation | None
+    selection_summary: Relation | None
+    objects: Relation | None
+    object_table: str | None
+
+    def relations(self) -> dict[str, Relation]:
+        """All tables by what they are for the call, as the log names them."""
+        others = {
+            "selection": self.selection,
+            "selection_summary": self.selection_summary,
+            "architectures": self.architectures,
+            "objects": self.objects,
+        }
+        return {**self.packed.relations(), **{name: relation for name, relation in others.items() if relation}}
+
+
+def find_packed_inputs(catalog: Catalog, source: str | None, validation: str | None) -> PackedInputs:
+    """The packed tables of these names."""
+    return PackedInputs(
+        find_packed(catalog, source), None if validation is None else find_packed(catalog, validation, "validation")
+    )
+
+
+def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
+    """The tables that a fit call names, or that its model selection table refers to."""
+    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
+    selection = summary = None
+    if arguments.single:
+        named = SelectionSummary(arguments.single.model_arch_table, arguments.single.object_table)
+    else:
+        selection = catalog.relation(arguments.model_selection_table, "model selection")
+        summary = catalog.companion(selection, "_summary")
+        named = read_summary(catalog, selection, summary, LocalSession(catalog.db))
+    return Inputs(
+        packed=packed,
+        architectures=catalog.relation(named.architectures, "model architecture"),
+        selection=selection,
+        selection_summary=summary,
+        objects=object_table.find(catalog, named.objects),
+        object_table=named.objects,
+    )

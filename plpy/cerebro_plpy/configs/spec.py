@@ -1,0 +1,246 @@
+"""What a run is asked, as its log keeps it: made once, when the call has been checked, and never changed.
+
+Resume, replay, output tables and searches read it from here. The names in JSON are those of the first version, which
+views and runs that are in the log already rely on; what an older version did not log has a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from cerebro_plpy.errors import DataCorrupted
+
+MAX_ATTEMPTS = 3
+SINGLE = "one"  # in JSON: the model of a call that trains a single one
+
+
+@dataclass(frozen=True)
+class SingleModel:
+    """The arguments that name one model instead of a table of configurations."""
+
+    model_arch_table: str | None
+    model_id: int | None
+    compile_params: str | None
+    fit_params: str | None
+    object_table: str | None
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """The arguments of a fit call as they came, None for NULL; `single` where it is one of a single model."""
+
+    source_table: str | None
+    model_output_table: str | None
+    model_selection_table: str | None
+    num_iterations: int | None
+    use_gpus: bool | None
+    validation_table: str | None
+    metrics_compute_frequency: int | None
+    warm_start: bool | None
+    name: str | None
+    description: str | None
+    use_caching: bool | None
+    seed: int | None
+    schedule: str | None
+    workers: int | None
+    replay_run: int | None
+    training_metrics: bool | None
+    dtype_policy: str | None
+    backend: str | None
+    max_attempts: int | None
+    max_runtime: str | None
+    keep_states: bool | None
+    single: SingleModel | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON can hold of them."""
+        values = asdict(self)
+        return {**values, SINGLE: values.pop("single")}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> FitArguments:
+        """The arguments that `to_json` gave, here or in an older version."""
+        single = values.get(SINGLE)
+        named = {each.name: values.get(each.name) for each in fields(cls) if each.name != "single"}
+        return cls(**named, single=SingleModel(**single) if single else None)
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """A packed table as a run found it: its name as it was given, its rows, its columns and their classes.
+
+    `class_values` has the classes of each target, None where it came encoded or is a float. `target_shapes` is None
+    where an older version logged none.
+    """
+
+    table: str
+    rows: int
+    dependent: tuple[str, ...]
+    independent: tuple[str, ...]
+    dependent_types: tuple[str, ...]
+    class_values: tuple[tuple[str | None, ...] | None, ...]
+    class_types: tuple[str, ...]
+    normalizing_const: float
+    float_targets: tuple[bool, ...]
+    target_shapes: tuple[tuple[int, ...], ...] | None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> DataSpec:
+        """What `asdict` gave; version 0.1.0 knew one target."""
+        shapes = values.get("target_shapes")
+        return cls(
+            table=str(values["table"]),
+            rows=values["rows"],
+            dependent=tuple(values["dependent"]),
+            independent=tuple(values["independent"]),
+            dependent_types=tuple(values["dependent_types"]),
+            class_values=tuple(None if found is None else tuple(found) for found in values["class_values"]),
+            class_types=tuple(values["class_types"]),
+            normalizing_const=float(values["normalizing_const"]),
+            float_targets=tuple(values["float_targets"] if "float_targets" in values else [values["float_target"]]),
+            target_shapes=None if shapes is None else tuple(tuple(shape) for shape in shapes),
+        )
+
+    def differing(self, other: DataSpec) -> list[str]:
+        """In what another table differs, but for its name; what one of the two does not know is passed by."""
+        pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        return sorted(n for n, pair in pairs.items() if n != "table" and None not in pair and pair[0] != pair[1])
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What ranks the configurations of a run: a metric over a data set, and whether larger is better."""
+
+    dataset: str
+    metric: str
+    descending: bool
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """The search that a run is a stage of."""
+
+    automl_method: str
+    automl_params: str
+    random_state: int | None
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a run is asked. `arguments` are those of the call; what it left open is settled in the other fields.
+
+    `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which; `functions` are the
+    custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
+    call's tables, by what they are for it; `version` is that of the package.
+    """
+
+    arguments: FitArguments
+    epochs: int
+    frequency: int
+    evaluate_epochs: tuple[int, ...]
+    seed: int
+    schedule: str
+    dtype_policy: str | None
+    model_arch_table: str | None
+    object_table: str | None
+    segments: tuple[int, ...]
+    source: DataSpec
+    validation: DataSpec | None
+    ranking: Ranking
+    version: str
+    functions: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    search: SearchSpec | None = None
+
+    @property
+    def title(self) -> str | None:
+        """The name of the run."""
+        name = self.arguments.name
+        return f"{name or self.arguments.model_output_table}: {self.search.stage}" if self.search else name
+
+    @property
+    def training_metrics(self) -> bool:
+        """Whether the training set is evaluated too."""
+        return self.arguments.training_metrics is not False
+
+    @property
+    def warm_start(self) -> bool:
+        """Whether configurations go on from the states of an earlier call."""
+        return bool(self.arguments.warm_start)
+
+    @property
+    def max_attempts(self) -> int:
+        """How often a visit is tried."""
+        return self.arguments.max_attempts or MAX_ATTEMPTS
+
+    def to_json(self) -> dict[str, Any]:
+        """What the log keeps."""
+        return {
+            **self.arguments.to_json(),
+            "num_iterations": self.epochs,
+            "metrics_compute_frequency": self.frequency,
+            "evaluate_epochs": self.evaluate_epochs,
+            "seed": self.seed,
+            "schedule": self.schedule,
+            "dtype_policy": self.dtype_policy,
+            "warm_start": self.warm_start,
+            "model_arch_table": self.model_arch_table,
+            "object_table": self.object_table,
+            "segments": self.segments,
+            "source": asdict(self.source),
+            "validation": self.validation and asdict(self.validation),
+            "rank_dataset": self.ranking.dataset,
+            "rank_metric": self.ranking.metric,
+            "rank_descending": self.ranking.descending,
+            "version": self.version,
+            "functions": dict(self.functions),
+            "tables": dict(self.tables),
+            **(asdict(self.search) if self.search else {}),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Spec:
+        """What a log has kept; raises DataCorrupted where it holds something else, for its owner may change it."""
+        try:
+            return cls._parsed(values)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataCorrupted(
+                "the log of the run does not say what the run was asked",
+                detail=f"{type(error).__name__}: {error}",
+                hint="The column spec of cerebro.run was changed. Train again.",
+            ) from error
+
+    @classmethod
+    def _parsed(cls, values: Mapping[str, Any]) -> Spec:
+        search = {each.name: values.get(each.name) for each in fields(SearchSpec)}
+        validation = values.get("validation")
+        return cls(
+            arguments=FitArguments.from_json(values),
+            epochs=int(values["num_iterations"]),
+            frequency=int(values["metrics_compute_frequency"]),
+            evaluate_epochs=tuple(values["evaluate_epochs"]),
+            seed=int(values["seed"]),
+            schedule=str(values["schedule"]),
+            dtype_policy=values.get("dtype_policy"),
+            model_arch_table=values.get("model_arch_table"),
+            object_table=values.get("object_table"),
+            segments=tuple(values["segments"]),
+            source=DataSpec.from_json(values["source"]),
+            validation=DataSpec.from_json(validation) if validation else None,
+            ranking=Ranking(
+                _text(values, "rank_dataset"), _text(values, "rank_metric"), bool(values["rank_descending"])
+            ),
+            version=str(values["version"]),
+            functions=dict(values.get("functions") or {}),
+            tables=dict(values["tables"]),
+            search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
+        )
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    if not isinstance(values[name], str):
+        raise ValueError(f"{name} is {values[name]!r}; expected a text")
+    return str(values[name])

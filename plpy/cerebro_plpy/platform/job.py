@@ -1,0 +1,128 @@
+"""What a trainer is asked: a job on a program, the state that it starts from, and the rows that it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cerebro_plpy.configs.fit_params import FitParams
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.state_tables import StatePlace
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job: `train`, `average`, `evaluate`, `predict`, or `time` the forms of a program.
+
+    `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
+    `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
+    through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard.
+    """
+
+    kind: str
+    program: Mapping[str, Any]
+    result_key: str
+    program_key: str | None = None
+    fit: FitParams | None = None
+    order: Mapping[str, int] | None = None
+    forms: Mapping[str, Any] | None = None
+    callbacks: Mapping[str, Any] | None = None
+
+    @property
+    def passes(self) -> int:
+        """How often the job goes through its rows."""
+        return self.fit.passes if self.kind == "train" and self.fit else 1
+
+    @property
+    def leaves_state(self) -> bool:
+        """Whether the trainer holds the state of that name afterwards."""
+        return self.kind != "time"
+
+    def to_json(self, known: bool = False) -> dict[str, Any]:
+        """As the trainer wants it; without the program where that is `known` to it: an architecture may be long."""
+        told = {
+            "job": self.kind,
+            "program": None if known else self.program,
+            "program_key": self.program_key,
+            "result_key": self.result_key,
+            "fit": self.fit and self.fit.to_json(),
+            "order": self.order,
+            "forms": self.forms,
+            "callbacks": self.callbacks,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of losses and metrics over segments, and their rows, by data set, for the program that they come from."""
+
+    program: Mapping[str, Any]
+    sums: Mapping[str, Sequence[Sequence[float]]]
+    rows: Mapping[str, int]
+    program_key: str | None = None
+
+    def to_json(self, known: bool = False) -> dict[str, Any]:
+        """See `Job.to_json`."""
+        told = {
+            "program": None if known else self.program,
+            "program_key": self.program_key,
+            "sums": self.sums,
+            "rows": self.rows,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The partition of one segment of a packed table; `key` names it in the trainer."""
+
+    table: PackedTable
+    segment_id: int
+
+    @property
+    def key(self) -> str:
+        """A name for this partition that no other partition of the same run has."""
+        return f"{self.table.relation.oid}/{self.segment_id}"
+
+
+@dataclass(frozen=True)
+class StateSource:
+    """Where a job takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
+    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it;
+    or it is `averaged`.
+
+    `key` names the state; it is read where a visit left it, at `place`, or else by `sql` and `values`: its chunks in
+    order, as columns named part and chunk. An averaged one is the mean `of` others, each with the rows that it counts
+    for.
+    """
+
+    source: str
+    key: str
+    seed: int
+    sql: str = ""
+    values: tuple[object, ...] = ()
+    of: tuple[tuple[StateSource, int], ...] = ()
+    place: StatePlace | None = None
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether a trainer that holds a state of this name may start from that."""
+        return self.source not in ("new", "sealed")
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows to predict: their table, and of a row `t` the expressions for its id as text and its inputs as bytea[].
+
+    `segments` are the posts of the workers that predict them, none where it can be any one. `places` are the numbers
+    of the segments where rows lie, by the posts; where it is empty and there are posts, rows can only be predicted
+    after they have been brought there.
+    """
+
+    table: str
+    id: str
+    data: str
+    segments: Sequence[int] = ()
+    places: Mapping[int, int] = field(default_factory=dict)

@@ -1,0 +1,100 @@
+"""How a configuration's state moves from visit to visit: it hops, or replicas of it are averaged.
+
+A route says what a visit starts from, which number it has in the log, how many tables hold the states in turn, and what
+the state is that a visit has left.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cerebro_plpy.hopping.schedule import AVERAGING, Visit
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import HOPPING
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.visits import averaged_state
+
+
+class Route(Protocol):
+    """The way of one configuration's state."""
+
+    @property
+    def tables(self) -> int:
+        """How many tables hold states in turn."""
+        ...
+
+    def number(self, visit: Visit, completed: int) -> int:
+        """The number in the log of a visit that leaves a state, where so many were completed before."""
+        ...
+
+    def visits(self, epochs: int) -> int:
+        """How many visits of so many epochs leave states."""
+        ...
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        """What a visit starts from, where the configuration has this state."""
+        ...
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        """Take note of what a visit of so many rows has left; whether the configuration goes on from it."""
+        ...
+
+
+class Hopping:
+    """Each visit starts from what the visit before has left: the next one has the same number wherever it is."""
+
+    tables = HOPPING
+
+    def __init__(self, segments: int) -> None:
+        self._segments = segments
+
+    def number(self, visit: Visit, completed: int) -> int:
+        return completed + 1
+
+    def visits(self, epochs: int) -> int:
+        return epochs * self._segments
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        return state
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        return True
+
+
+class Averaging:
+    """All segments start an epoch from one state; a last visit makes the mean of what they have left.
+
+    Nothing depends on which of them is ready first: visits know their numbers beforehand.
+    """
+
+    def __init__(self, segments: tuple[int, ...]) -> None:
+        self._segments = segments
+        self._replicas: dict[int, tuple[StateSource, int]] = {}  # of this epoch, by segment
+
+    @property
+    def tables(self) -> int:
+        return len(self._segments) + 1
+
+    def number(self, visit: Visit, completed: int) -> int:
+        place = len(self._segments) if visit.kind == "average" else self._segments.index(visit.segment_id)
+        return (visit.epoch - 1) * self.tables + place + 1
+
+    def visits(self, epochs: int) -> int:
+        return epochs * self.tables
+
+    def source(self, visit: Visit, state: StateSource) -> StateSource:
+        if visit.kind != "average":
+            return state
+        return averaged_state([self._replicas[segment] for segment in self._segments])
+
+    def moves(self, visit: Visit, left: StateSource, rows: int) -> bool:
+        if visit.kind == "average":
+            return True
+        self._replicas[visit.segment_id] = (left, rows)
+        return False
+
+
+def route_of(request: FitRequest) -> Route:
+    """A new route for a configuration of this request."""
+    segments = request.source.segments
+    return Averaging(segments) if request.spec.schedule == AVERAGING else Hopping(len(segments))

@@ -1,0 +1,42 @@
+"""What a backend may ask of its trainer: every request with its fields, as docs/wire.md describes them.
+
+Whatever a session says by hand, nothing else reaches a trainer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+Header = dict[str, Any]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "reset": (),
+    "open": ("dataset", "cache_bytes"),
+    "buffer": ("dataset", "buffer_id", "pass", "arrays"),
+    "close": ("dataset",),
+    "pack": ("rows", "buffer_id", "seed", "arrays", "lengths"),
+    "begin": (
+        "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
+        "sealed",
+    ),
+    "state": ("sealed",),
+    "finish": (),
+    "state_get": ("chunk_bytes",),
+    "results": ("program", "program_key", "sums"),
+    "rows": ("rows", "arrays", "lengths", "classes", "want"),
+    "suggest": ("space", "algorithm", "seed", "trials", "count"),
+    "gpus": (),
+}  # fmt: skip
+
+
+def request(do: str, fields: Mapping[str, Any] = NOTHING, /, **own: Any) -> Header:
+    """The header of a request; `own` are fields that the backend itself says, whatever a session said.
+
+    >>> request("state_get", {"chunk_bytes": 1000, "do": "reset"})
+    {'do': 'state_get', 'chunk_bytes': 1000}
+    """
+    values = {**fields, **own}
+    return {"do": do, **{name: values[name] for name in FIELDS[do] if name in values}}

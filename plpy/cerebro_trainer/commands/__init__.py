@@ -1,0 +1,1 @@
+"""What a trainer does for each request; the page on the wire protocol has them all."""

@@ -1,0 +1,249 @@
+"""The commands that need a framework: which state is held, which job is open, and what ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
+from cerebro_trainer.commands.predictions import Want, tabulate
+from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.buffers import Buffer, Dataset
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.forms import Forms
+from cerebro_trainer.programs.protocol import Framework, Program, Programs
+from cerebro_trainer.programs.tensorboard import Callbacks
+from cerebro_trainer.state import averaging, serialization
+from cerebro_trainer.wire import streams
+from cerebro_trainer.wire.fields import integer, integers, record, text, typed
+from cerebro_trainer.wire.frames import Bytes, Message, Messages
+from cerebro_trainer.wire.streams import Reading
+
+Header: TypeAlias = Mapping[str, Any]
+KINDS = ("train", "time", "average", "evaluate", "predict")
+SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks")
+
+
+class Held(NamedTuple):
+    """The state that a program's variables now are, under the name the backend gave it."""
+
+    key: str
+    program: Program
+
+
+class Loading(NamedTuple):
+    """A state on its way into a program, and what is to be set once it is there."""
+
+    reading: Reading
+    spec: ProgramSpec
+
+
+class Work:
+    """At most one job at a time, over datasets that the trainer keeps."""
+
+    def __init__(self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
+        self._framework = framework
+        self._failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
+        self._datasets = datasets
+        self._check_peer = check_peer
+        self._programs = Programs(framework.make)
+        self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
+        self._specs: dict[str, ProgramSpec] = {}
+        self._held: Held | None = None
+        self._job: Job | None = None
+        self._loading: Loading | None = None
+        self._result_key = ""
+        self._sealed = False
+
+    def begin(self, header: Header, payload: Bytes) -> Messages:
+        """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
+        self.abandon()
+        source = text(record(header, "state"), "source", choices=SOURCES)
+        self._result_key = text(header, "result_key")
+        self._sealed = header.get("sealed") is True
+        spec = self._spec(header)
+        with self._boundary():
+            program = self._programs.get(spec)
+            reading = self._load(program, source, record(header, "state"))
+            self._job = self._make_job(program, header)
+            if reading is None:
+                self._loaded(self._job, spec)
+            else:
+                self._loading = Loading(streams.begin(reading), spec)
+        return (Message({"ok": {"kept": source == "kept"}}),)
+
+    def state(self, header: Header, payload: Bytes) -> Messages:
+        """Take a chunk of the state that the open job waits for."""
+        if self._loading is None:
+            raise RequestError("no job waits for a state", sqlstate="55000")
+        if header.get("sealed") is True and not self._sealed:
+            raise RequestError("the open job is none for a sealed state", sqlstate="42501")
+        with self._boundary():
+            self._loading.reading.send(payload.data)
+        return ()
+
+    def stream(self, key: str, buffer: Buffer, header: Header) -> bool:
+        """Work on a buffer at once if the open job streams its dataset; says whether it did."""
+        if self._job is None or key not in self._job.streamed:
+            return False
+        job = self._open_job()
+        with self._boundary():
+            job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
+        return True
+
+    def finish(self, header: Header, payload: Bytes) -> Messages:
+        """Do the job's work over cached datasets, and close it."""
+        job = self._open_job()
+        with self._boundary():
+            for pass_no in range(job.passes):
+                for key in job.datasets:
+                    for buffer in () if key in job.streamed else self._datasets[key].buffers:
+                        self._check_peer()
+                        job.take(key, buffer, pass_no)
+            if job.callbacks:
+                job.show(job.callbacks)
+        self._job = None
+        self._held = None if self._sealed else Held(self._result_key, job.program)
+        return (Message({"ok": job.result()}),)
+
+    def state_get(self, header: Header, payload: Bytes) -> Messages:
+        """The held state, in chunks."""
+        size = integer(header, "chunk_bytes", minimum=1)
+        if self._job is not None:
+            self._open_job()
+        if self._held is None:
+            sealed = self._sealed and self._job is not None
+            raise RequestError("the state of this job is sealed" if sealed else "no state is held", sqlstate="55000")
+        program, total, count = self._held.program, 0, 0
+        for chunk in serialization.dump(program.read(), program.layout, program.step, size):
+            total, count = total + sum(map(len, chunk)), count + 1
+            yield Message({"more": True}, *chunk)
+        yield Message({"ok": {"bytes": total, "chunks": count}})
+
+    def results(self, header: Header, payload: Bytes) -> Messages:
+        """Loss and metrics from added sums."""
+        sums = record(header, "sums")
+        with self._boundary():
+            program = self._programs.get(self._spec(header))
+            return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
+
+    def rows(self, header: Header, payload: Bytes) -> Messages:
+        """Predictions for raw rows, under the open job's state."""
+        job = self._open_job()
+        counts = typed(header, "classes", list)
+        if not all(count is None or (type(count) is int and count >= 0) for count in counts):
+            raise RequestError(f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[:300])
+        inputs = raw_rows.inputs(header, payload)
+        with self._boundary():
+            found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
+        return (Message({"ok": found.as_header()}),)
+
+    def abandon(self) -> None:
+        """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
+        self._job = self._loading = None
+
+    def reset(self) -> None:
+        """Drop the state that is held, and all that belongs to it."""
+        self.abandon()
+        self._held = None
+        self._specs.clear()
+
+    def _spec(self, header: Header) -> ProgramSpec:
+        """The program that a request names or brings; a name is remembered until `reset`."""
+        key = header.get("program_key")
+        if "program" in header:
+            spec = ProgramSpec.from_header(header)
+            if isinstance(key, str):
+                self._specs[key] = spec
+            return spec
+        if key not in self._specs:
+            raise RequestError(f"program {key!r} is not known", sqlstate="55000", hint="Send the program itself.")
+        return self._specs[key]
+
+    def _open_job(self) -> Job:
+        """The open job, its state loaded."""
+        if self._job is None:
+            raise RequestError("no job is open", sqlstate="55000")
+        if self._loading is not None:
+            loading, self._loading = self._loading, None
+            with self._boundary():
+                streams.finish(loading.reading)
+                self._loaded(self._job, loading.spec)
+        return self._job
+
+    def _load(self, program: Program, source: str, header: Header) -> Reading | None:
+        """Make the program's variables the state; where that is still to come, what will read it."""
+        if source == "kept":
+            key = text(header, "key")
+            if self._held != Held(key, program):
+                held = "no state" if self._held is None else f"state {self._held.key!r}"
+                raise RequestError(
+                    f"state {key!r} is not held, but {held}",
+                    sqlstate="55000",
+                    hint="Send the state's chunks.",
+                )
+            return None
+        self._held = None
+        if source == "chunks":
+            return serialization.read(program.layout, program.assign)
+        if source == "averaged":
+            return averaging.read(program.layout, program.assign, integers(header, "shares"))
+        program.write(program.initial(integer(header, "seed")))
+        if source == "weights":
+            return serialization.read_flat_weights(program.layout, program.assign)
+        return (
+            serialization.read(program.layout, program.assign, weights_only=True)
+            if source == "weights_of_chunks"
+            else None
+        )
+
+    def _loaded(self, job: Job, spec: ProgramSpec) -> None:
+        """The program now is the job's state. One in training has no name until it is done."""
+        job.program.set_numbers(spec)
+        # Nor has a sealed one, which nobody is to get out or to go on from.
+        unnamed = self._sealed or isinstance(job, TrainJob)
+        self._held = None if unnamed else Held(self._result_key, job.program)
+
+    def _make_job(self, program: Program, header: Header) -> Job:
+        kind = text(header, "job", choices=("evaluate", "predict") if self._sealed else KINDS)
+        keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
+        unknown = [key for key in keys if key not in self._datasets]
+        if unknown:
+            raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
+        job = self._job_of_kind(kind, program, keys, header)
+        job.callbacks = Callbacks.from_header(header)
+        job.streamed = {key for key in keys if not self._datasets[key].complete}
+        return job
+
+    def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
+        if kind in ("train", "time"):
+            if not program.trainable:
+                raise ConfigError("the model has no trainable weights")
+            fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
+            forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
+            if kind == "time":
+                return TimeJob(program, keys, fit, forms)
+            return TrainJob(program, keys, fit, forms, self._framework.threads)
+        if kind == "average":
+            return AverageJob(program, keys, integers(record(header, "state"), "shares"), self._framework.threads)
+        return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
+
+    def _new_forms(self) -> Forms:
+        return Forms(self._failures, self._framework.memory_errors)
+
+    @contextmanager
+    def _boundary(self) -> Iterator[None]:
+        """The one place where what a framework raises for a config becomes that config's failure."""
+        try:
+            yield
+        except self._framework.memory_errors as error:
+            raise ConfigError(
+                f"the config ran out of memory: {summary(error)}",
+                sqlstate="53200",
+                hint="A smaller batch_size or a smaller model needs less.",
+            ) from error
+        except self._failures as error:
+            raise ConfigError(f"{type(error).__name__}: {summary(error)}") from error

@@ -1,0 +1,238 @@
+"""Jobs: what happens between `begin` and `finish`, one class per kind.
+
+A job takes buffers one by one, wherever they come from: out of the cache at `finish`, or off the wire.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data import class_weights, order
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.programs.forms import Forms, Wanted
+from cerebro_trainer.programs.protocol import FALLBACK, Program, Sums
+from cerebro_trainer.programs.tensorboard import Callbacks
+from cerebro_trainer.wire.fields import integer, record, typed
+
+
+class Job(ABC):
+    """One piece of work on a program whose variables hold a config's state."""
+
+    passes = 1
+    """How often each dataset is gone through."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+        self.program = program
+        self.datasets = datasets
+        self.streamed: set[str] = set()
+        self.callbacks: Callbacks | None = None
+
+    @abstractmethod
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        """Work on one buffer."""
+
+    @abstractmethod
+    def result(self) -> dict[str, object]:
+        """The reply to `finish`."""
+
+    def show(self, callbacks: Callbacks) -> None:
+        """Write what TensorBoard is to show of the job, when all its buffers were taken."""
+        raise RequestError("callbacks belong to jobs that train or evaluate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """How to go through a partition."""
+
+    batch_size: int
+    epochs: int
+    shuffle: bool
+    class_weight: class_weights.ClassWeight | None
+    steps: order.Steps | None
+    place: order.Place
+    wanted: Wanted
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> Fit:
+        """Read the objects `fit`, `order` and `forms` of a request; `sizes` are the rows of each buffer."""
+        fit, place = record(header, "fit"), record(header, "order")
+        batch_size, passes = integer(fit, "batch_size", minimum=1), integer(fit, "epochs", minimum=1)
+        total = sum(math.ceil(rows / batch_size) for rows in sizes)
+        steps = None if fit.get("steps_per_epoch") is None else integer(fit, "steps_per_epoch", minimum=1)
+        return cls(
+            batch_size=batch_size,
+            epochs=passes,
+            shuffle=typed(fit, "shuffle", bool),
+            class_weight=class_weights.from_fit(fit),
+            steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
+            place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
+            wanted=Wanted.from_header(header),
+        )
+
+
+class TrainJob(Job):
+    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int) -> None:
+        super().__init__(program, datasets)
+        if len(datasets) != 1:
+            raise RequestError(f"a train job has one dataset, received {len(datasets)}")
+        self.passes = fit.epochs
+        self._fit = fit
+        self._forms = forms
+        self._form: str | None = None
+        self._threads = threads
+        self._rows = self._batches = 0
+        self._passed = (0, 0)
+        """A pass, and how many of its batches went by."""
+        self._loss = self._seconds = 0.0
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        fit, rows = self._fit, self._order(buffer, pass_no)
+        if not len(rows):
+            return
+        buffer = class_weights.weighted(buffer, fit.class_weight)
+        if self._form is None:
+            self._form = self._forms.choose(self.program, fit.wanted, buffer, rows, fit.batch_size)
+        began = time.perf_counter()
+        self._loss += self.program.train(buffer, rows, fit.batch_size, self._form)
+        self._seconds += time.perf_counter() - began
+        self._rows += len(rows)
+        self._batches += math.ceil(len(rows) / fit.batch_size)
+        if not math.isfinite(self._loss):
+            raise ConfigError(
+                f"the training loss became {self._loss} in buffer {buffer.buffer_id}",
+                sqlstate="22003",
+                hint="A smaller learning rate, gradient clipping or normalised inputs usually help.",
+            )
+
+    def _order(self, buffer: Buffer, pass_no: int) -> npt.NDArray[np.int32]:
+        """Positions of the rows that this pass trains on, in order."""
+        place, steps = self._fit.place, self._fit.steps
+        rows = (
+            order.permutation(place, buffer.buffer_id, pass_no, buffer.rows)
+            if self._fit.shuffle
+            else order.natural(buffer.rows)
+        )
+        if steps is None:
+            return rows
+        current, first = self._passed if self._passed[0] == pass_no else (pass_no, 0)
+        self._passed = (current, first + math.ceil(buffer.rows / self._fit.batch_size))
+        return steps.taken(rows, self._fit.batch_size, first, (place.epoch, pass_no))
+
+    def show(self, callbacks: Callbacks) -> None:
+        board, step = self.program.board(callbacks.folder), self.program.step
+        if self._rows:
+            board.scalars("train", {"visit_loss": self._loss / self._rows}, step)
+        if callbacks.histograms:
+            board.histograms(step)
+        if callbacks.graph:
+            board.graph()
+
+    def result(self) -> dict[str, object]:
+        return {
+            "rows": self._rows,
+            "batches": self._batches,
+            "loss": self._loss / self._rows if self._rows else None,
+            "form": self._form or self.program.forms[0],
+            "timings": {form: timing.as_header() for form, timing in self._forms.measured().items()},
+            "fallback": self._forms.reason if self._form == FALLBACK else None,
+            "threads": self._threads,
+            "seconds": self._seconds,
+        }
+
+
+class TimeJob(Job):
+    """How fast a config would train: its form is chosen on the first buffer, and its state stays as it was."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms) -> None:
+        super().__init__(program, datasets)
+        self._fit = fit
+        self._forms = forms
+        self._form: str | None = None
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        if self._form is None and buffer.rows:
+            fit, rows = self._fit, order.natural(buffer.rows)
+            weighted = class_weights.weighted(buffer, fit.class_weight)
+            self._form = self._forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size)
+
+    def result(self) -> dict[str, object]:
+        form = self._form or self.program.forms[0]
+        return {
+            "form": form,
+            "timings": {name: timing.as_header() for name, timing in self._forms.measured().items()},
+            **self._forms.timing(form).as_header(),
+        }
+
+
+class AverageJob(Job):
+    """The state is the mean of others, and that is all: nothing is trained. The reply is one of a training job."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...], shares: Sequence[int], threads: int) -> None:
+        super().__init__(program, datasets)
+        if datasets:
+            raise RequestError(f"an averaging job has no datasets, received {len(datasets)}")
+        self._rows = sum(shares)
+        self._threads = threads
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError("an averaging job takes no buffers")
+
+    def result(self) -> dict[str, object]:
+        return {
+            "rows": self._rows,
+            "batches": 0,
+            "loss": None,
+            "form": None,
+            "timings": {},
+            "fallback": None,
+            "threads": self._threads,
+            "seconds": 0.0,
+        }
+
+
+class EvaluateJob(Job):
+    """Loss and metrics of a config over one or two datasets, as sums that add up over segments."""
+
+    def __init__(self, program: Program, datasets: tuple[str, ...]) -> None:
+        super().__init__(program, datasets)
+        self._rows = dict.fromkeys(datasets, 0)
+        self._sums: dict[str, Sums] = {dataset: program.no_sums() for dataset in datasets}
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        added = zip(self._sums[dataset], self.program.evaluate(buffer), strict=True)
+        self._sums[dataset] = [[old + new for old, new in zip(*pair, strict=True)] for pair in added]
+        self._rows[dataset] += buffer.rows
+
+    def show(self, callbacks: Callbacks) -> None:
+        board = self.program.board(callbacks.folder)
+        for kind, dataset in callbacks.datasets.items():
+            if self._rows.get(dataset):
+                found: Any = self.program.results(self._sums[dataset])
+                named = zip(("loss", *callbacks.metrics), (found["loss"], *found["metrics"]), strict=False)
+                board.scalars(kind, {f"epoch_{name}": value for name, value in named}, callbacks.epoch)
+
+    def result(self) -> dict[str, object]:
+        return {
+            "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()}
+        }
+
+
+class PredictJob(Job):
+    """A config's state held ready for `rows` requests."""
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError("a predict job takes rows, not buffers")
+
+    def result(self) -> dict[str, object]:
+        return {}

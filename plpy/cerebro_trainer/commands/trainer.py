@@ -1,0 +1,143 @@
+"""The commands of a trainer, and what happens to errors.
+
+Requests without a reply stream. An error in one is kept back, those that follow are passed over, and the
+next request that has a reply is answered with the error.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cerebro_trainer.commands import gpus
+from cerebro_trainer.commands.job_commands import Work
+from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.buffers import Dataset, from_frame
+from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
+from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.wire.fields import integer, text
+from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages
+from cerebro_trainer.wire.read_ahead import Ahead
+
+
+class Command(NamedTuple):
+    """A handler, and whether its request is answered."""
+
+    run: Callable[[Mapping[str, Any], Bytes], Messages]
+    replies: bool = True
+
+
+class Trainer:
+    """Serves one connection; without a framework it packs, and keeps data, but trains nothing."""
+
+    def __init__(self, connection: Connection, ahead: Ahead, framework: Framework | None) -> None:
+        self._connection = connection
+        self._ahead = ahead
+        self._datasets: dict[str, Dataset] = {}
+        self._gpus = framework.gpus if framework else gpus.listed
+        self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
+        self._deferred: TrainerError | None = None
+        self._commands = {
+            "reset": Command(self._reset, replies=False),
+            "open": Command(self._open, replies=False),
+            "buffer": Command(self._buffer, replies=False),
+            "close": Command(self._close),
+            "pack": Command(self._pack),
+            "suggest": Command(self._suggest),
+            "gpus": Command(lambda header, payload: (Message({"ok": {"gpus": self._gpus()}}),)),
+        }
+        if self._work is not None:
+            self._commands |= {
+                "state": Command(self._work.state, replies=False),
+                "begin": Command(self._work.begin),
+                "finish": Command(self._work.finish),
+                "state_get": Command(self._work.state_get),
+                "results": Command(self._work.results),
+                "rows": Command(self._work.rows),
+            }
+
+    def serve(self) -> None:
+        """Answer requests until the peer goes, which raises PeerGone."""
+        while True:
+            try:
+                frame = self._ahead.receive()
+            except OutOfMemory as error:
+                self._fail(error)
+            else:
+                self._handle(frame)
+
+    def _handle(self, frame: Frame) -> None:
+        command = self._command(str(frame.header.get("do")))
+        if self._deferred is None:
+            try:
+                for message in command.run(frame.header, frame.payload):
+                    self._connection.send(message)
+            except MemoryError:
+                self._fail(OutOfMemory("memory ran out while handling a request"))
+            except TrainerError as error:
+                self._fail(error)
+        if self._deferred is not None and command.replies:
+            self._connection.send(Message(self._deferred.as_header()))
+            self._deferred = None
+
+    def _command(self, name: str) -> Command:
+        def unknown(header: Mapping[str, Any], payload: Bytes) -> Messages:
+            known = ", ".join(self._commands)
+            raise RequestError(
+                f"unknown request {name!r}; this trainer knows {known}",
+                sqlstate="0A000",
+                hint=None if self._work else "It was started without a framework.",
+            )
+
+        return self._commands.get(name, Command(unknown))
+
+    def _fail(self, error: TrainerError) -> None:
+        """Keep the error for the next reply. It ends the job that is open, whose state is lost."""
+        self._deferred = error
+        if self._work is not None:
+            self._work.abandon()
+
+    def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        """Forget data and state, for another call begins in the same session; programs are kept."""
+        self._datasets.clear()
+        if self._work is not None:
+            self._work.reset()
+        return ()
+
+    def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        """A dataset may be kept in what the others leave of the trainer's cache."""
+        key = text(header, "dataset")
+        self._datasets.pop(key, None)
+        others = sum(dataset.kept_bytes for dataset in self._datasets.values())
+        self._datasets[key] = Dataset(max(0, integer(header, "cache_bytes", minimum=0) - others))
+        return ()
+
+    def _buffer(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        key, buffer = text(header, "dataset"), from_frame(header, payload)
+        if self._work is None or not self._work.stream(key, buffer, header):
+            self._dataset(key).add(buffer)
+        return ()
+
+    def _close(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        dataset = self._dataset(text(header, "dataset"))
+        dataset.closed = True
+        return (Message({"ok": dataset.summary()}),)
+
+    def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        columns = raw_rows.pack(header, payload)
+        reply = {
+            "shapes": [column.shape for column in columns],
+            "lengths": [column.nbytes for column in columns],
+        }
+        return (Message({"ok": reply}, *(column.data for column in columns)),)
+
+    def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        # Loaded here, because Optuna need not be installed.
+        suggestions = importlib.import_module("cerebro_trainer.commands.suggestions")
+        return (Message({"ok": {"points": suggestions.suggest(header)}}),)
+
+    def _dataset(self, key: str) -> Dataset:
+        if key not in self._datasets:
+            raise RequestError(f"dataset {key!r} was not opened", sqlstate="55000")
+        return self._datasets[key]

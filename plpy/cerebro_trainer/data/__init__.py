@@ -1,0 +1,1 @@
+"""A segment's rows as arrays: decoded, kept, ordered, weighted."""

@@ -1,0 +1,129 @@
+"""The `pack` command: raw SQL arrays of one buffer to the arrays that a packed table stores.
+
+It needs numpy only, so a trainer without a framework serves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data import arrays, order
+from cerebro_trainer.errors import RequestError
+from cerebro_trainer.wire.fields import integer, items, number, text, typed
+from cerebro_trainer.wire.frames import Bytes
+
+Array = npt.NDArray[Any]
+
+FLOATS = {"float32": arrays.FLOAT4, "float64": arrays.FLOAT8}
+WHOLE = {"int32": arrays.INT4, "int64": arrays.INT8}
+INPUTS = (*FLOATS, *WHOLE, "image")
+FINDING = {
+    "22003": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IN ('NaN', 'Infinity', "
+    "'-Infinity') OR abs(e) > 3.4e38).",
+    "22004": "Such rows are found by WHERE EXISTS (SELECT FROM unnest({array}) AS e WHERE e IS NULL).",
+    "22023": "The dimensions that there are: SELECT array_dims({array}), count(*) … GROUP BY 1.",
+}
+"""How to find the rows that caused an error, by its SQLSTATE."""
+ROW_NUMBER = np.dtype(">i8")
+
+
+def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    """All columns of a buffer, each of shape (rows, ...); the payload's first part are the numbers of its rows.
+
+    The rows come as it suits the database. Their order in the buffer follows from their numbers: by a hash under
+    "seed" and "buffer_id", or as they are where the seed is null.
+    """
+    entries = items(header, "arrays")
+    numbers, *parts = split(header, payload, len(entries) + 1)
+    if numbers.nbytes != integer(header, "rows", minimum=1) * ROW_NUMBER.itemsize:
+        raise RequestError(f'"rows" is {header["rows"]}, but there are {numbers.nbytes} bytes of row numbers')
+    placed = np.argsort(numbers.view(ROW_NUMBER), kind="stable")
+    if header.get("seed") is not None:
+        placed = placed[order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))]
+    return [column[placed] for column in _columns(header, entries, parts)]
+
+
+def _columns(header: Mapping[str, Any], entries: list[dict[str, Any]], parts: list[Bytes]) -> list[Array]:
+    rows = integer(header, "rows", minimum=1)
+    return [_decoded_or_told(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
+
+
+def _decoded_or_told(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    """The values of a column; an error says how such rows are found, where "array" is the column in SQL."""
+    try:
+        return _decoded(entry, payload, rows)
+    except RequestError as error:
+        whole = str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"  # it names the number itself
+        if "array" in entry and error.sqlstate in FINDING and not whole:
+            found = FINDING[error.sqlstate].format(array=text(entry, "array"))
+            error.detail = f"Rows are counted within a block, not in the table. {found}"
+        raise
+
+
+def split(header: Mapping[str, Any], payload: Bytes, count: int) -> list[Bytes]:
+    """The payload's parts by "lengths" in bytes; the whole payload where there is one array."""
+    if count == 1 and "lengths" not in header:
+        return [payload]
+    lengths = typed(header, "lengths", list)
+    if len(lengths) != count or not all(type(n) is int and n >= 0 for n in lengths):
+        raise RequestError(f'"lengths" must be {count} numbers of bytes, received {lengths!r}')
+    if sum(lengths) != payload.nbytes:
+        raise RequestError(f'"lengths" add up to {sum(lengths)} bytes, but the payload has {payload.nbytes}')
+    parts, offset = [], 0
+    for length in lengths:
+        parts.append(payload[offset : offset + length])
+        offset += length
+    return parts
+
+
+def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
+    """The independent columns of raw rows, for prediction: float32 of shape (rows, ...)."""
+    entries = items(header, "arrays")
+    for entry in entries:
+        text(entry, "kind", choices=INPUTS)
+    return _columns(header, entries, split(header, payload, len(entries)))
+
+
+def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
+    kind = text(entry, "kind", choices=(*INPUTS, "int16", "onehot"))
+    if kind in WHOLE:
+        return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
+    if kind == "image":
+        from cerebro_trainer.data import images  # its library is needed where there are images only
+
+        return images.decode(arrays.variable_length(payload, rows), _divisor(entry), str(entry.get("column")))
+    if kind in FLOATS:
+        return _finite(arrays.floats(payload, rows, _divisor(entry), FLOATS[kind]))
+    if kind == "int16":
+        return arrays.small_integers(payload, rows)
+    return arrays.one_hot(payload, rows, integer(entry, "classes", minimum=1))
+
+
+def _finite(values: Array) -> Array:
+    """The values, which must be numbers: relu turns a NaN into 0, and nobody would notice."""
+    rows = len(values)
+    bad = rows - int(np.isfinite(values.reshape(rows, -1)).all(axis=1).sum())
+    if bad:
+        raise RequestError(
+            f"{bad} of a block of {rows} rows have a value that is NaN, infinite or beyond the range of float32",
+            sqlstate="22003",
+            hint="Leave these rows out, or replace the values; normalizing_const makes large values small.",
+        )
+    return values
+
+
+def _divisor(entry: Mapping[str, Any]) -> float | None:
+    if entry.get("divide") is None:
+        return None
+    divisor = number(entry, "divide")
+    with np.errstate(over="ignore", under="ignore"):
+        divided_by = abs(np.float32(divisor))
+    if not 0 < divided_by < np.inf:
+        raise RequestError(
+            f'"divide" must be a number that float32 has, and not 0; received {divisor}', sqlstate="22012"
+        )
+    return divisor

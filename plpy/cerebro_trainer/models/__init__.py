@@ -1,0 +1,1 @@
+"""From an architecture to a Keras model; its rewriting is the safety check."""

@@ -1,0 +1,57 @@
+"""What an architecture may be made of, by name: one file, which is also cerebro_plpy/configs/allowlist.py, by a link.
+
+The trainer rewrites what it builds by these names, and that is what holds; the backend refuses what is not among them
+when an architecture is loaded, so that its user hears of it at once.
+
+A positive list: a layer that a later Keras adds is refused until someone has looked at it. Left out are
+layers that run code (Lambda, TFSMLayer, JaxLayer, FlaxLayer, TorchModuleWrapper), those that read files
+(StringLookup, IntegerLookup, TextVectorization), and those that want text.
+"""
+
+from __future__ import annotations
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+MODELS = ("Sequential", "Functional", "Model")
+LAYERS = names("""
+    Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D
+    AdaptiveAveragePooling3D AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add
+    AdditiveAttention AlphaDropout Attention Average AveragePooling1D AveragePooling2D AveragePooling3D
+    BatchNormalization Bidirectional CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose
+    Conv2D Conv2DTranspose Conv3D Conv3DTranspose ConvLSTM1D ConvLSTM2D ConvLSTM3D Cropping1D Cropping2D
+    Cropping3D Dense DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense
+    Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D
+    GlobalAveragePooling2D GlobalAveragePooling3D GlobalMaxPooling1D GlobalMaxPooling2D
+    GlobalMaxPooling3D GroupNormalization GroupQueryAttention Identity InputLayer LSTM LSTMCell
+    LayerNormalization LeakyReLU Masking MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum
+    MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN RandomBrightness
+    RandomContrast RandomCrop RandomFlip RandomRotation RandomTranslation RandomZoom ReLU RepeatVector
+    Rescaling Reshape Resizing SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell Softmax
+    SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract
+    TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D
+    ZeroPadding3D""")
+INITIALIZERS = names("""
+    Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity LecunNormal LecunUniform Ones
+    Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros""")
+REGULARIZERS = names("L1 L1L2 L2 OrthogonalRegularizer")
+CONSTRAINTS = names("MaxNorm MinMaxNorm NonNeg UnitNorm")
+ACTIVATIONS = names("""
+    celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu
+    linear log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus
+    softsign sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
+OPERATION_MODULES = names("keras.src.ops.numpy keras.src.ops.nn keras.src.ops.math")
+"""Where Keras 3 says that operations between layers live, such as the sum that `x + y` records."""
+
+OLD_LAYERS = {
+    "Convolution1D": "Conv1D",
+    "Convolution2D": "Conv2D",
+    "Convolution3D": "Conv3D",
+    "BatchNormalizationV1": "BatchNormalization",
+    "SyncBatchNormalization": "BatchNormalization",
+}
+OLD_ACTIVATIONS = {"softmax_v2": "softmax", "relu_v2": "relu"}
+"""What Keras 2 called otherwise than Keras 3; for activations only some versions of tf.keras."""

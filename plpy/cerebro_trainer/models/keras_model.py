@@ -1,0 +1,100 @@
+"""From an architecture to a Keras model, with its size known before any memory is taken for it."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import keras
+
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
+from cerebro_trainer.models import architectures, precision
+from cerebro_trainer.models.layer_arguments import Json, Node
+
+BYTES_PER_PARAMETER = 16
+"""A float32 weight, its gradient, and two optimizer slots (Adam)."""
+
+
+def prepare(architecture: Json, policy: str | None) -> Node:
+    """The architecture as safe Keras 3 JSON, checked to build and to fit into this machine's memory.
+
+    `policy` is the dtype policy of its layers; None leaves them as they are.
+    """
+    node = architectures.rewrite(architecture)
+    if policy is not None:
+        node = precision.with_policy(node, policy)
+    parameters = _count(node)
+    limit = _memory_bytes() // BYTES_PER_PARAMETER
+    if parameters > limit:
+        raise ConfigError(
+            f"the model has {parameters} parameters; this machine's memory allows {limit} "
+            f"({BYTES_PER_PARAMETER} bytes each for weight, gradient and optimizer)",
+            sqlstate="53200",
+        )
+    return node
+
+
+def build(node: Node) -> keras.Model:
+    """The model of a prepared architecture, with fresh initial weights from Keras' global seed."""
+    return guarded(lambda: _build(node))
+
+
+def build_seeded(node: Node, seed: int) -> keras.Model:
+    """The model with the initial weights and generator states that `seed` gives."""
+    keras.utils.set_random_seed(seed % 2**32)
+    return build(node)
+
+
+def output_names(model: keras.Model) -> list[str]:
+    """The names that losses and metrics may be given by; a Sequential's output is named as its last layer."""
+    return [model.layers[-1].name] if isinstance(model, keras.Sequential) else list(model.output_names)
+
+
+def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
+    """How many tokens each input may hold; None for one that is not embedded directly."""
+    sizes: dict[int, int] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Embedding):
+            for node in layer._inbound_nodes:
+                for tensor in node.input_tensors:
+                    sizes[id(tensor)] = min(layer.input_dim, sizes.get(id(tensor), layer.input_dim))
+    return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
+
+
+def guarded(make: Callable[[], Any]) -> Any:
+    """Call Keras with something a user wrote; what it objects to becomes a ConfigError."""
+    try:
+        return make()
+    except MemoryError as error:
+        raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
+    except CONFIG_EXCEPTIONS as error:
+        raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
+
+
+def _build(node: Node) -> keras.Model:
+    # A copy, because Keras takes configs apart while it reads them.
+    model = keras.saving.deserialize_keras_object(copy.deepcopy(node), safe_mode=True)
+    if not isinstance(model, keras.Model) or not model.built or not model.inputs:
+        raise ConfigError("the architecture does not say the shape of its input")
+    return model
+
+
+def _count(node: Node) -> int:
+    """Parameters, counted in a stateless scope: there variables have shapes but no values.
+
+    In a thread of its own, because Keras remembers such variables per thread to initialise them later.
+    """
+
+    def count() -> int:
+        with keras.StatelessScope(initialize_variables=False):
+            return int(_build(node).count_params())
+
+    with ThreadPoolExecutor(1) as thread:
+        return int(guarded(lambda: thread.submit(count).result()))
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,1 @@
+"""Compiled models that many configs share: one module per framework behind one protocol."""

@@ -1,0 +1,207 @@
+"""Which form of a program trains fastest: timed on its first batches, so far as the work ahead pays for it.
+
+No form is best for every network: compiling the whole loop makes a small MLP many times faster and a
+convolution many times slower. Trying a form costs its compilation, so one is tried only where the best time
+known, over all rows still to come, is many times what compiling is expected to take.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.errors import RequestError, summary
+from cerebro_trainer.programs.protocol import FALLBACK, Program
+from cerebro_trainer.wire.fields import integer, number, record
+
+WORTH = 10.0
+"""A form is tried if the rows still to come take so many times its expected compilation."""
+HOPELESS = 3.0
+"""A form so many times slower than the best, after one call, is not measured any further, nor are those after it."""
+CALL_SECONDS = 5e-3
+"""What calling a form may cost beside its batches; a single batch does not show how little that matters."""
+SAMPLE_SECONDS = 0.1
+
+Order = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds that a form takes per row, and once to compile; infinite where it does not work."""
+
+    seconds_per_row: float
+    compile_seconds: float
+
+    def as_header(self) -> dict[str, float | None]:
+        """As JSON has it, where infinity is null."""
+        finite = math.isfinite(self.seconds_per_row)
+        return {
+            "seconds_per_row": self.seconds_per_row if finite else None,
+            "compile_seconds": self.compile_seconds,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the backend says about forms: the one to use, or the work ahead and the timings it remembers."""
+
+    use: str | None = None
+    remaining_rows: int = 0
+    known: Mapping[str, Timing] = field(default_factory=dict)
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any]) -> Wanted:
+        """Read the `forms` object of a request; without one the first form is used."""
+        if "forms" not in header:
+            return cls()
+        forms = record(header, "forms")
+        known = record(forms, "known")
+        return cls(
+            use=forms.get("use"),
+            remaining_rows=integer(forms, "remaining_rows", minimum=0),
+            known={name: _timing(record(known, name)) for name in known},
+        )
+
+
+DOES_NOT_WORK = Timing(math.inf, 0.0)
+
+
+class Forms:
+    """What is known about the forms of one program at one batch size; `failures` are a form's, not the call's."""
+
+    def __init__(self, failures: tuple[type[Exception], ...], memory_errors: tuple[type[Exception], ...]) -> None:
+        self._failures = failures
+        self._memory_errors = memory_errors
+        self._timings: dict[str, Timing] = {}
+        self._compiled: set[str] = set()
+        self._measured: dict[str, Timing] = {}
+        self.reason: str | None = None
+        """Why no form works, so that Keras' own loop is used."""
+
+    def choose(self, program: Program, wanted: Wanted, buffer: Buffer, order: Order, batch_size: int) -> str:
+        """The form to train with, as far as a sample of this buffer tells; variables stay as they are."""
+        if wanted.use is not None:
+            if wanted.use not in (*program.forms, FALLBACK):
+                raise RequestError(f"form {wanted.use!r} is unknown; this trainer has {', '.join(program.forms)}")
+            return wanted.use
+        for form, timing in wanted.known.items():
+            if form in program.forms:
+                self._timings.setdefault(form, timing)
+        trial = _Trial(program, buffer, order, batch_size)
+        first, *others = program.forms
+        if first not in self._compiled:
+            self._measure(first, trial, wanted.remaining_rows)
+        for form in others:
+            if self._is_worth_trying(form, program, wanted.remaining_rows) and trial.shows(form):
+                self._measure(form, trial, wanted.remaining_rows)
+            if form in self._timings and self._is_hopeless(self._timings[form], batch_size):
+                break
+        best = min(self._timings, key=lambda form: self._cost(form, wanted.remaining_rows))
+        if math.isinf(self._timings[best].seconds_per_row):
+            return FALLBACK
+        self._compiled.add(best)
+        return best
+
+    def timing(self, form: str) -> Timing:
+        """What is known of a form that `choose` gave; FALLBACK was never timed."""
+        return self._timings.get(form, DOES_NOT_WORK)
+
+    def measured(self) -> dict[str, Timing]:
+        """The timings that are new since this was asked last."""
+        new, self._measured = self._measured, {}
+        return new
+
+    def _is_worth_trying(self, form: str, program: Program, remaining_rows: int) -> bool:
+        best = min(timing.seconds_per_row for timing in self._timings.values())
+        if form in self._timings or math.isinf(best):
+            return False
+        return _pays(best * remaining_rows, program, self._timings[program.forms[0]])
+
+    def _is_hopeless(self, timing: Timing, batch_size: int) -> bool:
+        best = min(known.seconds_per_row for known in self._timings.values())
+        slow = timing.seconds_per_row >= HOPELESS * (best + CALL_SECONDS / batch_size)
+        return slow and math.isfinite(timing.seconds_per_row)
+
+    def _cost(self, form: str, remaining_rows: int) -> float:
+        timing = self._timings[form]
+        compiling = 0.0 if form in self._compiled else timing.compile_seconds
+        return timing.seconds_per_row * max(1, remaining_rows) + compiling
+
+    def _measure(self, form: str, trial: _Trial, remaining_rows: int) -> None:
+        saved = trial.program.read()
+        try:
+            timing = trial.start(form)
+            promising = (
+                not self._is_hopeless(timing, trial.batch_size)
+                if self._timings
+                else _pays(timing.seconds_per_row * remaining_rows, trial.program, timing)
+            )
+            if trial.shows(form) and promising:
+                timing = trial.sample(form, timing)
+            if trial.shows(form) and (promising or self._timings):
+                self._measured[form] = timing
+        except self._memory_errors:
+            if not self._timings:
+                raise
+            timing = self._measured[form] = DOES_NOT_WORK
+        except self._failures as error:
+            self.reason = self.reason or f"{type(error).__name__}: {summary(error)}"
+            timing = self._measured[form] = DOES_NOT_WORK
+        finally:
+            trial.program.write(saved)
+        self._compiled.add(form)
+        self._timings[form] = timing
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A few batches of a buffer to time forms on."""
+
+    program: Program
+    buffer: Buffer
+    order: Order
+    batch_size: int
+
+    def least_rows(self, form: str) -> int:
+        """The rows of one call of a form."""
+        return self.program.batches_at_once.get(form, 1) * self.batch_size
+
+    def shows(self, form: str) -> bool:
+        """Whether there are as many rows as a call of the form takes."""
+        return len(self.order) >= self.least_rows(form)
+
+    def start(self, form: str) -> Timing:
+        """Compile a form, and time it on one call."""
+        rows = min(self.least_rows(form), len(self.order))
+        first, second = self._seconds(form, rows), self._seconds(form, rows)
+        return Timing(second / rows, max(0.0, first - second))
+
+    def sample(self, form: str, rough: Timing) -> Timing:
+        """Time a compiled form on more calls."""
+        least = self.least_rows(form)
+        calls = int(SAMPLE_SECONDS / (rough.seconds_per_row * least))
+        rows = max(1, min(calls, len(self.order) // least)) * least
+        best = min(self._seconds(form, rows) / rows for _ in range(2))
+        return Timing(min(rough.seconds_per_row, best), rough.compile_seconds)
+
+    def _seconds(self, form: str, rows: int) -> float:
+        began = time.perf_counter()
+        self.program.train(self.buffer, self.order[:rows], self.batch_size, form)
+        return time.perf_counter() - began
+
+
+def _pays(seconds: float, program: Program, first: Timing) -> bool:
+    """Whether so much work is worth trying a form, given what the first form took to compile."""
+    return seconds > WORTH * program.compilation_factor * first.compile_seconds
+
+
+def _timing(entry: Mapping[str, Any]) -> Timing:
+    known = entry.get("seconds_per_row") is not None
+    return Timing(number(entry, "seconds_per_row") if known else math.inf, number(entry, "compile_seconds"))

@@ -1,0 +1,245 @@
+"""Programs on JAX; the only module that imports it.
+
+XLA compiles for fixed shapes, so what differs in length between buffers is kept out of the shapes: batches are
+gathered before they are passed (`jit_step`, `scan_block`), or a buffer is lengthened to one of a few capacities
+and a loop runs over as many batches as there are (`scan`). So a batch size compiles once, and each size of a
+last batch once more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, taken
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+
+BLOCK_STEPS = 16
+"""Batches in one call of the form scan_block."""
+PART_ROWS = 16
+"""Evaluation cuts a last batch into parts of so many rows, and what then is left into single rows: three compiled
+shapes serve buffers of any length, and sums do not depend on where they are cut."""
+
+Values: TypeAlias = list[Any]
+"""Arrays on the device, one per variable."""
+
+
+def start(threads: int, cache: Path | None) -> Framework:
+    """Set JAX up for this process: this many threads, the same bits for the same work, and where code is kept."""
+    # Read when the first device is asked for. XLA_FLAGS of earlier releases no longer limit the CPU's threads.
+    os.environ["PJRT_NPROC"] = str(threads)
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
+    options: dict[str, Any] = {}
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
+        options["jax_platforms"] = "cpu"
+    if cache is not None:
+        options["jax_compilation_cache_dir"] = str(code_cache.folder(cache, "jax", jax.__version__, threads))
+        options["jax_persistent_cache_min_compile_time_secs"] = 0.0  # building a model compiles many small functions
+    for name, value in options.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
+    return Framework(
+        name="jax",
+        version=jax.__version__,
+        keras_version=keras.__version__,
+        devices=tuple(f"{device.platform.upper()}:{device.id}" for device in jax.devices()),
+        threads=threads,
+        make=JaxProgram,
+        errors=(jax.errors.JaxRuntimeError,),
+        memory_errors=(MemoryError,),
+        gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),
+    )
+
+
+class JaxProgram(KerasProgram):
+    """A program compiled by XLA.
+
+    Its functions are pure, so Keras' variables hold the state between calls only; a call that trains takes over
+    (donates) the memory of the values that it replaces.
+    """
+
+    forms = ("jit_step", "scan", "scan_block")
+    batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
+    compilation_factor = 1.5
+
+    def __init__(self, spec: ProgramSpec) -> None:
+        super().__init__(spec, "jax")
+        positions = {id(variable): position for position, variable in enumerate(self.variables)}
+        self._trainable = [positions[id(variable)] for variable in self.model.trainable_variables]
+        self._train = {
+            "jit_step": jax.jit(self._step, donate_argnums=1),
+            "scan_block": jax.jit(self._block, donate_argnums=1),
+            "scan": jax.jit(self._loop, donate_argnums=1, static_argnums=5),
+        }
+        self._evaluate = jax.jit(self._evaluate_batch)
+        self._forward = jax.jit(self._outputs)
+
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        columns = self.interface.fit(buffer)
+        if form == FALLBACK:
+            return self.fit(*columns, order, batch_size)
+        begins = np.arange(0, len(order), batch_size)
+        with _out_of_memory():
+            values, losses = self._run(_held(self.variables), columns, order, batch_size, form)
+            means = np.concatenate([np.ravel(np.asarray(loss, np.float64)) for loss in losses])
+        _assign(self.variables, values)
+        return float(means @ np.minimum(batch_size, len(order) - begins))
+
+    def evaluate(self, buffer: Buffer) -> Sums:
+        columns = self.interface.fit(buffer)
+        self.metrics.reset()
+        evaluate = partial(self._evaluate, _held(self.numbers), _held(self.variables))
+        states, losses = _held(self.metrics.variables), []
+        with _out_of_memory():
+            for begin, end in self._parts(columns[0]):
+                loss, states = evaluate(states, cut(columns, begin, end))
+                losses.append((loss, end - begin))
+            total = sum((float(loss) * rows for loss, rows in losses), 0.0)
+        _assign(self.metrics.variables, states)
+        return [[total, float(buffer.rows)], *self.metrics.sums()]
+
+    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+        fitted = self.interface.fit_inputs(inputs)
+        forward = partial(self._forward, _held(self.variables))
+        with _out_of_memory():
+            parts = [forward(cut((fitted, []), *part)[0]) for part in self._parts(fitted)]
+            return [
+                np.concatenate([np.asarray(part[position]) for part in parts])
+                for position in range(len(self.interface.outputs))
+            ]
+
+    def _run(
+        self, values: Values, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, form: str
+    ) -> tuple[Values, list[Any]]:
+        """The values after one pass, and the mean losses of all batches."""
+        step, train = (partial(self._train[name], _held(self.numbers)) for name in ("jit_step", form))
+        losses, done = [], 0
+        if form == "scan" and len(order) >= batch_size:
+            done = len(order) - len(order) % batch_size
+            steps = np.int32(done // batch_size)
+            values, found = train(values, *filled(columns, order), steps, batch_size)
+            losses.append(np.asarray(found)[:steps])
+        while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
+            chosen = order[done : done + BLOCK_STEPS * batch_size]
+            values, found = train(values, blocked(taken(columns, chosen), batch_size))
+            losses.append(found)
+            done += len(chosen)
+        for begin in range(done, len(order), batch_size):
+            values, loss = step(values, taken(columns, order[begin : begin + batch_size]))
+            losses.append(loss)
+        return values, losses
+
+    def _parts(self, inputs: Sequence[Array]) -> Iterator[tuple[int, int]]:
+        """Where evaluation cuts these rows: begin and end of each part."""
+        batch, begin = self.evaluation_batch(inputs), 0
+        for size in (batch, min(PART_ROWS, batch), 1):
+            while begin + size <= len(inputs[0]):
+                yield begin, begin + size
+                begin += size
+
+    def _step(self, numbers: Values, values: Values, columns: Columns) -> tuple[Values, Any]:
+        """One optimizer step on one batch: the new values, and the loss before it."""
+        count = len(self.model.variables)
+
+        def forward(weights: Values) -> tuple[Any, tuple[Any, Values]]:
+            x, y, row_weights = self.arguments(*columns)
+            with self._scope(_replaced(values, self._trainable, weights)) as scope:
+                loss = self.model.compute_loss(x, y, self.model(x, training=True), row_weights, training=True)
+                after = [scope.get_current_value(variable) for variable in self.model.variables]
+                return self.optimizer.scale_loss(loss), (loss, after)
+
+        weights = [values[position] for position in self._trainable]
+        with _lent(self.numbers, numbers):
+            gradients, (loss, after) = jax.grad(forward, has_aux=True)(weights)
+            # What layers do to their own weights is not kept, as in Keras; what the optimizer does is.
+            weights, optimizer = self.optimizer.stateless_apply(values[count:], gradients, weights)
+        return [*_replaced(after, self._trainable, weights), *optimizer], loss
+
+    def _block(self, numbers: Values, values: Values, blocks: Columns) -> tuple[Values, Any]:
+        """One step per batch of the blocks, arrays of shape (steps, batch, ...)."""
+        return jax.lax.scan(partial(self._step, numbers), values, blocks)
+
+    def _loop(
+        self, numbers: Values, values: Values, columns: Columns, order: Any, steps: Any, batch: int
+    ) -> tuple[Values, Any]:
+        """So many steps over batches in this order."""
+
+        def body(position: Any, carried: tuple[Values, Any]) -> tuple[Values, Any]:
+            values, losses = carried
+            chosen = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+            found = mapped(columns, lambda array: jnp.take(array, chosen, 0, mode="clip"))
+            values, loss = self._step(numbers, values, found)
+            return values, losses.at[position].set(loss)
+
+        losses = jnp.zeros(len(order) // batch, jnp.float32)
+        return jax.lax.fori_loop(0, steps, body, (values, losses))  # type: ignore[no-any-return]
+
+    def _evaluate_batch(self, numbers: Values, values: Values, states: Values, columns: Columns) -> tuple[Any, Values]:
+        """The mean loss of one batch, and the metrics' variables with it added."""
+        x, y, _ = self.arguments(*columns)
+        metrics = zip(self.metrics.variables, states, strict=True)
+        with _lent(self.numbers, numbers), self._scope(values, metrics) as scope:
+            predicted = self.model(x, training=False)
+            loss = self.model.compute_loss(x, y, predicted, training=False)
+            self.metrics.update(y, predicted)
+        return loss, [scope.get_current_value(variable) for variable in self.metrics.variables]
+
+    def _outputs(self, values: Values, inputs: list[Any]) -> list[Any]:
+        with self._scope(values):
+            outputs = self.model(packed(inputs), training=False)
+        return jax.tree.leaves(outputs)
+
+    def _scope(self, values: Values, more: Iterable[tuple[Any, Any]] = ()) -> keras.StatelessScope:
+        """Where Keras' variables have these values, and what changes them changes nothing outside."""
+        return keras.StatelessScope([*zip(self.variables, values, strict=True), *more], collect_losses=True)
+
+
+@contextmanager
+def _lent(variables: Sequence[Any], values: Values) -> Iterator[None]:
+    """Variables with other values, also in the scopes that an optimizer opens by itself."""
+    kept = _held(variables)
+    _assign(variables, values)
+    try:
+        yield
+    finally:
+        _assign(variables, kept)
+
+
+@contextmanager
+def _out_of_memory() -> Iterator[None]:
+    """XLA has one exception for everything, which names the reason in front."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise MemoryError(str(error).partition(": ")[2]) from error
+        raise
+
+
+def _held(variables: Iterable[Any]) -> Values:
+    return [variable.value for variable in variables]
+
+
+def _assign(variables: Iterable[Any], values: Values) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def _replaced(values: Values, positions: Sequence[int], new: Values) -> Values:
+    found = dict(zip(positions, new, strict=True))
+    return [found.get(position, value) for position, value in enumerate(values)]

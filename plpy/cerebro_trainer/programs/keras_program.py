@@ -1,0 +1,186 @@
+"""What programs share, whatever framework runs Keras: variables in order, fresh states, loss and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.models import keras_model
+from cerebro_trainer.models.precision import scales_loss
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.models.variable_numbers import attach
+from cerebro_trainer.programs.compile_params import Compiled, compiled
+from cerebro_trainer.programs.interface import Interface, Output
+from cerebro_trainer.programs.metrics import CompiledMetrics, packed
+from cerebro_trainer.programs.protocol import Array, Program, Sums
+from cerebro_trainer.state.serialization import Layout
+
+EVALUATION_BYTES = 16 << 20
+EVALUATION_ROWS = 256
+"""Evaluation runs in batches of at most so many rows and input bytes, whatever the training batch size."""
+
+
+class KerasProgram(Program):
+    """A program around a compiled Keras model; subclasses add the loops of their framework."""
+
+    def __init__(self, spec: ProgramSpec, framework: str) -> None:
+        self.spec = spec
+        self._node = keras_model.prepare(spec.split.architecture, spec.dtype_policy)
+        self.model = keras_model.build(self._node)
+        parts = compiled(spec, keras_model.output_names(self.model))
+        outputs = tuple(
+            Output(tuple(output.shape[1:]), target.classes, indices)
+            for output, target, indices in zip(self.model.outputs, spec.targets, parts.indices, strict=True)
+        )
+        shapes = tuple(tuple(tensor.shape[1:]) for tensor in self.model.inputs)
+        self.interface = Interface(shapes, outputs, keras_model.vocabularies(self.model))
+        self._compile(parts)
+        self.trainable = bool(self.model.trainable_variables)
+        self.optimizer: Any = self.model.optimizer
+        self.optimizer.build(self.model.trainable_variables)
+        self.variables: list[Any] = [*self.model.variables, *self.optimizer.variables]
+        """All variables that make up a state, in its order."""
+        self._regularizers = [_number(value) for value in spec.split.regularizers]
+        attach(self._regularizers, self.model.variables)
+        self._hyperparameters = self._lifted(spec.split.hyperparameters)
+        self._set: list[float] = []
+        self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
+        self.metrics = CompiledMetrics(self.model, outputs)
+        self.layout = self._layout(framework)
+        self._learning_rate = self._position_of_learning_rate()
+
+    def _compile(self, parts: Compiled) -> None:
+        optimizer = parts.optimizer
+        if scales_loss(self._node):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, name="loss_scale")
+        keras_model.guarded(
+            lambda: self.model.compile(
+                optimizer=optimizer,
+                loss=parts.losses,
+                metrics=parts.metrics,
+                loss_weights=parts.loss_weights,
+                weighted_metrics=parts.weighted_metrics,
+                jit_compile=False,
+            )
+        )
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps taken by the state now held."""
+        steps = self.optimizer.iterations  # where gradients are accumulated, no variable but calculated from one
+        return int(self.value(steps) if isinstance(steps, keras.Variable) else steps)
+
+    def read(self) -> list[Array]:
+        return [self.value(variable) for variable in self.variables]
+
+    def value(self, variable: Any) -> Array:
+        """The value of a variable of any model; see `read`."""
+        return np.asarray(variable)
+
+    def assign(self, position: int, value: Array) -> None:
+        self.variables[position].assign(value)
+
+    def initial(self, seed: int) -> list[Array]:
+        """A fresh state: Keras' initial weights under `seed`, and an optimizer that has done no step."""
+        model = keras_model.build_seeded(self._node, seed)
+        return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
+
+    def set_numbers(self, spec: ProgramSpec) -> None:
+        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
+        values = [*spec.split.regularizers, *(spec.split.hyperparameters[name] for name in self._hyperparameters)]
+        if values != self._set:
+            for variable, value in zip(self.numbers, values, strict=True):
+                variable.assign(value)
+            self._set = values
+        if self._learning_rate is not None:
+            rate = np.asarray(spec.split.hyperparameters["learning_rate"], self.layout.dtypes[self._learning_rate])
+            self.assign(self._learning_rate, rate)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
+        return [*self._regularizers, *self._hyperparameters.values()]
+
+    def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
+        """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
+
+        Arrays of numpy or of the framework, also within a graph.
+        """
+        count = len(self.interface.outputs)
+        weights = targets[count] if len(targets) > count else None
+        return packed(inputs), packed([_float32(target) for target in targets[:count]]), weights
+
+    def fit(self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], batch_size: int) -> float:
+        """The form FALLBACK: Keras' own loop over the rows in this order; the sum of batch losses times rows."""
+        x, y, weights = self.arguments([array[order] for array in inputs], [array[order] for array in targets])
+        history = self.model.fit(x, y, sample_weight=weights, batch_size=batch_size, epochs=1, shuffle=False, verbose=0)
+        return float(history.history["loss"][0]) * len(order)
+
+    def results(self, sums: Sums) -> dict[str, object]:
+        """{"loss", "metrics"} from (added) sums of `evaluate`."""
+        total, rows = sums[0]
+        metrics = self.metrics.results(sums[1:])
+        return {
+            "loss": total / rows if rows else None,
+            "metrics": metrics if rows else [None] * len(metrics),
+        }
+
+    def no_sums(self) -> Sums:
+        """What `evaluate` gives for no rows: zeros."""
+        self.metrics.reset()
+        return [[0.0, 0.0], *self.metrics.sums()]
+
+    def evaluation_batch(self, inputs: Sequence[Array]) -> int:
+        """Rows per batch of evaluation and prediction; depends on the shape of a row alone."""
+        row_bytes = sum(4 * int(np.prod(array.shape[1:], dtype=np.int64)) for array in inputs)
+        return max(1, min(EVALUATION_ROWS, EVALUATION_BYTES // max(1, row_bytes)))
+
+    def _lifted(self, hyperparameters: Mapping[str, float]) -> dict[str, Any]:
+        """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by itself."""
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
+        for name, variable in made.items():
+            # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
+            object.__setattr__(optimizer, name, variable)
+        return made
+
+    def _position_of_learning_rate(self) -> int | None:
+        """Where the learning rate stands in a state; None where it is no number but a schedule."""
+        if "learning_rate" not in self.spec.split.hyperparameters:
+            return None
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        return next(n for n, variable in enumerate(self.variables) if variable is inner.learning_rate)
+
+    def _layout(self, framework: str) -> Layout:
+        positions = {id(variable): position for position, variable in enumerate(self.variables)}
+        return Layout(
+            shapes=tuple(tuple(variable.shape) for variable in self.variables),
+            dtypes=tuple(np.asarray(variable).dtype.name for variable in self.variables),
+            weights=tuple(positions[id(weight)] for weight in self.model.weights),
+            architecture=self.spec.architecture_hash,
+            optimizer=type(self.optimizer).__name__,
+            framework=framework,
+            keras=keras.__version__,
+        )
+
+
+def _compact(values: Array) -> Array:
+    """The same values; one number for all of an array where they are equal, as in fresh optimizer variables."""
+    first = values.reshape(-1)[:1]
+    if values.size > 1 and (values == first).all():
+        return np.broadcast_to(np.array(first), values.shape)
+    return np.array(values)
+
+
+def _float32(target: Any) -> Any:
+    if isinstance(target, np.ndarray):
+        return target.astype(np.float32, copy=False)
+    return keras.ops.cast(target, "float32")
+
+
+def _number(value: float) -> Any:
+    return keras.Variable(value, dtype="float32", trainable=False)

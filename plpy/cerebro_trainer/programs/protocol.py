@@ -1,0 +1,159 @@
+"""Programs: a model, its optimizer, loss and metrics, compiled once, used by every config that shares them.
+
+Building and tracing take a second, setting the variables milliseconds: a hop should only pay the latter.
+This module is the protocol and knows no framework; each framework adds one module with a subclass.
+"""
+
+from __future__ import annotations
+
+import gc
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs.tensorboard import Board
+from cerebro_trainer.state.serialization import Layout
+
+Array: TypeAlias = npt.NDArray[Any]
+Sums: TypeAlias = list[list[float]]
+
+FALLBACK = "keras_fit"
+"""The form for what no other can do: Keras' own training loop."""
+KEPT_PROGRAMS = 64
+KEPT_BYTES = 2 << 30
+"""Of variables, in all programs that are kept for later."""
+
+
+class Program(ABC):
+    """A compiled program: one model, one optimizer, one trace, lent to one config's state at a time.
+
+    Laws, which the contract tests check over every framework:
+
+    1. `write(read())` changes nothing; after `write(values)`, `read()` gives the same bits. What `read` gave
+       stays what it is, whatever the program does next.
+    2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
+    3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the form
+       alone: what other configs did with the program before does not matter.
+    4. `evaluate` and `predict` leave `read()` as it is.
+    5. `evaluate` gives sums: those of two buffers add up to those of both together.
+    6. All forms take the same steps: they differ in the rounding of sums, not in what is computed.
+    """
+
+    forms: tuple[str, ...]
+    """The ways it can train, in the order in which they are tried; bits depend on the form.
+
+    The first compiles cheaply and serves every model that can be traced. Where one is hopelessly slow, those after it
+    are so, too. FALLBACK is understood beside them.
+    """
+    batches_at_once: Mapping[str, int] = {}
+    """Of forms that take several batches in one call, their number; fewer than these are trained in the first form."""
+    trainable = True
+    """Whether it has weights to train; one without can evaluate and predict."""
+    compilation_factor: float
+    """How many times longer than the first form another one is expected to compile."""
+    layout: Layout
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """Optimizer steps taken by the state now held."""
+
+    @abstractmethod
+    def read(self) -> list[Array]:
+        """The values of all variables, in the order of `layout`; not to be changed, but they stay what they are."""
+
+    @abstractmethod
+    def assign(self, position: int, value: Array) -> None:
+        """Set one variable; shape and dtype are those of `layout`. The program may keep the array itself."""
+
+    def write(self, values: Sequence[Array]) -> None:
+        """Set all variables."""
+        for position, value in enumerate(values):
+            self.assign(position, value)
+
+    @abstractmethod
+    def initial(self, seed: int) -> list[Array]:
+        """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
+
+    @abstractmethod
+    def set_numbers(self, spec: ProgramSpec) -> None:
+        """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
+
+    @abstractmethod
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        """One pass over rows of a buffer in this order, the last batch as small as it is.
+
+        Returns the sum over batches of mean batch loss times rows; NaN or Inf as soon as a loss is.
+        """
+
+    @abstractmethod
+    def evaluate(self, buffer: Buffer) -> Sums:
+        """[loss times rows, rows], then each metric's flattened variables, over this buffer."""
+
+    @abstractmethod
+    def no_sums(self) -> Sums:
+        """What `evaluate` gives for no rows: zeros."""
+
+    @abstractmethod
+    def results(self, sums: Sums) -> dict[str, object]:
+        """{"loss", "metrics": [one number each, in compile order]} from (added) sums of `evaluate`."""
+
+    @abstractmethod
+    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
+
+    def board(self, folder: str) -> Board:
+        """What writes there for TensorBoard; ConfigError where the framework has nothing that does."""
+        raise ConfigError(
+            "callbacks are written by TensorFlow", sqlstate="0A000", hint="Train with backend => 'tensorflow'."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framework:
+    """What a framework's module offers the trainer."""
+
+    name: str
+    version: str
+    keras_version: str
+    devices: tuple[str, ...]
+    threads: int
+    make: Callable[[ProgramSpec], Program]
+    errors: tuple[type[Exception], ...]
+    """Raised by the framework for what a config cannot do."""
+    memory_errors: tuple[type[Exception], ...]
+    """Raised when memory ran out, on the host or a device."""
+    gpus: Callable[[], tuple[str, ...]]
+    """Describes each GPU that it finds."""
+
+
+class Programs:
+    """The programs of this process by key; the least recently used go first."""
+
+    def __init__(self, make: Callable[[ProgramSpec], Program]) -> None:
+        self._make = make
+        self._kept: OrderedDict[str, Program] = OrderedDict()
+
+    def get(self, spec: ProgramSpec) -> Program:
+        """The program of this spec, made if need be."""
+        if spec.key not in self._kept:
+            self._make_room()
+            self._kept[spec.key] = self._make(spec)
+        self._kept.move_to_end(spec.key)
+        return self._kept[spec.key]
+
+    def _make_room(self) -> None:
+        while len(self._kept) >= KEPT_PROGRAMS or self._nbytes() > KEPT_BYTES:
+            self._kept.popitem(last=False)
+            gc.collect()  # programs hold cycles, and their variables are large
+
+    def _nbytes(self) -> int:
+        return sum(program.layout.nbytes for program in self._kept.values())

@@ -1,0 +1,205 @@
+"""Programs on TensorFlow; the only module that imports it.
+
+Training has three forms. In `graph_loop` one traced function loops over all batches of a buffer inside the
+graph. Its signature leaves the number of rows open, and order, batch size and learning rate are values, not
+constants, so one trace serves all buffers and all configs of a program. `xla_step` is such a loop over a step
+that XLA compiled, `xla_loop` is a loop compiled as a whole: XLA wants the batch size as a constant, and the
+latter also the number of rows, so buffers are padded up to a common one. The last, smaller batch of a buffer
+is always left to `graph_loop`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.padding import filled
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.event_files import EventFiles
+from cerebro_trainer.programs.keras_program import KerasProgram
+from cerebro_trainer.programs.metrics import packed
+from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
+
+
+def start(threads: int, cache: Path | None) -> Framework:
+    """Set TensorFlow up for this process: this many threads, the same bits for the same work, where code is kept."""
+    if cache is not None:
+        # Read when XLA is first used. Only what XLA compiles is kept, which is what takes long.
+        folder = code_cache.folder(cache, "tensorflow", tf.__version__, threads)
+        os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={folder}"
+    tf.config.experimental.enable_op_determinism()
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    for gpu in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(gpu, True)
+    devices = tuple(device.name.removeprefix("/device:") for device in tf.config.list_logical_devices())
+    return Framework(
+        name="tensorflow",
+        version=tf.__version__,
+        keras_version=keras.__version__,
+        devices=devices,
+        threads=threads,
+        make=TensorflowProgram,
+        errors=(tf.errors.OpError,),
+        memory_errors=(tf.errors.ResourceExhaustedError, MemoryError),
+        gpus=_gpus,
+    )
+
+
+def _gpus() -> tuple[str, ...]:
+    found = []
+    for number, gpu in enumerate(tf.config.list_physical_devices("GPU")):
+        details = tf.config.experimental.get_device_details(gpu)
+        capability = ".".join(map(str, details.get("compute_capability", ())))
+        found.append(f"device: {number}, name: {details.get('device_name')}, compute capability: {capability}")
+    return tuple(found)
+
+
+class TensorflowProgram(KerasProgram):
+    """A program whose loops are TensorFlow graphs."""
+
+    forms = ("graph_loop", "xla_step", "xla_loop")
+    compilation_factor = 5.0
+
+    def __init__(self, spec: ProgramSpec) -> None:
+        super().__init__(spec, "tensorflow")
+        inputs = [tf.TensorSpec((None, *shape), tf.float32) for shape in self.interface.inputs]
+        targets = [
+            tf.TensorSpec((None, *output.target_shape), tf.int16 if output.classes else tf.float32)
+            for output in self.interface.outputs
+        ]
+        number, order = tf.TensorSpec((), tf.int32), tf.TensorSpec((None,), tf.int32)
+        weights = tf.TensorSpec((None,), tf.float32)
+        self._train = {
+            len(arrays): tf.function(self._train_loop, autograph=False, input_signature=[inputs, arrays, order, number])
+            for arrays in (targets, [*targets, weights])
+        }
+        self._compiled_step = tf.function(self._step, autograph=False, jit_compile=True)
+        self._full_batches: dict[tuple[str, int], Any] = {}
+        self._evaluate = tf.function(self._evaluate_loop, autograph=False, input_signature=[inputs, targets, number])
+        self._forward = tf.function(self._outputs, autograph=False, input_signature=[inputs])
+
+    def value(self, variable: Any) -> Array:
+        # Raw operations, because Keras' way takes five times as long. The array shares the variable's memory, which
+        # TensorFlow then no longer changes in place.
+        inner = variable.value
+        return np.asarray(tf.raw_ops.ReadVariableOp(resource=inner.handle, dtype=inner.dtype))
+
+    def assign(self, position: int, value: Array) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self.variables[position].value.handle, value=value)
+
+    def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
+        inputs, targets = self.interface.fit(buffer)
+        if form == FALLBACK:
+            return self.fit(inputs, targets, order, batch_size)
+        batches = 0 if form == "graph_loop" else len(order) // batch_size
+        total = self._train_full(inputs, targets, order, (form, batch_size, batches)) if batches else 0.0
+        rest = order[batches * batch_size :]
+        if len(rest) and math.isfinite(total):
+            total += float(self._train[len(targets)](inputs, targets, rest, np.int32(batch_size)))
+        return total
+
+    def _train_full(
+        self, inputs: list[Array], targets: list[Array], order: npt.NDArray[np.int32], how: tuple[str, int, int]
+    ) -> float:
+        """Train the full batches of a buffer in a form that XLA compiles; `how`: form, batch size, batches."""
+        form, batch_size, batches = how
+        if (form, batch_size) not in self._full_batches:
+            step = self._compiled_step if form == "xla_step" else self._step
+            self._full_batches[form, batch_size] = tf.function(
+                partial(self._full_loop, step, batch_size),
+                autograph=False,
+                jit_compile=form == "xla_loop",
+                reduce_retracing=form == "xla_step",
+            )
+        if form == "xla_loop":
+            (inputs, targets), order = filled((inputs, targets), order)
+        return float(self._full_batches[form, batch_size](inputs, targets, order, np.int32(batches)))
+
+    def evaluate(self, buffer: Buffer) -> Sums:
+        inputs, targets = self.interface.fit(buffer)
+        self.metrics.reset()
+        total = self._evaluate(inputs, targets, np.int32(self.evaluation_batch(inputs)))
+        return [[float(total), float(buffer.rows)], *self.metrics.sums()]
+
+    def predict(self, inputs: Sequence[Array]) -> list[Array]:
+        fitted = self.interface.fit_inputs(inputs)
+        batch = self.evaluation_batch(fitted)
+        starts = range(0, len(fitted[0]), batch)
+        parts = [self._forward([array[start : start + batch] for array in fitted]) for start in starts]
+        return [
+            np.concatenate([part[position].numpy() for part in parts])
+            for position in range(len(self.interface.outputs))
+        ]
+
+    def board(self, folder: str) -> EventFiles:
+        return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)
+
+    def _train_loop(self, inputs: list[Any], targets: list[Any], order: Any, batch_size: Any) -> Any:
+        rows = tf.size(order)
+
+        def unfinished(begin: Any, total: Any) -> Any:
+            return (begin < rows) & tf.math.is_finite(total)
+
+        def body(begin: Any, total: Any) -> tuple[Any, Any]:
+            chosen = order[begin : begin + batch_size]
+            loss = self._step(
+                [tf.gather(array, chosen) for array in inputs],
+                [tf.gather(array, chosen) for array in targets],
+            )
+            return begin + batch_size, total + tf.cast(loss, tf.float64) * tf.cast(tf.size(chosen), tf.float64)
+
+        # One iteration at a time: several would race for the variables.
+        return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
+
+    def _full_loop(
+        self, step: Any, batch_size: int, inputs: list[Any], targets: list[Any], order: Any, batches: Any
+    ) -> Any:
+        def unfinished(done: Any, total: Any) -> Any:
+            return (done < batches) & tf.math.is_finite(total)
+
+        def body(done: Any, total: Any) -> tuple[Any, Any]:
+            chosen = tf.slice(order, [done * batch_size], [batch_size])
+            parts = [[tf.gather(array, chosen) for array in arrays] for arrays in (inputs, targets)]
+            return done + 1, total + tf.cast(step(*parts), tf.float64) * batch_size
+
+        return tf.while_loop(unfinished, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[1]
+
+    def _step(self, inputs: list[Any], targets: list[Any]) -> Any:
+        x, y, weights = self.arguments(inputs, targets)
+        with tf.GradientTape() as tape:
+            loss = self.model.compute_loss(x, y, self.model(x, training=True), weights, training=True)
+            scaled = self.optimizer.scale_loss(loss)
+        variables = self.model.trainable_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:
+        rows = tf.shape(inputs[0])[0]
+
+        def body(begin: Any, total: Any) -> tuple[Any, Any]:
+            end = tf.minimum(begin + batch_size, rows)
+            x, y, _ = self.arguments([array[begin:end] for array in inputs], [array[begin:end] for array in targets])
+            predicted = self.model(x, training=False)
+            loss = self.model.compute_loss(x, y, predicted, training=False)
+            self.metrics.update(y, predicted)
+            return end, total + tf.cast(loss, tf.float64) * tf.cast(end - begin, tf.float64)
+
+        return tf.while_loop(lambda begin, _: begin < rows, body, (0, tf.zeros((), tf.float64)), parallel_iterations=1)[
+            1
+        ]
+
+    def _outputs(self, inputs: list[Any]) -> list[Any]:
+        return tf.nest.flatten(self.model(packed(inputs), training=False))  # type: ignore[no-any-return]

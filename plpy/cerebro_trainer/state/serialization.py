@@ -1,0 +1,248 @@
+"""A config's state as bytes: safetensors, which hold no code, with tensors named by position.
+
+Positions, not names: Keras renames variables when a model is rebuilt from JSON, and matching by name then
+skips them without a word. The order is `model.variables + optimizer.variables` after `optimizer.build`.
+Generator states stand in the middle of it, so the header says which entries are weights.
+
+A state may take most of the memory, so it is written from the variables themselves and read into them, piece
+by piece. The library can do neither: here is only what its format says (u64 length, JSON header padded with
+spaces to a multiple of 8, then the tensors without gaps), and the tests hold every state against the library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.wire.streams import Reading, Stream, damaged
+
+FORMAT = "cerebro_db.state/1"
+LENGTH = struct.Struct("<Q")
+HEADER_LIMIT = 100_000_000
+"""Bytes; the library's own limit."""
+CODES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
+    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+
+Array: TypeAlias = npt.NDArray[Any]
+Assign: TypeAlias = Callable[[int, Array], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What a program's variables look like; `weights` are the positions of get_weights(), in its order."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    weights: tuple[int, ...]
+    architecture: str
+    optimizer: str
+    framework: str
+    keras: str
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each variable."""
+        pairs = zip(self.shapes, self.dtypes, strict=True)
+        return tuple(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in pairs)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all variables."""
+        return sum(self.sizes)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Positions as their tensors lie in a state: large elements first, so that all are aligned."""
+        return tuple(sorted(range(len(self.shapes)), key=lambda p: (-np.dtype(self.dtypes[p]).itemsize, p)))
+
+
+class Entry(NamedTuple):
+    """A tensor of a state: its name, its type in safetensors' words, and where it ends in the data."""
+
+    name: str
+    code: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def dump(values: Sequence[Array], layout: Layout, step: int, chunk_bytes: int) -> Iterator[list[memoryview]]:
+    """The state of a program with this layout after `step` optimizer steps.
+
+    In chunks of that many bytes, the last as small as it is; each is a list of views of the values themselves.
+    """
+    chunk: list[memoryview] = []
+    room = chunk_bytes
+    for piece in (memoryview(_header(layout, step)), *(_bytes_of(values[position]) for position in layout.order)):
+        while piece:
+            chunk.append(piece[:room])
+            piece = piece[room:]
+            room -= len(chunk[-1])
+            if not room:
+                yield chunk
+                chunk, room = [], chunk_bytes
+    if chunk:
+        yield chunk
+
+
+def _header(layout: Layout, step: int) -> bytes:
+    header: dict[str, object] = {
+        "__metadata__": {
+            "format": FORMAT,
+            "keras": layout.keras,
+            "framework": layout.framework,
+            "architecture": layout.architecture,
+            "optimizer": layout.optimizer,
+            "step": str(step),
+            "weights": json.dumps([_name(position) for position in layout.weights]),
+        }
+    }
+    end = 0
+    for position in layout.order:
+        begin, end = end, end + layout.sizes[position]
+        code = CODES[layout.dtypes[position]]
+        header[_name(position)] = {"dtype": code, "shape": layout.shapes[position], "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % LENGTH.size)
+    return LENGTH.pack(len(text)) + text
+
+
+def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Reading:
+    """Read a state into a program, tensor by tensor; ConfigError says what does not fit it.
+
+    With `weights_only` the state may be that of another optimizer, whose variables are passed over.
+    """
+    stream = Stream()
+    yield from read_one(stream, layout, assign, weights_only=weights_only)
+    yield from check_end(stream)
+
+
+def read_one(stream: Stream, layout: Layout, assign: Assign, *, weights_only: bool = False) -> Reading:
+    """Read a state of which more may follow in the stream."""
+    head = yield from stream.take(LENGTH.size)
+    (length,) = LENGTH.unpack(head)
+    if length > HEADER_LIMIT:
+        raise damaged(f"its header would have {length} bytes")
+    text = yield from stream.take(length)
+    metadata, entries = _parsed(bytes(text))
+    _check_origin(metadata, layout, weights_only)
+    wanted = _weights(metadata, entries, layout) if weights_only else _all(entries, layout)
+    for entry in entries:
+        if entry.name not in wanted:
+            yield from stream.skip(entry.end - entry.begin)
+            continue
+        position = wanted[entry.name]
+        _check(position, entry, layout)
+        array = np.empty(layout.shapes[position], layout.dtypes[position])
+        yield from stream.fill(_bytes_of(array))
+        assign(position, array)
+
+
+def check_end(stream: Stream) -> Reading:
+    """Raises RequestError where something follows what was read."""
+    extra = yield from stream.rest()
+    if extra:
+        raise damaged(f"{extra} bytes follow its last tensor")
+
+
+def read_flat_weights(layout: Layout, assign: Assign) -> Reading:
+    """Read raw float32 in get_weights() order into the weights of a program."""
+    stream = Stream()
+    sizes = [4 * math.prod(layout.shapes[position]) for position in layout.weights]
+    try:
+        for position in layout.weights:
+            array = np.empty(layout.shapes[position], "<f4")
+            yield from stream.fill(_bytes_of(array))
+            assign(position, array.astype(layout.dtypes[position], copy=False))
+        yield from stream.rest()
+    except EOFError:
+        pass
+    if stream.received != sum(sizes):
+        raise ConfigError(
+            f"Number of elements in model weights({stream.received / 4:g}) doesn't match model({sum(sizes) // 4}): "
+            f"received {stream.received} bytes, expected {sum(sizes)}"
+        )
+
+
+def _parsed(text: bytes) -> tuple[dict[str, str], list[Entry]]:
+    """A header's metadata and tensors, those in the order of their bytes."""
+    try:
+        header = json.loads(text)
+        metadata = dict(header.pop("__metadata__", {}))
+        entries = [
+            Entry(name, str(entry["dtype"]), tuple(entry["shape"]), *map(int, entry["data_offsets"]))
+            for name, entry in header.items()
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise damaged(f"its header is no header of safetensors ({type(error).__name__})") from error
+    entries.sort(key=lambda entry: (entry.begin, entry.end))
+    end = 0
+    for entry in entries:
+        if entry.begin != end or entry.end < end:
+            raise damaged(f"tensor {entry.name} begins at byte {entry.begin}, expected {end}")
+        end = entry.end
+    return metadata, entries
+
+
+def _check_origin(metadata: dict[str, str], layout: Layout, weights_only: bool) -> None:
+    expected = {"format": FORMAT, "architecture": layout.architecture, "optimizer": layout.optimizer}
+    for key in ("format", "architecture") if weights_only else expected:
+        if metadata.get(key) != expected[key]:
+            raise ConfigError(
+                f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected[key]}",
+                hint="A state continues the same architecture and optimizer only.",
+            )
+
+
+def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
+    """The position of every tensor by its name."""
+    if len(entries) != len(layout.shapes):
+        raise ConfigError(f"the state has {len(entries)} tensors, the model and optimizer have {len(layout.shapes)}")
+    wanted = {_name(position): position for position in range(len(layout.shapes))}
+    if unknown := {entry.name for entry in entries} - wanted.keys():
+        raise damaged(f"it has tensors named {', '.join(sorted(unknown))}")
+    return wanted
+
+
+def _weights(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
+    """The positions of the weights by the names that they have in the state."""
+    try:
+        names = [str(name) for name in json.loads(metadata["weights"])]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
+    if len(names) != len(layout.weights):
+        raise ConfigError(f"the state has {len(names)} weights, the model has {len(layout.weights)}")
+    if len({entry.name for entry in entries} & set(names)) != len(names):
+        raise damaged("its header names weights that are not there, or one of them twice")
+    return dict(zip(names, layout.weights, strict=True))
+
+
+def _check(position: int, entry: Entry, layout: Layout) -> None:
+    received = (entry.code, entry.shape)
+    expected = (CODES[layout.dtypes[position]], layout.shapes[position])
+    if received != expected:
+        raise ConfigError(
+            f"tensor {entry.name} of the state is {entry.code}{list(entry.shape)}, "
+            f"expected {expected[0]}{list(expected[1])}"
+        )
+    if entry.end - entry.begin != layout.sizes[position]:
+        raise damaged(f"tensor {entry.name} has {entry.end - entry.begin} bytes, expected {layout.sizes[position]}")
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _name(position: int) -> str:
+    return f"{position:05d}"

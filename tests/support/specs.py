@@ -1,0 +1,34 @@
+"""What a run is asked, for tests that do not come from a call."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
+from cerebro_plpy.packing.packed_table import PackedTable
+
+NOTHING = FitArguments(**{each.name: None for each in fields(FitArguments)})
+
+
+def spec_of(source: PackedTable, epochs: int, evaluate_epochs: tuple[int, ...], **other: Any) -> Spec:
+    """A spec over this table; all that is not named is as a call leaves it."""
+    values: dict[str, Any] = {
+        "arguments": NOTHING,
+        "frequency": epochs,
+        "seed": 1,
+        "schedule": "rotation",
+        "dtype_policy": None,
+        "model_arch_table": "models",
+        "object_table": None,
+        "ranking": Ranking("training", "loss", descending=False),
+        "version": "0",
+    }
+    return Spec(
+        epochs=epochs,
+        evaluate_epochs=evaluate_epochs,
+        segments=source.segments,
+        source=source.spec(),
+        validation=None,
+        **{**values, **other},
+    )
