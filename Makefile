@@ -102,8 +102,8 @@ demo: bootstrap ## from a bare machine to a leaderboard
 	@$(READY) .venv/package
 	.venv/bin/cerebro-db demo
 
-# Files are run whole, and so are all tests that use the trainer of one framework: it is started once.
-PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadgroup
+# The order is that of the folders, which ends with many short files: neither process waits long for the other.
+PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
 test: bootstrap ## run the tests, on a PostgreSQL that they start themselves
 	@$(READY) .venv/dev .venv/package

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,8 @@ from psycopg2.extensions import connection as Connection
 from servers import Address, Database, Server
 from sqlalchemy.engine import make_url
 from workbench import Workbench
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from cerebro_db.server import provision
 
@@ -106,14 +109,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"on PostgreSQL only: {mark.args[0]}"))
         if any(_matches(mark.kwargs, params) for mark in item.iter_markers("long_for")):
             item.add_marker(pytest.mark.long)
-        # What runs one after the other in one process: a file, and all tests with the trainer of a framework.
-        group = params.get("framework", item.path.relative_to(item.config.rootpath))
-        item.add_marker(pytest.mark.xdist_group(str(group)))
 
 
 def _matches(wanted: Mapping[str, object], params: Mapping[str, object]) -> bool:
     """Whether each parameter that is named has that value, or one of those."""
     return all(params[name] in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
+
+
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
+    """What runs one after the other in one process: a file, and all contract tests with the trainer of a framework.
+
+    So that trainer is started once, not for each file.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, name = nodeid.partition("::")
+        framework = re.search(r"\[(tensorflow|jax)\b", name) if file.startswith("tests/contract/") else None
+        return framework[1] if framework else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups:
+    return Groups(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

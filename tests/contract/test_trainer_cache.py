@@ -12,7 +12,7 @@ from trainer_programs import FORMS, NOISY, buffers, content, program
 NEW = {"source": "new", "seed": 3}
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long
 def test_compiled_code_is_found_again_and_gives_the_same_bits(trainer: Peer, framework: str, tmp_path: Path) -> None:
     (compiled,) = (form for form in FORMS[framework] if form in ("xla_loop", "scan"))
     states, files = [], []

@@ -18,6 +18,7 @@ class Database(Protocol):
     def url(self) -> str: ...
 
 
+@pytest.mark.long
 def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compile_grid = {**digits.COMPILE_GRID, "optimizer_params_list": [{"optimizer": ["Adam"], "lr": [0.01]}]}
     plan = Plan(

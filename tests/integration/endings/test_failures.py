@@ -226,6 +226,7 @@ def states_of_completed_visits(bench: Workbench, run_id: int) -> list[int]:
     return sizes
 
 
+@pytest.mark.long
 def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> None:
     bench.fit("diverged_packed", "afterwards", "diverged_configs", 1)
     assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
@@ -267,6 +268,7 @@ def test_trainers_wait_for_the_next_call_and_end_with_the_session(
     eventually(lambda: not trainers(waiting))
 
 
+@pytest.mark.long
 def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: Workbench, diverged: int) -> None:
     caller = bench.another()
     idle = watcher.workers()

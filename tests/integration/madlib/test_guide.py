@@ -18,6 +18,7 @@ from workbench import Workbench, opened
 from cerebro_db.server import provision
 
 FOLDER = Path(__file__).parents[2] / "sql"
+LONG = ("automl", "custom_functions", "images")
 SUPERUSERS = "_superuser"
 """The end of the name of a script that a superuser runs before the one without it."""
 CHECKED = sorted(
@@ -65,6 +66,7 @@ def psql(url: str, script: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long_for(name=LONG)
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_script_of_the_guide(scripts: Path, shared_database: Database, name: str) -> None:
     first = scripts / f"{name}{SUPERUSERS}.sql"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import psycopg2
+import pytest
 
 SCRIPTS = Path(__file__).parents[2] / "sql"
 
@@ -29,6 +30,7 @@ def test_the_tour_prints_what_the_readme_shows(database: Database) -> None:
     assert psql(database.url, "tour.sql") == (SCRIPTS / "tour.out").read_text()
 
 
+@pytest.mark.long
 def test_a_madlib_user_s_workflow_on_iris(database: Database, connection: psycopg2.extensions.connection) -> None:
     psql(database.url, "iris.sql")
     with connection.cursor() as cursor:

@@ -135,6 +135,7 @@ def test_a_part_of_a_search_is_not_resumed(bench: Workbench, watcher: Workbench)
     assert caught.value.pgcode == "0A000" and "madlib_automl()" in str(caught.value.diag.message_hint)
 
 
+@pytest.mark.long
 def test_a_warm_start_from_a_search_is_refused_before_work(bench: Workbench) -> None:
     search(bench, "searched", automl_params="R=3")
     with pytest.raises(psycopg2.Error, match="is the output of madlib_automl") as caught:

@@ -53,6 +53,7 @@ def test_predictions_and_metrics_are_those_of_the_owner(model: Workbench, ann: W
     assert ann.rows("SELECT * FROM evaluated") == model.rows("SELECT * FROM evaluated")
 
 
+@pytest.mark.long
 def test_in_the_caller_s_own_session(ann: Workbench) -> None:
     ann.rows("CREATE TEMP TABLE passing AS TABLE mine")
     ann.rows(PREDICT, "passing", "of_passing")

@@ -211,6 +211,7 @@ def test_outputs_can_be_written_again(bench: Workbench) -> None:
     assert bench.value("SELECT model FROM again_summary") == "again"
 
 
+@pytest.mark.long
 def test_a_cancelled_run_goes_on_to_the_same_bits(bench: Workbench, other: Workbench, tables: int) -> None:
     slow = {"fitted": "batch_size=1,epochs=8", "iterations": 3, "model_id": tables, "seed": 3, "workers": 2}
     fit(bench, "undisturbed", ADAM, **slow)  # type: ignore[arg-type]
