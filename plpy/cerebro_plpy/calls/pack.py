@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.caller_session import LocalSession
@@ -54,7 +54,7 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
     catalog = Catalog(db, "training_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
     constant = check_options(catalog, options)
-    source, output, dependent, independent = tables_and_columns(catalog, arguments, options.dependent_type)
+    source, output, dependent, independent = find_inputs(catalog, arguments, options.dependent_type)
     chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
         rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
@@ -98,7 +98,7 @@ def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, 
     catalog = Catalog(db, "validation_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
     model = read_training(catalog, training)
-    source, output, dependent, independent = tables_and_columns(catalog, arguments, None)
+    source, output, dependent, independent = find_inputs(catalog, arguments, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
@@ -152,10 +152,17 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
     return rules if rules is None or rules in RULES else catalog.relation(rules, "distribution rules")
 
 
-def tables_and_columns(
-    catalog: Catalog, arguments: PackArguments, dependent_type: str | None
-) -> tuple[Relation, Relation, tuple[Column, ...], tuple[Column, ...]]:
-    """Source, output, targets and inputs."""
+class PackInputs(NamedTuple):
+    """What a preprocessor's call names: the table that is packed, the one that is made, targets and inputs."""
+
+    source: Relation
+    output: Relation
+    dependent: tuple[Column, ...]
+    independent: tuple[Column, ...]
+
+
+def find_inputs(catalog: Catalog, arguments: PackArguments, dependent_type: str | None) -> PackInputs:
+    """The tables and columns of the call."""
     source = catalog.relation(arguments.source_table)
     output = catalog.output(arguments.output_table, ("_summary",))
     targets, inputs = (
@@ -170,7 +177,7 @@ def tables_and_columns(
     dependent = tuple(columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types))
     independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
     columns.check_names(catalog.module, targets, inputs)
-    return source, output, dependent, independent
+    return PackInputs(source, output, dependent, independent)
 
 
 @contextmanager

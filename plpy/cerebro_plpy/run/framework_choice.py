@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import drive
@@ -30,7 +31,7 @@ def choose(
     for group in by_architecture(request):
         config = min(group, key=lambda member: member.fit.batch_size)
         rows = sum(c.fit.passes for c in group) * request.spec.epochs * request.source.rows // request.workers
-        seconds = {w.framework: _seconds(crew, request, config, (w, rows), log) for w in workers}
+        seconds = {w.framework: _seconds(Probe(crew, w, log), request, config, rows) for w in workers}
         best = min(seconds, key=lambda name: seconds[name])
         found |= {member.mst_key: best for member in group}
         note(f"model_id {config.model_id} trains with {best}; expected are {expectations(seconds)}")
@@ -57,16 +58,24 @@ def expectations(seconds: dict[str, float]) -> str:
     )
 
 
-def _seconds(crew: Visits, request: FitRequest, config: Config, how: tuple[Worker, int], log: RunLog) -> float:
+class Probe(NamedTuple):
+    """What times configurations: the visits of a worker, and the log that keeps what was measured."""
+
+    visits: Visits
+    worker: Worker
+    log: RunLog
+
+
+def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:
     """What so many rows would take on the framework of a worker; infinite where it cannot train the configuration."""
-    worker, rows = how
+    worker, log = probe.worker, probe.log
     segment = request.source.segments[0]
     visit = Visit(1, config.mst_key, segment, "train")
     attempt = visits.Attempt(1, 1, rows, {})
     first = visits.initial_state(request, config, log.run_id)
     job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
     try:
-        done = drive(worker.session, crew.probe(worker, Dataset(request.source, segment), first, job))
+        done = drive(worker.session, probe.visits.probe(worker, Dataset(request.source, segment), first, job))
     except ConfigFailure:
         return math.inf  # the run says why, if no framework can
     program, trainer = digest(visits.program(request, config)), worker.memory
