@@ -27,7 +27,7 @@ from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
 from cerebro_trainer.wire.read_ahead import Ahead
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "wire.md").read_text()
 FIELD = re.compile(r"`(\w+)`(\??): ([^;|]+)")
 PLAIN = {"text", "integer", "number", "boolean", "json"}
