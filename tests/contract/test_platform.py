@@ -21,15 +21,16 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.dispatch import Rows, Statement, Steps, drive
+from cerebro_plpy.database.dispatch import Rows, Session, Statement, Steps, drive
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import Identity, WorkerSession
 from cerebro_plpy.errors import ConnectionFailure
 from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform import state_tables, statements
 from cerebro_plpy.platform.greenplum import Greenplum, GreenplumVisits
-from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
@@ -84,14 +85,15 @@ def place(bench: Workbench, platform: str) -> Place:
     adapter: TrainingPlatform = Greenplum() if platform == "greenplum" else Postgres()
     kind = GreenplumVisits if platform == "greenplum" else PostgresVisits
     server = bench.value(sql("session.server").replace("session_user::text", "''").rsplit(",", 1)[0])
+    segments = tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1"))
     caller: Any = bench
     who = Identity("cerebro", "cerebro", bench.url, server, adapter, adapter.session_options(caller))
     return Place(
         bench,
         adapter,
         kind,
-        kind([TrainerOptions(trainers=2)] * 2, 1 << 30, print),
-        tuple(key for (key,) in bench.rows("SELECT DISTINCT __dist_key__ FROM packed ORDER BY 1")),
+        kind([TrainerOptions(trainers=2)] * 16, 1 << 30, print),
+        segments,
         lambda: WorkerSession(who, "cerebro_db worker", lambda: None),
     )
 
@@ -346,6 +348,50 @@ def test_an_evaluation_gives_the_same_sums_wherever_it_is_done(
     other.session.close()
     assert here == there
     assert here["training"]["rows"] == rows_of(place, "packed", 1)
+
+
+def test_measuring_outside_a_run_gives_what_an_evaluation_gives(
+    place: Place, worker: Worker, another: Worker, run: Run
+) -> None:
+    drive(worker.session, place.visits.train(worker, run.train(0)))
+    visit = run.evaluation(1, 1)
+    found = drive(another.session, place.visits.evaluate(another, visit))
+    logged = place.bench.value("SELECT count(*) FROM cerebro.evaluation")
+    measured = drive(another.session, place.visits.measure(another, visit.datasets, visit.state, visit.job))
+    assert measured == {visit.datasets[0].key: found["training"]}
+    assert place.bench.value("SELECT count(*) FROM cerebro.evaluation") == logged
+
+
+@pytest.mark.parametrize(
+    "relation", ["public.points", "(SELECT * FROM public.points)"], ids=["table", "rows without a place"]
+)
+def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, relation: str) -> None:
+    drive(worker.session, place.visits.train(worker, run.train(0)))
+    job = Job("predict", visits.program(run.request, CONFIG), "p")
+    oid = place.bench.value("SELECT 'points'::regclass::oid::bigint") if relation == "public.points" else 0
+    raw = RawRows(relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]")
+    rows = place.platform.raw_rows(worker.session, oid, raw)
+    request = {"arrays": [{"kind": "float32", "column": "x", "divide": 1.0}], "want": {"kind": "prob"}, "classes": [3]}
+    found: list[str] = []
+    for number, post in enumerate(place.platform.posts(rows.segments, 1)):
+        serves = Worker(number, place.session(), segment_id=post)
+        told = {"block": 10, "request": request}
+        declare = drive(serves.session, place.visits.predict(serves, rows, run.later(1), job, told))
+        if declare:
+            found += predicted_ids(serves.session, declare)
+            finish = place.visits.predicted(serves)
+            serves.session.run(finish.sql, finish.values)
+        serves.session.close()
+    assert sorted(map(int, found)) == [key for (key,) in place.bench.rows("SELECT id FROM points ORDER BY 1")]
+
+
+def predicted_ids(session: Session, declare: str) -> Iterator[str]:
+    """The identifiers of all blocks that a cursor gives."""
+    session.run("BEGIN")
+    session.run(declare)
+    while rows := session.run(sql("score.fetch")):
+        yield from json.loads(rows[0][0])
+    session.run("COMMIT")
 
 
 def rows_of(place: Place, table: str, segment: int) -> int:
