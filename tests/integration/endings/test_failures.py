@@ -279,7 +279,9 @@ def test_without_waiting_trainers_end_with_the_call(bench: Workbench, watcher: W
 
 
 @pytest.mark.long
-def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(bench: Workbench, watcher: Workbench) -> None:
+def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
+    bench: Workbench, watcher: Workbench, endless: str
+) -> None:
     bench.rows("SELECT validation_preprocessor_dl('points', 'blocked_packed', 'label', 'x', 'endless_packed')")
     bench.configure("blocked_configs", several(1))
     before = bench.newest_run()
