@@ -236,8 +236,7 @@ def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tab
     running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
     with ThreadPoolExecutor(1) as pool:
         fitted = pool.submit(partial(fit, other, "touched", ADAM, **slow))  # type: ignore[arg-type]
-        eventually(lambda: bench.rows(running, before))
-        (pid,) = bench.rows(running, before)[0]
+        ((pid,),) = eventually(lambda: bench.rows(running, before))
         for server in bench.serving(pid):
             kill_children(server)
         fitted.result()
