@@ -71,11 +71,6 @@ class PackedRelation:
     summary: Relation | None
     what: str
 
-    @property
-    def relations(self) -> list[Relation]:
-        """Those of the two that exist."""
-        return [self.table, self.summary] if self.summary else [self.table]
-
 
 def find_packed(catalog: Catalog, name: str | None, what: str = "input") -> PackedRelation:
     """The packed table of that name."""
