@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +23,12 @@ app.add_typer(server, name="server")
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the server.", file_okay=False)]
 Port = Annotated[int, typer.Option(help="Number in the name of the server's socket.", min=1, max=65535)]
-Url = Annotated[str | None, typer.Option(help="Database; else that of the embedded server.")]
+ELSE = "else the one of libpq's variables, such as PGHOST; else that of the embedded server."
+Url = Annotated[str | None, typer.Option(help=f"Database; {ELSE}")]
 
 NOT_RUNNING = 3  # as in the exit codes of pg_ctl and of init scripts
+# Of libpq's variables those that name a server or a database; PGUSER alone may be set for anything.
+LIBPQ = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 
 
 def _say(message: str) -> None:
@@ -32,10 +36,13 @@ def _say(message: str) -> None:
 
 
 def _running(url: str | None) -> str:
-    found = url or EmbeddedServer().status().url
+    """The database that is meant: of a URL without a name libpq's variables say the rest."""
+    named = url or ("postgresql://" if any(map(os.environ.get, LIBPQ)) else None)
+    found = named or EmbeddedServer().status().url
     if found is None:
         raise ObjectNotReady(
-            "the embedded server does not run", hint="`cerebro-db server start` starts it; or give a URL."
+            "no database was named, and the embedded server does not run",
+            hint="Give a URL, or set PGHOST or PGDATABASE; or `cerebro-db server start` starts the embedded server.",
         )
     return found
 
@@ -65,7 +72,7 @@ def stop(data: Data = None) -> None:
 
 
 @app.command()
-def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] = None) -> None:
+def check(url: Annotated[str | None, typer.Argument(help=f"Database to check; {ELSE}")] = None) -> None:
     """Check a server step by step, and say what to do about each failure."""
     from cerebro_db.check.steps import main
 
@@ -73,21 +80,23 @@ def check(url: Annotated[str | None, typer.Argument(help="Database to check.")] 
 
 
 @app.command()
-def demo(url: Url = None) -> None:
+def demo(url: Annotated[str | None, typer.Option(help="Database; else that of the embedded server.")] = None) -> None:
     """Train sixteen configurations on real images, and show the leaderboard."""
     try:
         from cerebro_db.demo.walkthrough import main
     except ImportError as error:
         raise MissingLibrary(
             f"the demo needs a library that is not installed: {error.name}",
-            hint="Run `pip install 'cerebro_db[demo]'`.",
+            hint="In a clone of cerebro_db: pip install '.[demo]'",
             name=str(error.name),
         ) from error
     raise typer.Exit(main(url or EmbeddedServer(say=_say).start()))
 
 
 @app.command()
-def watch(run: int, url: Url = None) -> None:
+def watch(
+    run: Annotated[int | None, typer.Argument(help="Id of the run; else the newest one.")] = None, url: Url = None
+) -> None:
     """Show a run while it goes on."""
     from cerebro_db.show.watch import watch
 
@@ -99,5 +108,7 @@ def main() -> None:
     try:
         app()
     except CerebroError as error:
-        _say(f"ERROR:  {error}")
+        from cerebro_db.show.boards import plain
+
+        _say("\n".join(plain(line).plain for line in f"ERROR:  {error}".split("\n")))
         sys.exit(1)

@@ -173,6 +173,12 @@ class OutOfMemory(CerebroError):
     sqlstate = "53200"
 
 
+class TooManyConnections(CerebroError):
+    """The server, the role, the database or the administrator's setting allows no further session now."""
+
+    sqlstate = "53300"
+
+
 class ConfigurationLimit(CerebroError):
     """A limit set by the administrator was reached."""
 
@@ -203,6 +209,10 @@ class MissingLibrary(ObjectNotReady, ImportError):
     def __init__(self, message: str, *, hint: str, name: str) -> None:
         super().__init__(message, hint=hint)
         self.name = name
+
+
+class UnknownOption(InvalidParameter, TypeError):
+    """A method has no option of that name; so it is a TypeError, as of any wrong argument in Python."""
 
 
 # PL/Python puts the class of the exception before the message of an error that Python code raised.

@@ -20,9 +20,10 @@ from cerebro_db.arguments import (
     parameter_text,
 )
 from cerebro_db.calls import Calls
+from cerebro_db.options import options_of
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Unpack
 
 
 class Preparation:
@@ -74,6 +75,7 @@ class Preparation:
         key = {"name": function} if isinstance(function, str) else {"id": function}
         self._calls.call("delete_custom_function", object_table=object_table, **key)
 
+    @options_of(PackOptions)
     def pack(
         self,
         source_table: str,
@@ -92,6 +94,7 @@ class Preparation:
             **options,
         )
 
+    @options_of(PackValidationOptions)
     def pack_validation(
         self,
         source_table: str,
@@ -112,6 +115,7 @@ class Preparation:
             **options,
         )
 
+    @options_of(ConfigOptions)
     def configs(
         self,
         model_arch_table: str,
@@ -132,6 +136,7 @@ class Preparation:
             **options,
         )
 
+    @options_of(CombineOptions)
     def combine_configs(
         self,
         model_arch_table: str,
@@ -152,6 +157,7 @@ class Preparation:
             **options,
         )
 
+    @options_of(ScheduleOptions)
     def hyperband_schedule(self, schedule_table: str, r: int, **options: Unpack[ScheduleOptions]) -> None:
         """Writes the rounds that a search by Hyperband makes, with at most `r` iterations each: hyperband_schedule."""
         self._calls.call("hyperband_schedule", schedule_table=schedule_table, r=r, **options)

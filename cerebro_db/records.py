@@ -82,7 +82,10 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """What one segment did from `started_at` to `ended_at`; `kind` is 'train' or 'evaluate'."""
+    """What one segment did from `started_at` to `ended_at`; `kind` is 'train', 'average' or 'evaluate'.
+
+    `worker_pid` is the server process of the worker; None of an evaluation.
+    """
 
     run_id: int
     segment_id: int
@@ -92,6 +95,7 @@ class Span:
     ended_at: datetime | None
     kind: str
     status: str
+    worker_pid: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

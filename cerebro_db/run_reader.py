@@ -29,6 +29,12 @@ class RunReader:
         """All runs, newest first."""
         return self._read(Run, sa.select(records.RUN).order_by(records.RUN.c.run_id.desc()))
 
+    def newest_run(self) -> int | None:
+        """The id of the newest run."""
+        with translated(), self.engine.connect() as connection:
+            found = connection.execute(sa.select(sa.func.max(records.RUN.c.run_id))).scalar_one()
+        return None if found is None else int(found)
+
     def newest_run_of(self, pid: int) -> int | None:
         """The id of the newest run that server process `pid` has begun in its present session."""
         run, process = records.RUN.c, records.ACTIVITY.c

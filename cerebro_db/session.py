@@ -27,13 +27,15 @@ from cerebro_db.arguments import (
 )
 from cerebro_db.calls import Calls
 from cerebro_db.driver import Notice, engine_for, log
+from cerebro_db.options import options_of
 from cerebro_db.preparation import Preparation
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
+from cerebro_db.show.board_list import Board
 from cerebro_db.show.live_bar import shown
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing import Self, Unpack
 
 
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
@@ -81,10 +83,15 @@ class Session(Preparation, RunReader):
         """The schema that holds the functions: the one named in CREATE EXTENSION."""
         return self._calls.schema
 
+    def leaderboard(self, run_id: int) -> Board:
+        """The configs of a run, best first. Shown, it is a table of what tells them apart."""
+        return Board(super().leaderboard(run_id))
+
     def current_run(self) -> int | None:
         """The newest run that this session started; while a fit goes on in another thread, that one."""
         return None if self._calls.pid is None else self.newest_run_of(self._calls.pid)
 
+    @options_of(FitOptions)
     def fit(
         self,
         source_table: str,
@@ -110,6 +117,7 @@ class Session(Preparation, RunReader):
             **options,
         )
 
+    @options_of(FitOneOptions)
     def fit_one(
         self,
         source_table: str,
@@ -155,6 +163,7 @@ class Session(Preparation, RunReader):
         run = self.current_run()
         return None if run is None or run == before else self.progress(run)
 
+    @options_of(AutomlOptions)
     def automl(
         self,
         source_table: str,
@@ -185,6 +194,7 @@ class Session(Preparation, RunReader):
             **options,
         )
 
+    @options_of(FitOptions)
     def submit(
         self,
         source_table: str,
@@ -220,9 +230,10 @@ class Session(Preparation, RunReader):
         self._calls.call_cerebro("resume", run_id=run_id, background=background)
 
     def write_outputs(self, run_id: int, name: str) -> None:
-        """Makes the output tables of a completed run again, under any name: cerebro.write_outputs."""
+        """Makes output tables of a run, under any name, of what it has come to so far: cerebro.write_outputs."""
         self._calls.call_cerebro("write_outputs", run_id=run_id, name=name)
 
+    @options_of(EvaluateOptions)
     def evaluate(
         self, model_table: str, test_table: str, output_table: str, **options: Unpack[EvaluateOptions]
     ) -> None:
@@ -235,6 +246,7 @@ class Session(Preparation, RunReader):
             **options,
         )
 
+    @options_of(PredictOptions)
     def predict(
         self,
         model_table: str,
@@ -255,6 +267,7 @@ class Session(Preparation, RunReader):
             **options,
         )
 
+    @options_of(ByomOptions)
     def predict_byom(
         self,
         model_arch_table: str,

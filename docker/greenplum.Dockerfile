@@ -14,7 +14,7 @@ FROM ${BASE}
 ARG PG_CONFIG=/usr/local/greenplum-db/bin/pg_config
 ARG PLPYTHON=/usr/bin/python3
 ARG OWNER=gpadmin
-# For trainers: Python 3.10 or newer with venv, and what installs it. The names are Debian's and Ubuntu's; on Rocky Linux 9:
+# For trainers: Python 3.11 or newer with venv, and what installs it. The names are Debian's and Ubuntu's; on Rocky Linux 9:
 #     --build-arg PYTHON=python3.11 --build-arg PACKAGES="make python3.11 python3-psycopg2"
 ARG PYTHON=python3
 ARG PACKAGES="make python3-venv python3-psycopg2"
@@ -28,7 +28,7 @@ RUN if command -v apt-get >/dev/null; then \
     fi
 
 WORKDIR /usr/local/src/cerebro_db
-COPY Makefile cerebro_db.control pyproject.toml ./
+COPY Makefile README.md assembly.py cerebro_db.control pyproject.toml setup.py ./
 COPY .ci .ci
 COPY sql sql
 COPY docs/sql-reference.md docs/

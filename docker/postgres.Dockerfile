@@ -16,7 +16,7 @@ RUN apt-get -qq update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /usr/local/src/cerebro_db
-COPY Makefile cerebro_db.control pyproject.toml ./
+COPY Makefile README.md assembly.py cerebro_db.control pyproject.toml setup.py ./
 COPY .ci .ci
 COPY sql sql
 COPY docs/sql-reference.md docs/

@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus, max_workers_total';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.run_log (
@@ -19,10 +19,12 @@ CREATE TABLE cerebro.run_log (
     error      text,
     pid        integer NOT NULL,
     epochs     integer NOT NULL CHECK (epochs > 0),
-    segments   integer[] NOT NULL
+    segments   integer[] NOT NULL,
+    dropped    boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
+COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 CREATE TABLE cerebro.config_log (

@@ -50,6 +50,13 @@ return segment.job_begin(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.job_begin(json) IS 'Internal: begin to train, evaluate or predict in the trainer of this session';
 
+CREATE OR REPLACE FUNCTION cerebro.sealed_job(model oid, spec json, mst_key integer) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.sealed_job(plpy, GD, model, spec, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.sealed_job(oid, json, integer) IS 'Internal: begin to evaluate or predict with a model of this table by the function that its owner has granted, where it is the one that cerebro.grant_predict makes; returns how many chunks its state has';
+
 -- Functions that cerebro.grant_predict has made depend on the next two: their arguments must stay as they are.
 CREATE OR REPLACE FUNCTION cerebro.sealed_begin(spec json, architecture json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -10,6 +10,27 @@ $$;
 COMMENT ON FUNCTION load_keras_model(varchar, json, bytea, text, text)
 IS 'Add an architecture (the JSON of a Keras model, with or without weights as flat float32) to an architecture table, which is created if need be';
 
+-- Drivers that send types with their values have json as text, or as jsonb only.
+CREATE OR REPLACE FUNCTION load_keras_model(
+    keras_model_arch_table varchar, model_arch text, model_weights bytea DEFAULT NULL, name text DEFAULT NULL,
+    description text DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import configurations
+return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+$$;
+COMMENT ON FUNCTION load_keras_model(varchar, text, bytea, text, text)
+IS 'Add an architecture, whose JSON is a text, to an architecture table, which is created if need be';
+
+CREATE OR REPLACE FUNCTION load_keras_model(
+    keras_model_arch_table varchar, model_arch jsonb, model_weights bytea DEFAULT NULL, name text DEFAULT NULL,
+    description text DEFAULT NULL) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import configurations
+return configurations.load_keras_model(plpy, GD, keras_model_arch_table, model_arch, model_weights, name, description)
+$$;
+COMMENT ON FUNCTION load_keras_model(varchar, jsonb, bytea, text, text)
+IS 'Add an architecture, whose JSON is a jsonb, to an architecture table, which is created if need be';
+
 CREATE OR REPLACE FUNCTION delete_keras_model(keras_model_arch_table varchar, model_id integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations

@@ -48,7 +48,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.write_outputs(plpy, GD, run_id, name)
 $$;
-COMMENT ON FUNCTION cerebro.write_outputs(bigint, text) IS 'Make the output tables of a completed run again, under any name: after a rollback, or a second time';
+COMMENT ON FUNCTION cerebro.write_outputs(bigint, text) IS 'Make the output tables of a run under any name: again, after a rollback, or of what one that goes on or ended early has come to so far';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_run(run_id bigint) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -56,6 +56,18 @@ from cerebro_plpy.api import runs
 return runs.drop_run(plpy, GD, run_id)
 $$;
 COMMENT ON FUNCTION cerebro.drop_run(bigint) IS 'Remove an own run that is not under way: its log and its states; output tables stay';
+
+-- Who may delete rows of a table may also lock it against everybody, so roles may not. As the owner of the tables this
+-- removes what the owner of a run has marked, whoever calls: the mark is subject to row security.
+CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE v.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.metric m USING cerebro.run_log r WHERE m.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;
+$$;
+COMMENT ON FUNCTION cerebro.remove_dropped(bigint) IS 'Internal: remove the log of a run that its owner has marked as dropped';
 
 CREATE OR REPLACE FUNCTION cerebro.vacuum_runs(older_than interval DEFAULT '7 days') RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

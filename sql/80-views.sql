@@ -3,14 +3,16 @@
 
 CREATE OR REPLACE FUNCTION cerebro.may_see(owner name) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
-$$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND pg_catalog.pg_has_role(r.oid, 'MEMBER'))$$;
-COMMENT ON FUNCTION cerebro.may_see(name) IS 'Whether the current user has the role that owns a run';
+$$SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = owner AND pg_catalog.pg_has_role(r.oid, 'MEMBER')
+                                                    OR r.rolname = current_user AND r.rolsuper)$$;
+COMMENT ON FUNCTION cerebro.may_see(name) IS 'Whether the current user has the role that owns a run, or is a superuser, who sees those of roles that are no more too';
 
--- 1667590770 is the number of the advisory locks that say "the orchestrator of run objid is alive".
+-- Who holds the advisory lock on a number of 64 bits, 1667590770 in its upper half with those of the run's flipped, says
+-- "the orchestrator of the run is alive". To flip bits a second time gives the number of the run, and no two share a key.
 CREATE OR REPLACE VIEW cerebro.orchestrator AS
-SELECT DISTINCT l.objid::bigint AS run_id, l.pid
+SELECT DISTINCT ((l.classid::bigint << 32) | l.objid::bigint) # (1667590770::bigint << 32) AS run_id, l.pid
 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
-WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objsubid = 2 AND d.datname = current_database();
+WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND d.datname = current_database();
 COMMENT ON VIEW cerebro.orchestrator IS 'Internal: backends that say that they work for a run';
 
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
@@ -21,17 +23,19 @@ FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id A
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
 
+-- What was under way in an interrupted run is not: nobody may have been able to say so in the log.
 -- Here and below nothing is correlated: Greenplum forgets the conditions of a subquery in a comparison that reads a view
 -- with a correlated part.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
-SELECT c.run_id, c.mst_key, c.params, c.status, c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
+SELECT c.run_id, c.mst_key, c.params,
+       CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running') THEN 'stopped' ELSE c.status END AS status,
+       c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
-FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
+FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (
     SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
     WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key) v
-    ON v.run_id = c.run_id AND v.mst_key = c.mst_key
-WHERE cerebro.may_see(r.owner);
+    ON v.run_id = c.run_id AND v.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed';
 
 -- A metric is better when larger, unless it is a loss or an error.
@@ -85,7 +89,7 @@ SELECT r.run_id, r.name, r.owner, r.status,
        r.epochs,
        coalesce(c.done, 0) AS visits_done,
        coalesce(c.alive, 0) * r.epochs * cardinality(r.segments) + coalesce(c.lost, 0) AS visits_total,
-       coalesce(c.running, 0) AS configs_running,
+       CASE WHEN r.status = 'running' THEN coalesce(c.running, 0) ELSE 0 END AS configs_running,
        coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
@@ -96,12 +100,14 @@ FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (ru
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
-SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind, v.status
-FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner)
+SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,
+       CASE WHEN r.status = 'interrupted' AND v.status = 'running' THEN 'failed' ELSE v.status END AS status, v.worker_pid
+FROM cerebro.visit v JOIN cerebro.run r USING (run_id)
 UNION ALL
-SELECT e.run_id, e.segment_id, e.mst_key, e.epoch, e.started_at, e.ended_at, 'evaluate', e.status
-FROM cerebro.evaluation e JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
-COMMENT ON VIEW cerebro.timeline IS 'What each segment did when: training visits and evaluations';
+SELECT e.run_id, e.segment_id, e.mst_key, e.epoch, e.started_at, e.ended_at, 'evaluate',
+       CASE WHEN r.status = 'interrupted' AND e.status = 'running' THEN 'failed' ELSE e.status END, NULL
+FROM cerebro.evaluation e JOIN cerebro.run r USING (run_id);
+COMMENT ON VIEW cerebro.timeline IS 'What each segment did when: training visits, with the server process of their worker, and evaluations';
 
 CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
 SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time

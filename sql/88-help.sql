@@ -1,5 +1,14 @@
 -- What each function does, for who asks in psql; docs/sql-reference.md answers.
 
+-- The first statement of MADlib's notebooks. Drivers read the number that follows its first words.
+CREATE OR REPLACE FUNCTION version() RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+SELECT 'MADlib version: 2.1.0, whose functions for deep learning cerebro_db ' || e.extversion || ' has'
+FROM pg_extension e WHERE e.extname = 'cerebro_db'
+$$;
+-- By its schema: without one this would be PostgreSQL's own function.
+COMMENT ON FUNCTION @extschema@.version() IS 'The version of MADlib whose functions these are, and that of cerebro_db';
+
 CREATE OR REPLACE FUNCTION cerebro.help(name text DEFAULT NULL, message text DEFAULT NULL) RETURNS text
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import help

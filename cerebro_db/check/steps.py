@@ -19,6 +19,7 @@ from cerebro_db.check.finding import Finding
 from cerebro_db.check.segments import row
 from cerebro_db.driver import engine_for, translated
 from cerebro_db.errors import CerebroError, from_driver
+from cerebro_db.show.boards import plain
 
 OLDEST = 14
 OLDEST_GREENPLUM = 12  # as which Greenplum 7 counts
@@ -31,9 +32,9 @@ def main(url: str) -> int:
     failed = False
     for finding in examine(url):
         failed |= finding.state == "FAIL"
-        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), Text(f"{finding.step}: {finding.told}"))
+        console.print(Text(f"{finding.state:<5}", STYLES[finding.state]), plain(f"{finding.step}: {finding.told}"))
         for line in finding.remedy.splitlines():
-            console.print(Text(f"      {line}"))
+            console.print(plain(f"      {line}"))
     return int(failed)
 
 

@@ -20,7 +20,7 @@ from cerebro_db.demo import digits
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.session import Session, connect
-from cerebro_db.show.boards import leaderboard_table, standard_output
+from cerebro_db.show.boards import distinctions, leaderboard_table, plain, standard_output
 from cerebro_db.show.pictures import draw_learning_curves, draw_occupancy
 from cerebro_db.show.watch import follow
 
@@ -38,7 +38,7 @@ IMAGES, HELD_OUT = (
 PREDICTIONS = sa.table("predictions", sa.column("id"), sa.column("class_value"), schema="demo")
 # What the SQL functions make, and the companions that they make beside it.
 MADE = ("architectures", "train_packed", "held_out_packed", "configs", "model", "predictions")
-SUFFIXES = ("", "_summary", "_info", "_state")
+SUFFIXES = ("", "_summary", "_info")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ def _show_predictions(session: Session, run_id: int, console: Console) -> None:
     for heading in ("id", "predicted", "actual"):
         table.add_column(heading, justify="right")
     for row in pairs[:10]:
-        table.add_row(*map(str, row))
+        table.add_row(*(plain(str(value)) for value in row))
     right = sum(predicted == str(actual) for _, predicted, actual in pairs)
     _say(console, f"Predictions of config {best.mst_key} on held-out images")
     console.print(table)
@@ -198,10 +198,19 @@ def _pairs(session: Session) -> Sequence[tuple[int, str, int]]:
 
 
 def _draw(session: Session, run_id: int, folder: Path, console: Console) -> None:
-    best = session.leaderboard(run_id)[0].mst_key
-    curves = draw_learning_curves(session.learning_curve(run_id), folder / "learning-curves.png", best=best)
-    timeline = draw_occupancy(session.timeline(run_id), folder / "segments.png")
-    _say(console, f"\nLearning curves: {curves.resolve()}\nSegments over time: {timeline.resolve()}")
+    board = session.leaderboard(run_id)
+    told = distinctions([standing.params for standing in board])
+    params = {standing.mst_key: text for standing, text in zip(board, told, strict=True)}
+    title = f"Run {run_id}: digits demo"
+    curves = draw_learning_curves(
+        session.learning_curve(run_id),
+        folder / "learning-curves.png",
+        best=board[0].mst_key,
+        params=params,
+        title=title,
+    )
+    timeline = draw_occupancy(session.timeline(run_id), folder / "workers.png", params=params, title=title)
+    _say(console, f"\nLearning curves: {curves.resolve()}\nWorkers over time: {timeline.resolve()}")
 
 
 def _say(console: Console, text: str) -> None:

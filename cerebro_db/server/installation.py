@@ -24,6 +24,7 @@ BINARIES = ("postgres", "initdb", "pg_ctl", "pg_config")
 class Installation:
     """The directories of one PostgreSQL, as its pg_config tells them."""
 
+    version: str
     major: int
     bindir: Path
     sharedir: Path
@@ -31,23 +32,38 @@ class Installation:
 
     @classmethod
     def of(cls, pg_config: str) -> Installation | None:
-        """The server that this pg_config describes; None where there is none, or none with PL/Python."""
+        """The server that this pg_config describes; None where there is none."""
         try:
             told = subprocess.run([pg_config], check=True, capture_output=True, text=True).stdout
         except (OSError, subprocess.CalledProcessError):
             return None
         facts = dict(line.split(" = ", 1) for line in told.splitlines() if " = " in line)
         bindir, pkglibdir = Path(facts["BINDIR"]), Path(facts["PKGLIBDIR"])
-        if not (bindir / "postgres").exists() or not (pkglibdir / "plpython3.so").exists():
+        if not (bindir / "postgres").exists():
             return None
         digits = "".join(c if c.isdigit() else " " for c in facts["VERSION"]).split()
-        return cls(major=int(digits[0]), bindir=bindir, sharedir=Path(facts["SHAREDIR"]), pkglibdir=pkglibdir)
+        return cls(
+            version=facts["VERSION"],
+            major=int(digits[0]),
+            bindir=bindir,
+            sharedir=Path(facts["SHAREDIR"]),
+            pkglibdir=pkglibdir,
+        )
+
+    @property
+    def has_plpython(self) -> bool:
+        """Whether PL/Python 3 is installed for it."""
+        return (self.pkglibdir / "plpython3.so").exists()
+
+    def __str__(self) -> str:
+        return f"{self.version} in {self.bindir}{'' if self.has_plpython else ' without PL/Python 3'}"
 
     def copy_to(self, tree: Path) -> Installation:
         """Makes `tree` a private copy: real binaries and extension folder, links for everything else."""
         shutil.rmtree(tree, ignore_errors=True)
         root = os.path.commonpath([self.bindir, self.sharedir, self.pkglibdir])
         copy = Installation(
+            version=self.version,
             major=self.major,
             bindir=tree / self.bindir.relative_to(root),
             sharedir=tree / self.sharedir.relative_to(root),
@@ -65,11 +81,13 @@ class Installation:
 
 def find(major: int | None = None) -> Installation:
     """The server of PG_CONFIG, else the newest one with PL/Python, of this major version if one is given."""
-    for installation in filter(None, map(Installation.of, _candidates())):
-        if installation.major >= OLDEST and major in (None, installation.major):
+    seen = list(filter(None, map(Installation.of, _candidates())))
+    for installation in seen:
+        if installation.has_plpython and installation.major >= OLDEST and major in (None, installation.major):
             return installation
     raise FeatureNotSupported(
         f"found no PostgreSQL {major or f'{OLDEST} or newer'} with PL/Python 3 on this machine",
+        detail=f"There is {'; '.join(map(str, seen)) or 'none at all'}.",
         hint="Install it (on Debian the packages postgresql and postgresql-plpython3-NN),"
         " or set PG_CONFIG to the pg_config of the server to use.",
     )

@@ -11,10 +11,21 @@ from rich import box
 from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
+from cerebro_db.record_list import visible
 from cerebro_db.records import Point, Progress, Standing
 
 WIDTH = 120
+
+
+def plain(text: str) -> Text:
+    """A text of a user as data: no markup, and what moves a cursor, rings or reverses the writing as an escape.
+
+    >>> plain("a[bold]\\x1b[2Jb").plain
+    'a[bold]\\\\x1b[2Jb'
+    """
+    return Text(visible(text))
 
 
 def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -29,8 +40,8 @@ def distinctions(params: Sequence[Mapping[str, Any]]) -> list[str]:
     return [", ".join(text for text in one if text not in shared) for one in settings]
 
 
-def _settings(params: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in params.items():
+def _settings(params: object) -> Iterator[str]:
+    for key, value in params.items() if isinstance(params, Mapping) else [("params", params)]:
         if key.endswith("_params") and isinstance(value, str):
             for setting in split_settings(value):
                 yield setting.replace("'", "").removeprefix("optimizer=")
@@ -65,22 +76,32 @@ def newest_losses(points: Iterable[Point], dataset: str) -> dict[int, float]:
     return {p.mst_key: p.value for p in sorted(losses, key=lambda p: p.epoch) if p.value is not None}
 
 
-def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point]) -> Table:
-    """One line per config, best first, with its newest loss and the seconds that its visits took."""
+def leaderboard_table(standings: Sequence[Standing], points: Iterable[Point], width: int = WIDTH) -> Table:
+    """The configs, best first, each with its newest loss and the seconds that its visits took.
+
+    Where the width is less than usual, the seconds are left out, and the parameters get their room.
+    """
+    narrow = width < WIDTH
     dataset, metric = (standings[0].dataset, standings[0].metric) if standings else ("", "metric")
     losses = newest_losses(points, dataset)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     for heading in ("rank", "mst_key"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("params", overflow="fold")
-    for heading in (f"{dataset} {metric}".strip(), "loss", "seconds"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    metric_heading = Text("\n" if narrow else " ").join(plain(part) for part in (dataset, metric) if part)
+    for numbers in (metric_heading, Text("loss"), *([] if narrow else [Text("seconds")])):
+        table.add_column(numbers, justify="right", no_wrap=True)
     for standing, text in zip(standings, distinctions([s.params for s in standings]), strict=True):
         value = standing.status if standing.status == "failed" else number(standing.value)
-        seconds = "" if standing.training_time is None else f"{standing.training_time.total_seconds():.1f}"
         loss = number(losses.get(standing.mst_key))
-        table.add_row(str(standing.rank), str(standing.mst_key), text, value, loss, seconds)
+        row = (str(standing.rank), str(standing.mst_key), plain(text), value, loss, seconds(standing))
+        table.add_row(*(row[:-1] if narrow else row))
     return table
+
+
+def seconds(standing: Standing) -> str:
+    """How long the visits of a config took, to a tenth."""
+    return "" if standing.training_time is None else f"{standing.training_time.total_seconds():.1f}"
 
 
 def standard_output() -> Console:

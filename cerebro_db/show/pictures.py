@@ -1,28 +1,38 @@
-"""Charts of a run as PNG files: how its configs learned, and what each segment did when.
+"""Charts of a run as PNG files: how its configs learned, and what each worker did when.
 
-Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state changes.
+Figures are drawn by matplotlib's Agg without pyplot, so no window opens and no global state changes. Parameters and
+names are users' texts: nothing in them is read as mathematics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from cerebro_db.records import Point, Span
+from cerebro_db.show.boards import plain
+from cerebro_db.show.frames import Frame, frame
+from cerebro_db.show.occupancy import Occupancy, occupancy
 
 # With more configs than this a legend hides more than it tells; only the best one is named then.
-FEW = 10
+FEW = 16
 COLOURS = colormaps["tab20"]
+PALE = 0.35
+LEGEND_WIDTH = 44
 
 
 class Curve(NamedTuple):
@@ -35,19 +45,10 @@ class Curve(NamedTuple):
     values: tuple[float, ...]
 
 
-class Bar(NamedTuple):
-    """What a segment did, in seconds from the first start of the run."""
-
-    segment_id: int
-    mst_key: int
-    kind: str
-    start: float
-    length: float
-
-
 def curves(points: Iterable[Point]) -> list[Curve]:
-    """One curve per (config, data set, metric); a value that is missing is left out.
+    """One curve per (config, data set, metric); a value that is missing or no finite number is left out.
 
+    >>> from datetime import datetime
     >>> moment = datetime(2030, 1, 1)
     >>> point = dict(run_id=1, mst_key=7, dataset="training", name="loss", time=moment)
     >>> curves([Point(**point, epoch=2, value=0.5), Point(**point, epoch=1, value=0.9)])
@@ -57,7 +58,9 @@ def curves(points: Iterable[Point]) -> list[Curve]:
     def line(point: Point) -> tuple[str, str, int]:
         return (point.name, point.dataset, point.mst_key)
 
-    known = sorted((p for p in points if p.value is not None), key=lambda p: (*line(p), p.epoch))
+    known = sorted(
+        (p for p in points if p.value is not None and math.isfinite(p.value)), key=lambda p: (*line(p), p.epoch)
+    )
     result = []
     for (name, dataset, mst_key), group in groupby(known, key=line):
         pairs = [(point.epoch, float(point.value or 0.0)) for point in group]
@@ -66,78 +69,120 @@ def curves(points: Iterable[Point]) -> list[Curve]:
     return result
 
 
-def bars(spans: Sequence[Span], now: datetime | None = None) -> list[Bar]:
-    """Spans on a common clock; one that has not ended ends `now`, or is left out when that is None."""
-    ended = [(span, span.ended_at or now) for span in spans]
-    origin = min((span.started_at for span in spans), default=None)
-    return [
-        Bar(
-            span.segment_id,
-            span.mst_key,
-            span.kind,
-            (span.started_at - origin).total_seconds(),
-            (end - span.started_at).total_seconds(),
-        )
-        for span, end in ended
-        if end is not None and origin is not None
-    ]
+def draw_learning_curves(
+    points: Iterable[Point],
+    path: Path,
+    *,
+    best: int | None = None,
+    params: Mapping[int, str] | None = None,
+    title: str = "",
+) -> Path:
+    """One panel per metric (rows) and data set (columns), one line per config, `best` on top of them.
 
-
-def draw_learning_curves(points: Iterable[Point], path: Path, *, best: int | None = None) -> Path:
-    """One panel per metric (rows) and data set (columns), one line per config, `best` on top of them."""
+    `params` says what tells a config apart, for the legend. A title says which configs leave the frame of a metric.
+    """
     lines = curves(points)
     names = sorted({line.name for line in lines}) or ["loss"]
     datasets = sorted({line.dataset for line in lines}) or ["training"]
-    figure = Figure(figsize=(5.5 * len(datasets), 3.6 * len(names)), layout="constrained")
+    figure = Figure(figsize=(5.5 * len(datasets) + 3.5, 3.6 * len(names)), layout="constrained")
     panels = figure.subplots(len(names), len(datasets), squeeze=False, sharex=True, sharey="row")
     for row, name in enumerate(names):
+        values: dict[int, list[float]] = {}
+        for line in lines:
+            values.setdefault(line.mst_key, []).extend(line.values if line.name == name else ())
+        shown = frame(values, best)
         for column, dataset in enumerate(datasets):
-            shown = [line for line in lines if (line.name, line.dataset) == (name, dataset)]
-            _draw_panel(panels[row, column], shown, best)
-            panels[row, column].set(title=dataset, ylabel=name, xlabel="epoch")
+            its = [line for line in lines if (line.name, line.dataset) == (name, dataset)]
+            _draw_panel(panels[row, column], its, best, shown)
+            told = _outside(shown.outside, len(values)) if column == 0 else ""
+            panels[row, column].set_title(f"{dataset}{told}", fontsize="medium")
+            panels[row, column].set(xlabel="epoch")
+            panels[row, column].set_ylabel(plain(name).plain, parse_math=False)
             panels[row, column].label_outer()
-    return _save(figure, path)
+    keys = sorted({line.mst_key for line in lines})
+    handles: list[Artist] = [
+        Line2D([], [], color=_shade(key, best, len(keys)), marker=".", label=_label(key, best, params or {}))
+        for key in keys
+        if len(keys) <= FEW or key == best
+    ]
+    return _save(figure, path, title, handles)
 
 
-def draw_occupancy(spans: Sequence[Span], path: Path) -> Path:
-    """Segments from top to bottom, time from left to right; a colour per config, evaluations pale."""
-    shown = bars(spans)
-    segments = sorted({bar.segment_id for bar in shown})
-    figure = Figure(figsize=(11, 1.5 + 0.5 * len(segments)), layout="constrained")
+def draw_occupancy(
+    spans: Sequence[Span], path: Path, *, params: Mapping[int, str] | None = None, title: str = ""
+) -> Path:
+    """Workers from top to bottom, time from left to right; a colour per config, evaluations pale."""
+    shown = occupancy(spans)
+    rows = sorted({bar.row for bar in shown.bars})
+    figure = Figure(figsize=(14, 1.8 + 0.5 * len(rows)), layout="constrained")
     panel = figure.subplots()
-    for bar in shown:
+    for bar in shown.bars:
         panel.broken_barh(
             [(bar.start, bar.length)],
-            (segments.index(bar.segment_id) - 0.4, 0.8),
+            (bar.row - 0.4, 0.8),
             facecolor=_colour(bar.mst_key),
-            alpha=1.0 if bar.kind == "train" else 0.35,
+            alpha=PALE if bar.kind == "evaluate" else 1.0,
         )
-    panel.set_yticks(range(len(segments)), [f"segment {segment}" for segment in segments])
+    panel.set_yticks(rows, [_worker(row, shown) for row in rows])
     panel.invert_yaxis()
-    panel.set(xlabel="seconds since the first visit")
-    keys = sorted({bar.mst_key for bar in shown})
-    if 0 < len(keys) <= 2 * FEW:
-        handles = [Patch(color=_colour(key), label=f"config {key}") for key in keys]
-        figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
-    return _save(figure, path)
+    panel.set(
+        xlabel="seconds since the first visit" + (", without those before it was resumed" if shown.breaks else "")
+    )
+    for at, lasted in shown.breaks:
+        panel.axvline(at, color="black", linestyle="--")
+        panel.annotate(
+            f" resumed after {timedelta(seconds=round(lasted.total_seconds()))}",
+            (at, 1),
+            xycoords=("data", "axes fraction"),
+            verticalalignment="bottom",
+            fontsize="small",
+        )
+    keys = sorted({bar.mst_key for bar in shown.bars})
+    handles: list[Artist] = []
+    if 0 < len(keys) <= FEW:
+        handles += [Patch(color=_colour(key), label=_label(key, None, params or {})) for key in keys]
+    if any(bar.kind == "evaluate" for bar in shown.bars):
+        handles.append(Patch(color="grey", alpha=PALE, label="pale: evaluation, not training"))
+    return _save(figure, path, title, handles)
 
 
-def _draw_panel(panel: Axes, lines: Sequence[Curve], best: int | None) -> None:
-    few = len(lines) <= FEW
+def _worker(row: int, shown: Occupancy) -> str:
+    segments = sorted({bar.segment_id for bar in shown.bars if bar.row == row})
+    word = "segment" if len(segments) == 1 else "segments"
+    return f"worker {row + 1} ({word} {', '.join(map(str, segments))})"
+
+
+def _draw_panel(panel: Axes, lines: Sequence[Curve], best: int | None, shown: Frame) -> None:
     for line in lines:
-        is_best = line.mst_key == best
         panel.plot(
             line.epochs,
             line.values,
             marker=".",
-            color="black" if is_best else _colour(line.mst_key) if few else "silver",
-            linewidth=2.5 if is_best else 1.0,
-            zorder=3 if is_best else 2,
-            label=f"config {line.mst_key}{' (best)' if is_best else ''}" if few or is_best else None,
+            color=_shade(line.mst_key, best, len(lines)),
+            linewidth=2.5 if line.mst_key == best else 1.0,
+            zorder=3 if line.mst_key == best else 2,
         )
+    panel.set_yscale("log" if shown.logarithmic else "linear")
+    if shown.outside:
+        panel.set_ylim(shown.low, shown.high)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if any(few or line.mst_key == best for line in lines):
-        panel.legend(fontsize="small", frameon=False)
+
+
+def _outside(keys: Sequence[int], configs: int) -> str:
+    """What the first panel of a metric says of the configs that leave its frame."""
+    named = ", ".join(map(str, keys[:5])) + (", …" if len(keys) > 5 else "")
+    return f"; {len(keys)} of {configs} configs leave the frame: {named}" if keys else ""
+
+
+def _label(mst_key: int, best: int | None, params: Mapping[int, str]) -> str:
+    known = f"config {mst_key}{' (best)' if mst_key == best else ''}"
+    return fill(f"{known}: {params[mst_key]}", LEGEND_WIDTH) if params.get(mst_key) else known
+
+
+def _shade(mst_key: int, best: int | None, configs: int) -> tuple[float, float, float, float] | str:
+    if mst_key == best:
+        return "black"
+    return _colour(mst_key) if configs <= FEW else "silver"
 
 
 def _colour(mst_key: int) -> tuple[float, float, float, float]:
@@ -145,8 +190,14 @@ def _colour(mst_key: int) -> tuple[float, float, float, float]:
     return (red, green, blue, alpha)
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def _save(figure: Figure, path: Path, title: str, handles: list[Artist]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
+    if title:
+        figure.suptitle(title, parse_math=False)
+    if handles:
+        legend = figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
+        for told in legend.get_texts():
+            told.set_parse_math(False)
     FigureCanvasAgg(figure)
     figure.savefig(path, format="png")
     return path

@@ -169,6 +169,12 @@ class OutOfMemory(CerebroError):
     sqlstate = "53200"
 
 
+class TooManyConnections(CerebroError):
+    """The server, the role, the database or the administrator's setting allows no further session now."""
+
+    sqlstate = "53300"
+
+
 class ConfigurationLimit(CerebroError):
     """A limit set by the administrator was reached."""
 

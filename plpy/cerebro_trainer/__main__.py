@@ -15,7 +15,6 @@ import os
 import platform
 import re
 import resource
-import shutil
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from types import TracebackType
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.programs.protocol import Framework
 from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.pulse import Pulse
 from cerebro_trainer.wire.read_ahead import Ahead
 
 PROTOCOL = 1
@@ -42,11 +42,10 @@ NOT_NEEDED = {
 }
 """Keras and TensorFlow import these where they find them, for wrappers, plots and conversions: a second and 95 MB of
 no use here."""
-WORKING_DIRECTORY = "cerebro_trainer-"
 
 
 def main() -> None:
-    """Serve until the backend goes, then leave nothing behind."""
+    """Serve until the backend goes. Its folder goes with it, by a process of the backend's."""
     arguments = _arguments()
     _follow_parent(arguments.parent)
     Path("/proc/self/oom_score_adj").write_text("1000")
@@ -54,17 +53,20 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.excepthook = _end_at_once
     connection = Connection(socket.socket(fileno=arguments.fd))
+    pulse = Pulse(arguments.pulse)
     try:
         framework = _framework(arguments)
+        ahead = Ahead(connection)
+        # While a GPU computes, the processor may wait for long.
+        if framework is None or all(device.startswith("CPU") for device in framework.devices):
+            pulse.follow(lambda: ahead.taken)
         connection.send(Message({"ok": _hello(framework, arguments.threads)}))
-        Trainer(connection, Ahead(connection, arguments.idle_seconds), framework).serve()
+        Trainer(connection, ahead, framework).serve()
     except PeerGone:
         status = 0
     except BrokenFrame as error:
         print(f"cerebro_trainer: {error}", file=sys.stderr, flush=True)
         status = 1
-    finally:
-        _remove_working_directory()
     # A framework takes a second to take itself apart, and there is nothing left to save.
     os._exit(status)
 
@@ -79,15 +81,10 @@ def _end_at_once(kind: type[BaseException], error: BaseException, trace: Traceba
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("cerebro_trainer", description="The training process of cerebro_db.")
     parser.add_argument("--fd", type=int, required=True, help="the connected socket, an inherited descriptor")
+    parser.add_argument("--pulse", type=int, required=True, help="shared memory for signs of life, likewise")
     parser.add_argument("--parent", type=int, required=True, help="process id of the backend that started this")
     parser.add_argument("--framework", choices=("none", *FRAMEWORKS), required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads that one operation may use")
-    parser.add_argument(
-        "--idle-seconds",
-        type=float,
-        required=True,
-        help="end when no request came for so long; 0: wait for ever",
-    )
     parser.add_argument("--compilation-cache", type=Path, help="a private folder for compiled code")
     return parser.parse_args()
 
@@ -132,7 +129,7 @@ def _framework(arguments: argparse.Namespace) -> Framework | None:
     try:
         module = importlib.import_module(FRAMEWORKS[name])
     except ModuleNotFoundError as error:
-        sys.exit(f'cerebro_trainer: {error}; {sys.executable} -m pip install "cerebro_db[{name}]" installs it')
+        sys.exit(f"cerebro_trainer: {error}; in a clone of cerebro_db: {sys.executable} -m pip install '.[{name}]'")
     started: Framework = module.start(arguments.threads, arguments.compilation_cache)
     return started
 
@@ -178,12 +175,6 @@ def _version() -> str | None:
         return importlib.metadata.version("cerebro_db")
     except importlib.metadata.PackageNotFoundError:
         return None  # run from a source tree; the backend compares versions and says so
-
-
-def _remove_working_directory() -> None:
-    directory = Path.cwd()
-    if directory.name.startswith(WORKING_DIRECTORY):
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

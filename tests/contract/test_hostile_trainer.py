@@ -81,7 +81,7 @@ def test_a_greeting_that_is_none(speaking: Speak, data: bytes) -> None:
 @given(FRAMES)
 def test_nonsense_instead_of_an_answer(speaking: Speak, data: bytes) -> None:
     link = Link(speaking(frame(HELLO) + data), lambda: None)
-    home = Path(link._home)
+    home = Path(link._home.path)
     try:
         assert isinstance(link.answer(), dict)
     except CerebroError as error:
@@ -93,7 +93,7 @@ def test_nonsense_instead_of_an_answer(speaking: Speak, data: bytes) -> None:
 @pytest.mark.parametrize("data", SPECIAL, ids=range(len(SPECIAL)))
 def test_an_answer_that_is_none(speaking: Speak, data: bytes) -> None:
     link = Link(speaking(frame(HELLO) + data), lambda: None)
-    home = Path(link._home)
+    home = Path(link._home.path)
     with pytest.raises(CerebroError) as caught:
         link.answer()
     assert isinstance(caught.value, TrainerFailure) or caught.value.hint == "7"

@@ -81,6 +81,7 @@ def refusal(trainer: Peer, architecture: Any) -> dict[str, Any]:
     return failed.value.error
 
 
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize("name", KERAS_2)
 def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     targets = {"rnn": [2], "func": [2, 0], "built": [2], "nested": [2]}.get(name, [3])
@@ -93,6 +94,7 @@ def test_keras_2_models_build(trainer: Peer, name: str) -> None:
     assert [weight.shape for weight in weights(trainer.initial(chosen))] == SHAPES[name]
 
 
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize(("version", "name"), VERSIONS)
 def test_models_of_each_version_of_keras_2(trainer: Peer, version: str, name: str) -> None:
     """The backend lets them in, and the trainer builds the same model of all of them."""
@@ -204,6 +206,14 @@ def test_what_is_not_listed_is_refused(trainer: Peer, evil: Json) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend"]
+)
+def test_what_is_no_listed_operation_is_refused_before_keras_sees_it(trainer: Peer, name: str) -> None:
+    evil = {**layer(name, "evil", value="4wEAAAA="), "module": "keras.src.ops.numpy"}
+    assert "not allowed" in refusal(trainer, sequential([4], evil, dense(3, "out", "softmax")))["message"]
+
+
+@pytest.mark.parametrize(
     "architecture",
     [
         {},
@@ -258,6 +268,7 @@ def test_nesting_has_an_end(trainer: Peer) -> None:
     assert "levels deep" in refusal(trainer, sequential([4], nested))["message"]
 
 
+@pytest.mark.long
 def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framework: str) -> None:
     """A trace cannot be seen from outside, so the program is made where Keras runs."""
     assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from processes import eventually
 from trainer_peer import PLPY, Peer
 
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
-from cerebro_plpy.trainer import folders, machine
+from cerebro_plpy.trainer import folders, machine, pulse
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -71,10 +72,14 @@ def test_its_environment_is_bare(seen: dict[str, Any]) -> None:
 
 
 def test_it_inherits_no_files_but_its_own(seen: dict[str, Any]) -> None:
-    """Nothing to read, a file without a name for what it says, its socket, and the folder that it lists just now."""
+    """Nothing to read, a file without a name for what it says, its socket, its pulse, what keeps its folder, and the
+    folder that it lists just now."""
     socket = seen["words"][seen["words"].index("--fd") + 1]
     found = {number: path for number, path in seen["fds"].items() if "/proc/" not in path}
-    assert set(found) == {"0", "1", "2", socket}
+    pulse = seen["words"][seen["words"].index("--pulse") + 1]
+    assert found.pop(pulse) == "/memfd:cerebro_pulse (deleted)"
+    (held,) = found.keys() - {"0", "1", "2", socket}
+    assert found[held].startswith("pipe:"), "whoever has its end keeps the folder"
     assert found["0"] == "/dev/null"
     assert found["1"] == found["2"]
     assert found["1"].endswith("(deleted)")
@@ -131,7 +136,7 @@ def cancelled() -> None:
 
 @pytest.mark.parametrize("end", ["close", "kill", "cancel"])
 def test_its_folder_is_gone_whatever_ends_it(link: Link, end: str) -> None:
-    home = Path(link._home)
+    home = Path(link._home.path)
     (home / "left behind").write_text("data")
     assert home.exists()
     if end == "close":
@@ -153,23 +158,52 @@ sys.path.insert(0, {plpy!r})
 from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.link import Link
 link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
-print(link.pid, link._home, flush=True)
-time.sleep(300)
+print(link.pid, link._home.path, flush=True)
+sys.stdin.read()
 """
 
 
-def test_after_the_death_of_a_backend_the_next_one_sweeps() -> None:
+@pytest.mark.parametrize("end", ["exit", "kill", "both"])
+def test_its_folder_is_gone_after_its_backend(end: str) -> None:
+    """The kernel ends the trainer then, which can do nothing more."""
     command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as backend:
-        assert backend.stdout is not None
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as backend:
+        assert backend.stdin is not None and backend.stdout is not None
         pid, home = backend.stdout.readline().split()
-        assert Path(home).exists()
-        folders.sweep()
-        assert Path(home).exists(), "while its backend lives"
-        backend.kill()
-    eventually(lambda: not Path(f"/proc/{pid}").exists())
+        (Path(home) / "left behind").write_text("data")
+        if end == "exit":
+            backend.stdin.close()
+        else:
+            backend.kill()
+        if end == "both":
+            os.kill(int(pid), signal.SIGKILL)
+    eventually(lambda: not Path(home).exists())
+
+
+def test_what_a_machine_left_when_it_stopped_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone, here = (tmp_path / f"{folders.PREFIX}{pid}-abc" for pid in (1 << 30, os.getpid()))
+    gone.mkdir()
+    here.mkdir()
     folders.sweep()
-    assert not Path(home).exists()
+    assert not gone.exists() and here.exists(), "while its backend lives"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second without a sign of life is enough."""
+    monkeypatch.setattr(pulse, "SILENT_SECONDS", 2.0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("size", [8, 50_000_000], ids=["waiting", "sending"])
+def test_a_trainer_that_was_stopped_is_noticed_and_ended(link: Link, size: int) -> None:
+    """Whether the backend waits for an answer, or for room for what it sends."""
+    os.kill(link.pid, signal.SIGSTOP)
+    arrays = [{"role": "x", "dtype": "float32", "shape": [size // 4]}]
+    with pytest.raises(TrainerFailure, match="no sign of life"):
+        link.ask({"do": "buffer", "dataset": "d", "buffer_id": 0, "arrays": arrays}, bytes(size))
+    assert not Path(f"/proc/{link.pid}").exists()
 
 
 HOLD = "import time; data = bytearray(b'x') * ({size} << 20); print(flush=True); time.sleep(300)"

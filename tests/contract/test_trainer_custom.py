@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from test_trainer_evaluation import results
 from test_trainer_forms import SIZES, use
 from test_trainer_training import NEW
 from trainer_peer import Peer, TrainerFailed
@@ -32,6 +33,7 @@ class own_sum(keras.metrics.Metric):
     def result(self):
         return self.total
 """,
+    "macro": "import keras\n\nmacro = keras.metrics.{name}(average='macro')\n",
     "newest": """
 import keras
 
@@ -61,8 +63,8 @@ def custom(loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), arch
     return {**program(architecture, loss=loss, metrics=metrics), "sources": {name: SOURCES[name] for name in named}}
 
 
-@pytest.mark.long_for(framework="jax", form=(0, 1))
-@pytest.mark.long_for(framework="tensorflow", form=0)
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(form=(0, 1))
 @pytest.mark.parametrize(("loss", "metric"), [("Own", "own_accuracy"), ("own_class", "own_counts")])
 def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: str, metric: str) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -74,6 +76,20 @@ def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: 
     assert trainer.evaluate(custom(loss, (metric,), NOISY), state) == trainer.evaluate(named, state)
 
 
+@pytest.mark.parametrize("name", ["F1Score", "FBetaScore"])
+def test_a_metric_of_several_numbers_is_their_mean(trainer: Peer, name: str) -> None:
+    """Of classes that is what Keras calls macro."""
+    trainer.load("d", buffers(24, 16))
+    macro = custom(metrics=("macro",))
+    macro["sources"]["macro"] = macro["sources"]["macro"].format(name=name)
+    chosen = program(metrics=[name])
+    evaluated = trainer.evaluate(chosen, NEW)
+    (mean,) = results(trainer, chosen, evaluated)["d"]["metrics"]
+    again = results(trainer, macro, trainer.evaluate(macro, NEW))["d"]["metrics"]
+    assert 0 < mean < 1 and again == [pytest.approx(mean)]
+
+
+@pytest.mark.long_for(framework="jax")
 def test_keras_own_loop_takes_them_too(trainer: Peer) -> None:
     trainer.load("d", buffers(24))
     _, state = trainer.train(program(metrics=["categorical_accuracy"]), NEW, forms=use("keras_fit"))

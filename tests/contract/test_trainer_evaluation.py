@@ -21,6 +21,7 @@ METRICS = [
     "mse",
     "top_k_categorical_accuracy",
     "R2Score",
+    "F1Score",
 ]
 
 
@@ -36,6 +37,7 @@ def results(trainer: Peer, chosen: dict[str, object], evaluated: dict[str, dict[
     return answer
 
 
+@pytest.mark.long_for(framework="jax")
 def test_sums_of_parts_add_up_to_the_whole(trainer: Peer) -> None:
     chosen = program(NOISY, metrics=METRICS)
     parts = buffers(40, 30, 20)
@@ -99,7 +101,7 @@ def test_empty_dataset_gives_sums_that_add_nothing(trainer: Peer) -> None:
     assert results(trainer, chosen, {"d": empty}) == {"d": {"loss": None, "metrics": [None, None]}}
 
 
-@pytest.mark.parametrize("metrics", [["F1Score"], ["Mean"], ["MeanIoU"], ["no such metric"], ["IoU"]])
+@pytest.mark.parametrize("metrics", [["Mean"], ["MeanIoU"], ["no such metric"], ["IoU"]])
 def test_metrics_that_give_no_one_number_are_refused_by_name(trainer: Peer, metrics: list[str]) -> None:
     with pytest.raises(TrainerFailed, match=metrics[0]) as failed:
         trainer.begin("predict", program(metrics=metrics), NEW, ())

@@ -31,8 +31,7 @@ CASES = {
 }
 
 
-@pytest.mark.long_for(framework="jax", form=(0, 1))
-@pytest.mark.long_for(framework="tensorflow", form=0)
+@pytest.mark.long
 @pytest.mark.parametrize(("chosen", "shape"), CASES.values(), ids=CASES)
 def test_every_form_equals_fit(
     trainer: Peer, plain: ProcessPoolExecutor, form: str, chosen: Json, shape: tuple[int, ...]
@@ -58,8 +57,8 @@ TWO = program(
 )
 
 
-@pytest.mark.long_for(framework="jax", form=(0, 1))
-@pytest.mark.long_for(framework="tensorflow", form=0)
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(form=(0, 1))
 def test_every_form_equals_fit_for_several_inputs_and_outputs(
     trainer: Peer, plain: ProcessPoolExecutor, form: str
 ) -> None:

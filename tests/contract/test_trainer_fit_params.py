@@ -46,7 +46,8 @@ CASES = {
 }
 
 
-@pytest.mark.long_for(framework="jax", position=(1, 2, 3))
+@pytest.mark.long_for(position=(1, 2, 3))
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize(
     ("case", "position"), [("one-hot", position) for position in range(4)] + [(case, 0) for case in CASES][1:]
 )
@@ -71,6 +72,7 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: 
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
+@pytest.mark.long_for(framework="jax")
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
     trainer.load("d", buffers(*SIZES))

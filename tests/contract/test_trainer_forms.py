@@ -36,7 +36,7 @@ def ahead(rows: int, **known: Any) -> Json:
     return {"use": None, "remaining_rows": rows, "known": known}
 
 
-@pytest.mark.long_for(architecture=MLP)
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", [MLP, REGULARISED])
 @pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
 def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architecture: Json, optimizer: str) -> None:
@@ -54,7 +54,8 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architectu
             np.testing.assert_allclose(left, right, atol=1e-4)
 
 
-@pytest.mark.long_for(form=0)
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(form=(0, 1))
 def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, form: str) -> None:
     """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
     for peer in (trainer, second_trainer):
@@ -70,6 +71,7 @@ def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, f
     assert content(trainer.train(program(NOISY), NEW, epochs=2, forms=use(form))[1]) == content(first)
 
 
+@pytest.mark.long
 def test_every_form_is_timed_when_much_work_is_ahead(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(130, 65))
     chosen = program(NOISY, "RMSprop")
@@ -88,6 +90,7 @@ def test_little_work_does_not_pay_for_a_second_form(trainer: Peer, framework: st
     assert (result["form"], result["timings"]) == (FORMS[framework][0], {})
 
 
+@pytest.mark.long_for(framework="jax")
 def test_a_remembered_timing_is_believed(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(64))
     plain, fast, broken = FORMS[framework]
@@ -125,7 +128,7 @@ def regularised(l1: float, l2: float) -> Json:
     return sequential([4], hidden, dense(3, "out", "softmax", kernel_regularizer=regularizer("l2", 3 * l2)))
 
 
-@pytest.mark.long_for(form=(0, 1))
+@pytest.mark.long
 def test_configs_that_differ_in_regularization_share_a_program(trainer: Peer, form: str) -> None:
     """And each trains with its own: in a program that others used, and in one that nobody used before."""
     trainer.load("d", buffers(*SIZES))

@@ -54,7 +54,7 @@ def by_keras(keras: Any, architecture: Json, policy: str, state: bytes) -> Any:
     return model
 
 
-@pytest.mark.long_for(framework="jax", architecture=MLP)
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize("policy", MIXED)
 @pytest.mark.parametrize("architecture", [MLP, CONVOLUTION], ids=["MLP", "convolution"])
 def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, policy: str, architecture: Json) -> None:
@@ -73,7 +73,7 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
     assert result["loss"] != plain["loss"], "it was computed in short numbers"
 
 
-@pytest.mark.long_for(framework="jax", policy="mixed_float16")
+@pytest.mark.long
 @pytest.mark.parametrize("policy", MIXED)
 def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: str) -> None:
     trainer.load("d", buffers(*SIZES))
@@ -87,6 +87,7 @@ def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: s
             np.testing.assert_allclose(left, right, atol=SHORT[policy])
 
 
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize("policy", MIXED)
 def test_a_state_goes_on_from_one_visit_to_the_next(trainer: Peer, second_trainer: Peer, policy: str) -> None:
     parts = buffers(24)

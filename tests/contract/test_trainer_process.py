@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import eventually
 from trainer_peer import PREFIX, SECONDS, Peer, TrainerFailed, command, environment
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -46,12 +48,10 @@ def test_memory_killer_takes_it_first(packer: Peer) -> None:
     assert Path(f"/proc/{packer.process.pid}/oom_score_adj").read_text() == "1000\n"
 
 
-def test_ends_when_the_peer_closes_and_removes_its_directory() -> None:
+def test_ends_when_the_peer_closes() -> None:
     with Peer("none") as peer:
-        (peer.directory / "left behind").write_text("x")
         peer.socket.close()
         assert peer.wait() == 0
-        assert not peer.directory.exists()
 
 
 def test_ends_in_the_middle_of_a_frame() -> None:
@@ -61,15 +61,19 @@ def test_ends_in_the_middle_of_a_frame() -> None:
         assert peer.wait() == 0
 
 
-def test_ends_when_idle() -> None:
-    with Peer("none", idle=0.2) as peer:
+def test_ends_when_no_call_comes() -> None:
+    with Peer("none") as peer:
+        peer.tell({"do": "reset", "idle_seconds": 0.2})
         assert peer.wait() == 0
 
 
-def test_idle_time_counts_between_requests_only() -> None:
-    with Peer("none", idle=0) as peer:
+def test_within_a_call_it_waits_however_long_nothing_comes() -> None:
+    """The next request ends the time between two calls, whatever it asks for."""
+    with Peer("none") as peer:
+        peer.tell({"do": "reset", "idle_seconds": 0.3})
+        assert peer.ask({"do": "gpus"}) is not None
         with pytest.raises(subprocess.TimeoutExpired):
-            peer.process.wait(0.3)
+            peer.process.wait(0.6)
         with pytest.raises(TrainerFailed):
             peer.ask({"do": "nothing"})
 
@@ -84,16 +88,18 @@ def test_wrong_parent_ends_it() -> None:
 def test_dies_with_its_parent(tmp_path: Path) -> None:
     """A middle man starts a trainer whose socket we keep open, and is killed: only the signal can end it."""
     ours, theirs = socket.socketpair()
-    arguments = command(theirs.fileno(), "none", 0, 0)
+    pulse = os.memfd_create("pulse")
+    os.ftruncate(pulse, mmap.PAGESIZE)
+    arguments = command(theirs.fileno(), pulse, "none", 0)
     start = (
         "import os, subprocess, sys, time; a = sys.argv[1:]; a[a.index('--parent') + 1] = str(os.getpid());"
-        f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}]).pid, flush=True); time.sleep({SECONDS})"
+        f"print(subprocess.Popen(a, pass_fds=[{theirs.fileno()}, {pulse}]).pid, flush=True); time.sleep({SECONDS})"
     )
     with (
         ours,
         subprocess.Popen(
             [sys.executable, "-c", start, *arguments],
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), pulse],
             cwd=tmp_path,
             env=environment(tmp_path, "none"),
             stdout=subprocess.PIPE,
@@ -106,6 +112,7 @@ def test_dies_with_its_parent(tmp_path: Path) -> None:
         os.kill(middle.pid, signal.SIGKILL)
         assert ended(pid) == 1, "a server that is process 1 would take a signal for a crash of its own"
     theirs.close()
+    os.close(pulse)
 
 
 @pytest.fixture
@@ -138,10 +145,9 @@ def test_what_is_no_frame_ends_it() -> None:
     with Peer("none") as peer:
         peer.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert peer.wait() != 0
-        assert not peer.directory.exists()
 
 
-def test_peer_that_vanishes_during_a_job_ends_it_at_the_next_buffer() -> None:
+def test_computing_does_not_delay_its_pulse_and_a_peer_that_vanishes_ends_it() -> None:
     from trainer_peer import fit, place
     from trainer_programs import buffers, program
 
@@ -149,5 +155,9 @@ def test_peer_that_vanishes_during_a_job_ends_it_at_the_next_buffer() -> None:
         peer.load("d", buffers(*[200] * 50))
         peer.begin("train", program(), {"source": "new", "seed": 1}, fit=fit(1, 10_000), order=place())
         peer.tell({"do": "finish"})
+        for _ in range(3):
+            before = peer.pulse[0]
+            eventually(lambda before=before: peer.pulse[0] != before)  # type: ignore[misc]
+        assert peer.silent(), "it still computes"
         peer.socket.close()
         assert peer.wait() == 0

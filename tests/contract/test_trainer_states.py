@@ -56,7 +56,7 @@ def test_state_goes_through_bytes_unchanged(trainer: Peer, name: str) -> None:
     assert content(trainer.state()) == content(state)
 
 
-@pytest.mark.long_for(framework="jax", name=("momentum", "rmsprop", "noisy", "adam"))
+@pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_hopping_to_another_process_changes_no_bit(

@@ -190,7 +190,7 @@ def test_infinite_loss_fails_the_config_and_the_next_one_trains(trainer: Peer, s
     assert trainer.train(program(MLP), NEW)[0]["loss"] < 5
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long
 def test_running_out_of_memory_fails_the_config_only(trainer: Peer) -> None:
     """256 GB for one activation: refused by the allocator, not touched. XLA does without where no convolution is."""
     huge = sequential(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import select
 import shutil
@@ -39,7 +40,6 @@ class Peer:
     def __init__(
         self,
         framework: str = "tensorflow",
-        idle: float = 0,
         parent: int | None = None,
         threads: int = 2,
         cache: Path | None = None,
@@ -47,16 +47,20 @@ class Peer:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="cerebro_trainer-"))
+        pulse = os.memfd_create("pulse")
+        os.ftruncate(pulse, mmap.PAGESIZE)
+        self.pulse = mmap.mmap(pulse, mmap.PAGESIZE)
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         self.process = subprocess.Popen(
-            command(theirs.fileno(), framework, idle, parent or os.getpid(), threads)
+            command(theirs.fileno(), pulse, framework, parent or os.getpid(), threads)
             + (["--compilation-cache", str(cache)] if cache else []),
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), pulse],
             cwd=self.directory,
             stderr=self.stderr,
             env=environment(self.directory, framework),
         )
         theirs.close()
+        os.close(pulse)
 
     def __enter__(self) -> Peer:
         self.hello = self.reply()[0]
@@ -199,7 +203,7 @@ class Peer:
         return bytes(parts)
 
 
-def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2) -> list[str]:
+def command(fd: int, pulse: int, framework: str, parent: int, threads: int = 2) -> list[str]:
     """A trainer's command line."""
     return [
         sys.executable,
@@ -210,12 +214,12 @@ def command(fd: int, framework: str, idle: float, parent: int, threads: int = 2)
         str(fd),
         "--parent",
         str(parent),
+        "--pulse",
+        str(pulse),
         "--framework",
         framework,
         "--threads",
         str(threads),
-        "--idle-seconds",
-        str(idle),
     ]
 
 

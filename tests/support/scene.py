@@ -30,7 +30,6 @@ CREATE TABLE single AS SELECT model_weights, model_arch FROM models;
 CREATE TABLE other_models AS TABLE models;
 CREATE TABLE exists_info AS SELECT 1 AS a;
 CREATE TABLE exists2_summary AS SELECT 1 AS a;
-CREATE TABLE exists3_state AS SELECT 1 AS a;
 CREATE TABLE alone AS SELECT 1 AS mst_key, 1 AS model_id, $${COMPILE}$$ AS compile_params, '' AS fit_params;
 CREATE TABLE keyless AS SELECT model_id, compile_params, fit_params FROM alone;
 CREATE TABLE keyless_summary AS SELECT 'models' AS model_arch_table;

@@ -17,11 +17,9 @@ Header = dict[str, Any]
 
 
 def stored(bench: Workbench, output: str, mst_key: int) -> bytes:
-    """The state of a config in an output's companion table."""
-    return b"".join(
-        bytes(chunk)
-        for (chunk,) in bench.rows(f"SELECT chunk FROM {output}_state WHERE mst_key = %s ORDER BY part", mst_key)
-    )
+    """The state of a config of a model table."""
+    query = f"SELECT chunk FROM {bench.states(output)} WHERE mst_key = %s ORDER BY part"
+    return b"".join(bytes(chunk) for (chunk,) in bench.rows(query, mst_key))
 
 
 def tensors(state: bytes) -> list[np.ndarray]:

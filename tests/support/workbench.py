@@ -140,6 +140,15 @@ class Workbench:
         with ThreadPoolExecutor(1) as pool:
             yield pool.submit(lambda: self.fit(source, output, configs, iterations, **named))
 
+    def states(self, model: str) -> str:
+        """The quoted name of the table with the states of a model table."""
+        query = """
+            SELECT c.oid::regclass
+            FROM pg_constraint k JOIN pg_depend d ON d.objid = k.oid JOIN pg_class c ON c.oid = d.refobjid
+            WHERE k.conrelid = (%s || '_summary')::regclass AND k.conname = 'cerebro_states'
+              AND d.classid = 'pg_constraint'::regclass AND c.relnamespace = 'cerebro_state'::regnamespace"""
+        return str(self.value(query, model))
+
     def weights(self, table: str) -> dict[int, bytes]:
         """The weights of a model table by mst_key."""
         return {key: bytes(value) for key, value in self.rows(f"SELECT mst_key, model_weights FROM {table}")}

@@ -13,6 +13,9 @@ OWN = "'own_models', 1, 'points', 'id', 'x', 'o'"
 BYOM = [
     byom("'own_models', 1, '', 'id', 'x', 'o'", NULL, "input table"),
     byom("'own_models', 1, 'points', NULL, 'x', 'o'", NULL, "id"),
+    byom("NULL, 1, 'points', 'id', 'x', 'points'", NULL, "input table"),
+    byom("'own_models', 1, NULL, 'id', 'x', 'points'", NULL, "input table"),
+    byom("'own_models', 1, 'points', 'id', NULL, 'points'", NULL, "independent_varname"),
     byom("'own_models', 1, 'points', 'id', '', 'o'", NULL, "independent_varname"),
     byom("'own_models', 1, 'points', 'id', 'x', NULL", NULL, "output table"),
     byom("'own_models', NULL, 'points', 'id', 'x', 'o'", "42704", "model arch"),

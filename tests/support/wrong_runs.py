@@ -23,6 +23,9 @@ def fit_one(arguments: str, sqlstate: str, words: str) -> Case:
 
 
 FIT = [
+    fit("NULL, 'exists', 'mst', 1", NULL, "input table"),
+    fit("'packed', 'exists', NULL, 1", NULL, "input table"),
+    fit("'packed', 'exists', 'mst', 1, validation_table => ''", NULL, "input table"),
     fit("'packed', 'o', NULL, 1", NULL, "input table"),
     fit("'packed', 'o', 'mst', NULL", NULL, "num_iterations"),
     fit("'packed', 'o', 'mst', -1", WRONG, "iterations"),
@@ -41,7 +44,6 @@ FIT = [
     fit("'packed', 'packed', 'mst', 1", EXISTS, "packed"),
     fit("'packed', 'exists', 'mst', 1", EXISTS, "exists_info"),
     fit("'packed', 'exists2', 'mst', 1", EXISTS, "exists2_summary"),
-    fit("'packed', 'exists3', 'mst', 1", EXISTS, "exists3_state"),
     fit(f"'packed', '{'o' * 56}', 'mst', 1", NAME, "Invalid"),
     fit("'points', 'o', 'mst', 1", "42809", "preprocessed"),
     fit("'seen', 'o', 'mst', 1", "42809", "preprocessed"),
@@ -103,6 +105,12 @@ FIT = [
     fit("'packed', 'o', 'mst', 1, validation_table => 'floats'", "42804", "shape"),
 ]  # fmt: skip
 SCORING = [
+    evaluate("NULL, 'packed', 'points', FALSE, 1", NULL, "input table"),
+    evaluate("'model', NULL, 'points', FALSE, 1", NULL, "input table"),
+    predict("NULL, 'points', 'id', 'x', 'points', mst_key => 1", NULL, "input table"),
+    predict("'model', NULL, 'id', 'x', 'points', mst_key => 1", NULL, "input table"),
+    predict("'model', 'points', NULL, 'x', 'points', mst_key => 1", NULL, "id column"),
+    predict("'model', 'points', 'id', NULL, 'points', mst_key => 1", NULL, "independent_varname"),
     evaluate("'model', NULL, 'o', FALSE, 1", NULL, "input table"),
     evaluate("'model', 'packed', 'o', FALSE, 0", "42704", "mst_key"),
     evaluate("'model', 'packed', 'o', TRUE, 1", "55000", "GPU"),
@@ -150,6 +158,9 @@ SCORING = [
     predict("'points', 'points', 'id', 'x', 'o', mst_key => 1", COLUMN, "model_weights"),
 ]  # fmt: skip
 FIT_ONE = [
+    fit_one("'packed', 'exists2', NULL, 1, {c}, '', 1", NULL, "input table"),
+    fit_one("'packed', 'exists2', 'models', NULL, {c}, '', 1", NULL, "model_id"),
+    fit_one("'packed', 'exists2', 'models', 1, NULL, '', 1", NULL, "compile_params"),
     fit_one("NULL, 'o', 'models', 1, {c}, '', 1", NULL, "input table"),
     fit_one("'gone', 'o', 'models', 1, {c}, '', 1", TABLE, "gone"),
     fit_one("'points', 'o', 'models', 1, {c}, '', 1", "42809", "preprocessed"),

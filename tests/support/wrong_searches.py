@@ -31,6 +31,8 @@ TEXT = "22P02"
 AUTOML = [
     automl(f"NULL, 'o', 'models', 'm', ARRAY[1], {GRIDS}", NULL, "input table"),
     automl(f"'packed', NULL, 'models', 'm', ARRAY[1], {GRIDS}", NULL, "output table"),
+    automl(f"'packed', NULL, 'models', 'mst', ARRAY[1], {GRIDS}", NULL, "output table"),
+    automl(f"'packed', 'exists', 'models', NULL, ARRAY[1], {GRIDS}", NULL, "output table"),
     automl(f"'packed', 'o', NULL, 'm', ARRAY[1], {GRIDS}", NULL, "input table"),
     automl(f"'packed', 'o', 'models', NULL, ARRAY[1], {GRIDS}", NULL, "output table"),
     automl(f"'packed', 'o', 'models', 'm', NULL, {GRIDS}", NULL, "model_id_list"),

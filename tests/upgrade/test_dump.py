@@ -138,7 +138,7 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
 
 def test_outputs_can_be_made_again(copy: Copy, runs: Runs) -> None:
     copy.owner.rows("SELECT cerebro.write_outputs(%s, 'rewritten')", runs.completed)
-    assert differing(copy.owner, "rewritten_state", "model_state") == []
+    assert differing(copy.owner, copy.owner.states("rewritten"), copy.owner.states("model")) == []
     assert copy.owner.weights("rewritten") == copy.owner.weights("model")
 
 

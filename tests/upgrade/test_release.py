@@ -207,6 +207,16 @@ def test_rows_are_kept(old: Old) -> None:
     assert kept == old.there.rows
 
 
+def test_an_update_takes_the_right_to_lock_the_log(updated: Old) -> None:
+    check_no_lock(updated.owner)
+    assert updated.owner.rows("UPDATE cerebro.run_log SET error = error WHERE owner = current_user RETURNING 1")
+
+
+def check_no_lock(owner: Workbench) -> None:
+    for table in (*TABLES, "form_timing"):
+        refused(owner, f"DO $$BEGIN LOCK TABLE cerebro.{table} IN ACCESS EXCLUSIVE MODE; END$$")
+
+
 def test_grants_are_kept(old: Old) -> None:
     """Also before they are made anew: what lacks one is a function that takes other arguments now."""
     for name in old.there.functions - old.here.functions:
@@ -224,6 +234,10 @@ def test_what_was_granted_is_in_a_later_dump(
         again = listing(administrator.connection)
         administrator.close()
     assert [*difflib.unified_diff(listing(updated.administrator.connection), again, lineterm="", n=0)] == []
+
+
+def test_who_may_write_to_the_log_may_not_lock_it(owner: Workbench) -> None:
+    check_no_lock(owner)
 
 
 def test_the_views_show_the_runs(owner: Workbench) -> None:
@@ -256,9 +270,9 @@ def test_its_model_predicts_and_scores_as_it_did(owner: Workbench) -> None:
 def test_outputs_can_be_made_again(owner: Workbench) -> None:
     owner.rows("SELECT cerebro.write_outputs(%s, 'rewritten')", COMPLETED)
     assert owner.weights("rewritten") == owner.weights("model")
-    states = "SELECT mst_key, part, chunk FROM {}_state ORDER BY 1, 2"
-    assert [bytes(row[2]) for row in owner.rows(states.format("rewritten"))] == [
-        bytes(row[2]) for row in owner.rows(states.format("model"))
+    states = "SELECT mst_key, part, chunk FROM {} ORDER BY 1, 2"
+    assert [bytes(row[2]) for row in owner.rows(states.format(owner.states("rewritten")))] == [
+        bytes(row[2]) for row in owner.rows(states.format("model_state"))
     ]
 
 

@@ -15,6 +15,8 @@ import pytest
 from listing import listing
 from psycopg2.extensions import connection as Connection
 
+from cerebro_db.server import deployment
+
 HERE = Path(__file__).parent
 FORMS = ("CREATE EXTENSION cerebro_db CASCADE", "CREATE EXTENSION cerebro_db SCHEMA madlib CASCADE")
 
@@ -98,6 +100,6 @@ def test_nothing_is_public(superuser: Connection) -> None:
 
 def test_the_script_refuses_to_be_run_by_hand(connection: Connection) -> None:
     """psql stops at the first line; anything else stumbles over it."""
-    script = next(Path(__file__).parents[2].glob("build/cerebro_db--*.sql"))
+    script = next(deployment.EXTENSION.glob("cerebro_db--*.sql"))
     with connection.cursor() as cursor, pytest.raises(psycopg2.errors.SyntaxError):
         cursor.execute(script.read_text())

@@ -10,6 +10,7 @@ from cerebro_plpy.api.entry import database, package_version
 from cerebro_plpy.database import strict_json
 from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.tables import granted_function
 from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
@@ -28,6 +29,7 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
 
     def report() -> str:
         hello = _started(plpy, gd, TrainerOptions(framework=framework))
+        segment.rest(gd, settings.read(database(plpy)).trainer_idle_seconds)
         return json.dumps({**json.loads(hello), "package": package_version()})
 
     return raise_to_sql(plpy, report)
@@ -101,11 +103,23 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
     return raise_to_sql(plpy, begun)
 
 
+def sealed_job(plpy: Any, gd: Globals, model: int | None, spec: str | None, mst_key: int | None) -> int:
+    """Begin a job on weights that this session must not see, by the function of their owner; how many chunks came."""
+
+    def begun() -> int:
+        db, oid, key = database(plpy), fields.require("model", model), fields.require("mst_key", mst_key)
+        segment.trainer(gd)
+        with db.pinned_path():
+            return granted_function.run(db, oid, fields.require("spec", spec), key)
+
+    return raise_to_sql(plpy, begun)
+
+
 def sealed_begin(plpy: Any, gd: Globals, spec: str | None, architecture: str | None) -> str:
     """Begin a job on weights that this session must not see, of the architecture that their owner has stored."""
 
     def begun() -> str:
-        trainer = segment.trainer(gd)
+        trainer = segment.trainer(gd, sealed=True)
         request = requests.sealed_request(fields.record("spec", spec), fields.record("architecture", architecture))
         asked = requests.with_sources(database(plpy), request)
         return json.dumps(trainer.ask(wire.request("begin", asked, sealed=True)))

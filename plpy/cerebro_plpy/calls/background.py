@@ -23,9 +23,9 @@ from cerebro_plpy.database.dispatch import DONE, ready
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.database.visibility import refuse_held
-from cerebro_plpy.errors import ObjectNotReady, SegmentLost, TrainerFailure
+from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, TrainerFailure
 from cerebro_plpy.platform.workplace import BACKGROUND, Workplace, label
-from cerebro_plpy.trainer import settings
+from cerebro_plpy.trainer import fields, settings
 
 Task = Mapping[str, Any]
 LOGGED = "run {} goes on in the background"
@@ -73,25 +73,21 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
             "cerebro.work was called in a session that no other one has opened for it",
             hint="SELECT cerebro.submit(...) begins a run in the background.",
         )
-    task = json.loads(text or "{}")
-    begun: list[int] = []
-    db.caller_path, db.caller_schema = task["path"], task["schema"]
+    task = fields.record("task", text)
+    db.caller_path, db.caller_schema = fields.kind("path", task.get("path"), str), task.get("schema")
 
     def logged(run_id: int) -> None:
         db.notice(LOGGED.format(run_id))
-        begun.append(run_id)
         db.leave_client()
 
+    if "fit" in task:
+        fit(db, gd, _arguments(fields.kind("fit", task["fit"], dict)), version, logged)
+    else:
+        resume(db, gd, fields.kind("resume", task.get("resume"), int), logged)
+
+
+def _arguments(values: Mapping[str, Any]) -> FitArguments:
     try:
-        if "fit" in task:
-            fit(db, gd, FitArguments.from_json(task["fit"]), version, logged)
-        else:
-            resume(db, gd, task["resume"], logged)
-    except SegmentLost:
-        raise  # this session can do no more, and the log knows
-    except BaseException as error:
-        for run_id in begun:  # nobody hears of it; where the run itself failed, its log says so already
-            db.rollback()
-            db.rows(sql("run.outputs_missing"), str(error), run_id)
-            db.commit()
-        raise
+        return FitArguments.from_json(values)
+    except (TypeError, AttributeError) as error:
+        raise InvalidParameter(f"these are no arguments of a fit: {error}", hint=fields.HINT) from error

@@ -12,32 +12,36 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Steps, drive
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.packing.packed_table import PackedTable, packed_relation, read_packed
 from cerebro_plpy.platform.job import Dataset, Job, Sums
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.training import add_parts
 from cerebro_plpy.run.workers import Crew, crew_for, together
-from cerebro_plpy.tables.compatibility import check_inputs, check_order, check_targets, input_columns
+from cerebro_plpy.tables.compatibility import (
+    check_classes,
+    check_inputs,
+    check_order,
+    check_targets,
+    input_columns,
+)
 from cerebro_plpy.tables.trained_model import TrainedModel, measurable, read_model
 
 
 def evaluate(db: Database, gd: dict[str, Any], arguments: ScoreArguments) -> None:
     """Make a table of one row with loss and metric of a model over a packed table."""
     catalog, tables = begin(db, "madlib_keras_evaluate", arguments)
+    output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
         model = measurable(catalog, read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
         test = read_packed(catalog, workplace.reader, packed_relation(catalog, tables.test, "test"))
         _check_test(catalog, model, test)
         found = _measure(workplace, model, test, bool(arguments.use_gpus))
-    db.rows(sql("score.evaluation", output=tables.output.quoted, **db.platform.clauses))
+    db.rows(sql("score.evaluation", output=output.quoted, **db.platform.clauses))
     metric = found["metrics"][0] if found["metrics"] else None
     outputs = check_architecture(model.architecture).output_names
     names = per_output.in_order(model.compile.metrics_given, outputs) or None
-    db.rows(
-        sql("score.add_evaluation", output=tables.output.quoted), found["loss"], metric, names, model.compile.loss_given
-    )
+    db.rows(sql("score.add_evaluation", output=output.quoted), found["loss"], metric, names, model.compile.loss_given)
 
 
 def _measure(workplace: Workplace, model: TrainedModel, test: PackedTable, gpu: bool) -> dict[str, Any]:
@@ -71,11 +75,4 @@ def _check_test(catalog: Catalog, model: TrainedModel, test: PackedTable) -> Non
     check_order(catalog, model.dependent, test.dependent, f"the targets in table '{test.relation.spelling}'")
     check_inputs(model.title, summary, input_columns(test))
     check_targets(model.title, summary, test, model.compile)
-    for known, found in zip(model.class_values, test.class_values):
-        if known is not None and found != known:
-            raise InvalidParameter(
-                f"{catalog.module} error: table '{test.relation.spelling}' has other classes than the model was trained"
-                " on.",
-                detail=f"{found} against {known}.",
-                hint="Pack it with validation_preprocessor_dl() against the training table.",
-            )
+    check_classes(catalog, test, model.class_values, "the model was trained on")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from cerebro_plpy.calls.fit_arguments import check_arguments, module_of
 from cerebro_plpy.calls.fit_request import Call, build_request
 from cerebro_plpy.calls.inputs import find_inputs
 from cerebro_plpy.calls.outputs import find_outputs, finish
-from cerebro_plpy.calls.warm_start import warm_states
+from cerebro_plpy.calls.warm_start import going_on
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
@@ -25,12 +24,12 @@ def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str,
     check_transaction(db, catalog.module)
     course = check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    outputs = find_outputs(catalog, arguments)
-    call = Call(arguments, course, find_inputs(catalog, arguments), outputs.table, version)
-    relations = [*call.inputs.relations().values(), *outputs.existing.values()]
+    inputs, outputs = find_inputs(catalog, arguments), find_outputs(catalog, arguments)
+    call = Call(arguments, course, inputs, outputs.table, version)
+    relations = [*call.inputs.relations().values(), *outputs.relations()]
     with open_workplace(db, gd, relations, arguments.workers) as workplace:
         request = build_request(catalog, workplace, call)
         if outputs.existing:
-            request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
+            request = going_on(workplace.reader, outputs.existing, request)
         run_id = train(db, workplace, request, None, logged)
     finish(db, run_id, outputs, keep_states=arguments.keep_states)

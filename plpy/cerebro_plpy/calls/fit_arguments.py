@@ -83,6 +83,8 @@ def single_model(
 def check_arguments(arguments: FitArguments) -> Course:
     """What can be checked without a look at the database."""
     module = module_of(arguments)
+    if arguments.single:
+        _check_single(arguments.single)
     if arguments.num_iterations is None:
         raise NullNotAllowed(f"{module} error: num_iterations is NULL; expected a positive whole number.")
     if arguments.num_iterations < 1:
@@ -104,6 +106,15 @@ def check_arguments(arguments: FitArguments) -> Course:
         )
     _check_names(arguments)
     return Course(arguments.num_iterations, frequency, schedule)
+
+
+def _check_single(model: SingleModel) -> None:
+    """Which model is trained, and how."""
+    for name in ("model_id", "compile_params"):
+        if getattr(model, name) is None:
+            raise NullNotAllowed(
+                f"{name} cannot be NULL", hint="Name a model of the architecture table, and give its parameters."
+            )
 
 
 def _check_names(arguments: FitArguments) -> None:

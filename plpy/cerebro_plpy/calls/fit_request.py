@@ -16,7 +16,7 @@ from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.spec import FitArguments, SingleModel, Spec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
-from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages
@@ -24,7 +24,7 @@ from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, re
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
-from cerebro_plpy.tables.compatibility import check_configs, notices
+from cerebro_plpy.tables.compatibility import check_configs, idle, notices
 from cerebro_plpy.tables.selection import SINGLE_KEY, parameter_errors, read_configs
 from cerebro_plpy.trainer import settings
 
@@ -59,15 +59,18 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
     data = call.inputs.packed.read(catalog, workplace.reader)
     models = read_models(catalog, workplace, call, data.source)
     check_writer(catalog, arguments, models.configs)
-    give_notices(catalog, models.configs, data.source)
+    give_notices(catalog, models.configs, models.architectures, data.source)
+    if arguments.single:
+        tell_of_averages(catalog, data.source)
     mst_keys = [config.mst_key for config in models.configs]
-    seed, policy, repeat = arguments.seed, arguments.dtype_policy, Repeat()
+    seed, policy, repeat, before = arguments.seed, arguments.dtype_policy, Repeat(), dict[int, int]()
     if call.course.schedule == "replay":
         recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
         check_settings(catalog, arguments, recorded)
         check_functions(catalog.module, recorded, functions_of(models.configs))
         seed, policy, models = recorded.seed, recorded.dtype_policy, models._replace(backends=recorded.backends)
         repeat = repeat_of(catalog, recorded, call.course.epochs, data.source, mst_keys)
+        before = dict(recorded.epochs_before)
     spec = Spec(
         arguments=arguments,
         epochs=call.course.epochs,
@@ -85,6 +88,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         version=call.version,
         functions=functions_of(models.configs),
         tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items()},
+        epochs_before=before,
     )
     return make_request(catalog, workplace, spec, data, models, repeat)
 
@@ -140,10 +144,23 @@ def functions_of(configs: Iterable[Config]) -> dict[str, str]:
     return {name: digest for c in configs if c.compile.custom for name, digest in c.compile.custom.digests}
 
 
-def give_notices(catalog: Catalog, configs: Iterable[Config], source: PackedTable) -> None:
+def give_notices(
+    catalog: Catalog, configs: Iterable[Config], architectures: Mapping[int, StoredModel], source: PackedTable
+) -> None:
     """Notices about settings that are understood otherwise than a user may expect."""
-    for text in sorted({f"mst_key={c.mst_key}: {note}" for c in configs for note in notices(c, source)}):
+    notes = {c.mst_key: (*notices(c, source), *idle(c, architectures[c.model_id])) for c in configs}
+    for text in sorted({f"mst_key={key}: {note}" for key, its in notes.items() for note in its}):
         catalog.db.notice(text)
+
+
+def tell_of_averages(catalog: Catalog, source: PackedTable) -> None:
+    """What a single model costs that all segments train at once."""
+    if len(source.segments) > 1:
+        catalog.db.notice(
+            f"{catalog.module}: after each iteration the model is the mean of {len(source.segments)}, one for each"
+            " segment, of which each has seen its own rows only: it takes more iterations than one model that sees all."
+            " madlib_fit_multiple_model with one configuration trains such a one on the same table."
+        )
 
 
 def evaluated_epochs(catalog: Catalog, arguments: FitArguments, course: Course) -> tuple[int, ...]:
@@ -188,11 +205,6 @@ def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:
 
 def single_config(model: SingleModel, functions: Functions | None) -> Config:
     """The configuration of a call that trains a single model."""
-    for name in ("model_id", "compile_params"):
-        if getattr(model, name) is None:
-            raise NullNotAllowed(
-                f"{name} cannot be NULL", hint="Name a model of the architecture table, and give its parameters."
-            )
     compile_text, fit_text = model.compile_params or "", model.fit_params or ""
     with parameter_errors("Compile", compile_text):
         compiled = parse_compile_params(compile_text, functions)

@@ -24,7 +24,7 @@ FRAMEWORKS = {"tensorflow": "tensorflow", "jax": "jax", "nvidia": "none"}
 def write(db: Database, output_table: str | None, source: str | None) -> None:
     """Make a table with a row for each GPU; it is empty where there is none, and a NOTICE says so."""
     output = Catalog(db, MODULE).output(output_table)
-    check_source(chosen := source or "tensorflow")
+    check_source(chosen := (source or "tensorflow").lower())
     found = list(db.platform.gpus(db, chosen, lambda: of_this_host(db, chosen)))
     if not found:
         db.notice(f"{MODULE}: No GPUs configured on hosts.")

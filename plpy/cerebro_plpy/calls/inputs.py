@@ -92,7 +92,7 @@ def find_inputs(catalog: Catalog, arguments: FitArguments) -> Inputs:
         named = read_summary(catalog, selection, summary, LocalSession(catalog.db))
     return Inputs(
         packed=packed,
-        architectures=catalog.relation(named.architectures, "model architecture"),
+        architectures=catalog.relation(named.architectures, "model architecture", beside=selection),
         selection=selection,
         selection_summary=summary,
         objects=object_table.find(catalog, named.objects),

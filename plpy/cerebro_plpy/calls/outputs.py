@@ -2,50 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 from cerebro_plpy.calls import runs
-from cerebro_plpy.calls.warm_start import existing_output
+from cerebro_plpy.calls.warm_start import ExistingOutput, existing_output
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed
 from cerebro_plpy.tables import outputs, single_output
 
 
 class Outputs(NamedTuple):
-    """The output tables of a call: the first of them, and those that a warm start goes on from, by suffix."""
+    """The output tables of a call: the first of them, and those that a warm start goes on from."""
 
     table: Relation
-    existing: Mapping[str, Relation]
+    existing: ExistingOutput | None
+
+    def relations(self) -> list[Relation]:
+        """The tables that are there already."""
+        return self.existing.relations() if self.existing else []
 
 
 def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
     """The output tables that a fit call will write, or has to rewrite."""
     names = suffixes(arguments)
     if not arguments.warm_start:
-        return Outputs(catalog.output(arguments.model_output_table, names), {})
+        return Outputs(catalog.output(arguments.model_output_table, names), None)
     existing = existing_output(catalog, arguments.model_output_table, names)
-    return Outputs(existing[""], existing)
+    return Outputs(existing.model, existing)
 
 
 def finish(db: Database, run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
-    write_outputs(db, outputs.read_run(db, run_id), output.table, refill=bool(output.existing))
-    if keep_states is False:
-        runs.drop_states(db, run_id)
+    with _completed(db, run_id) if db.in_procedure else nullcontext():
+        states = output.existing.states if output.existing else None
+        write_outputs(db, outputs.read_run(db, run_id), output.table, states)
+        if keep_states is False:
+            runs.drop_states(db, run_id)
+
+
+@contextmanager
+def _completed(db: Database, run_id: int) -> Iterator[None]:
+    """Complete a run in the background by the transaction that makes its tables; without them where they cannot be."""
+    ended = db.value(sql("run.moment"))
+    db.rows(sql("run.complete"), None, ended, run_id)
+    try:
+        yield
+    except BaseException as error:  # which nobody hears of
+        db.rollback()
+        db.rows(sql("run.complete"), f"the output tables were not made: {error}", ended, run_id)
+        db.commit()
+        raise
 
 
 def write_again(db: Database, run_id: int | None, name: str | None) -> None:
-    """Make the output tables of a completed run once more, under another name."""
+    """Make output tables of a run that has states, under any name: of what it has come to so far."""
     check_transaction(db, "write_outputs")
     if run_id is None:
         raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
     run = outputs.read_run(db, run_id)
     output = Catalog(db, "write_outputs").output(name, suffixes(run.spec.arguments))
-    write_outputs(db, run, output, refill=False)
+    write_outputs(db, run, output, None)
 
 
 def suffixes(arguments: FitArguments) -> tuple[str, ...]:
@@ -53,9 +75,9 @@ def suffixes(arguments: FitArguments) -> tuple[str, ...]:
     return single_output.SUFFIXES if arguments.single else outputs.SUFFIXES
 
 
-def write_outputs(db: Database, run: outputs.LoggedRun, output: Relation, *, refill: bool) -> None:
-    """Make the output tables of a completed run, or refill them."""
+def write_outputs(db: Database, run: outputs.LoggedRun, output: Relation, states: Relation | None) -> None:
+    """Make the output tables of a run, or refill them where they exist, with this table of states."""
     if run.spec.arguments.single:
-        single_output.write(db, run, output, refill=refill)
+        single_output.write(db, run, output, states)
     else:
-        outputs.write(db, run, output, refill=refill)
+        outputs.write(db, run, output, states)

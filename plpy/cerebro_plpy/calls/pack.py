@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.platform import RULES, Packers, Rules
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedTable
 from cerebro_plpy.packing import columns, fill
-from cerebro_plpy.packing.classes import as_in_training, with_found_classes
+from cerebro_plpy.packing.classes import as_in_training, surprises, with_found_classes
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
@@ -24,6 +25,7 @@ from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.trainer import settings
 
 TARGET_TYPES = ("class", "float")
+LEAST, MOST = 1.2e-38, 3.4e38  # what a real holds with all its digits
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,18 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
             seed=secrets.randbits(31) if options.seed is None else options.seed,
             packers=packers,
         )
+        for text in surprises(plan.dependent, options.dependent_type is not None):
+            db.notice(text)
         fill.pack(db, plan)
 
 
 def check_options(catalog: Catalog, options: TrainingOptions) -> float:
-    """The normalizing constant; what else needs no table is checked too."""
+    """The normalizing constant, as the real that the summary keeps; what else needs no table is checked too."""
     constant = check_constant(catalog.module, options.normalizing_const)
     check_positive(catalog.module, "n_segments", options.n_segments)
-    return constant
+    if not LEAST <= constant <= MOST:
+        raise InvalidParameter(f"{catalog.module}: normalizing_const is {constant}; expected {LEAST} to {MOST}.")
+    return float(struct.unpack("f", struct.pack("f", constant))[0])
 
 
 def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | None]:
@@ -149,7 +155,8 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
         if not (getattr(arguments, name) or "").strip():
             raise NullNotAllowed(f"{catalog.module} error: {name} is NULL or empty; expected the name of a column.")
     rules = arguments.distribution_rules
-    return rules if rules is None or rules in RULES else catalog.relation(rules, "distribution rules")
+    word = rules.lower() if rules else None
+    return word if rules is None or word in RULES else catalog.relation(rules, "distribution rules")
 
 
 class PackInputs(NamedTuple):

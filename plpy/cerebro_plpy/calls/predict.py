@@ -23,10 +23,11 @@ def predict(
     """Make a table of predictions; `columns` are the id column and the list of inputs."""
     catalog, tables = begin(db, "madlib_keras_predict", arguments)
     asked = question(catalog, tables.test, columns, pred_type)
+    output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, tables.relations, None) as workplace:
         model = predictable(read_model(catalog, workplace.reader, tables.model, arguments.mst_key))
         check_order(catalog, model.independent, [column.name for column in asked.inputs], "the inputs")
-        write(workplace, tables.output, predictor(model), asked, bool(arguments.use_gpus))
+        write(workplace, output, predictor(model), asked, bool(arguments.use_gpus))
 
 
 def predictor(model: TrainedModel) -> Predictor:

@@ -57,9 +57,9 @@ def predict_byom(
     catalog = Catalog(db, MODULE)
     constant, backend = _check_arguments(arguments)
     settings.devices(settings.read(db), arguments.use_gpus)
-    output = catalog.output(arguments.output_table)
     relations = [existing(catalog, arguments.model_arch_table), catalog.relation(arguments.test_table, "test")]
     asked = question(catalog, relations[1], columns, pred_type)
+    output = catalog.output(arguments.output_table)
     with open_workplace(db, gd, relations, None) as workplace:
         architecture = _architecture(workplace, relations[0], arguments.model_id)
         summary = check_architecture(architecture)

@@ -17,7 +17,7 @@ from cerebro_plpy.database.dispatch import Session, await_rows
 from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, NullNotAllowed, UndefinedColumn
-from cerebro_plpy.packing.columns import IMAGE, Column, as_input
+from cerebro_plpy.packing.columns import IMAGE, Column, as_input, number_hint
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.statements import job_result
 from cerebro_plpy.platform.workplace import Workplace
@@ -85,7 +85,7 @@ def question(
     if len(found) != 1:
         raise _no_column(catalog, table, columns[0], "id column")
     inputs = _columns(catalog, table, columns[1], "independent_varname")
-    return Question(table, found[0], tuple(_input(catalog, column) for column in inputs), want)
+    return Question(table, found[0], tuple(_input(catalog, table, column) for column in inputs), want)
 
 
 def prediction_kind(module: str, pred_type: PredType) -> dict[str, object]:
@@ -123,13 +123,14 @@ def _no_column(catalog: Catalog, table: Relation, given: str | None, what: str) 
     )
 
 
-def _input(catalog: Catalog, found: Row) -> Column:
+def _input(catalog: Catalog, table: Relation, found: Row) -> Column:
     """How a column of the catalog is sent as an input."""
     sent = as_input(found)
     if sent is None:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{found['name']}' is of type {found['type']};"
-            " expected an array of numbers, a number, or an image (bytea)."
+            " expected an array of numbers, a number, or an image (bytea).",
+            hint=number_hint(table, found).replace("Pack", "Predict from", 1),
         )
     return sent
 

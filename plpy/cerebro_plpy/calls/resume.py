@@ -75,7 +75,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
 def relations(catalog: Catalog, rest: Rest, outputs: Outputs) -> list[Relation]:
     """The tables that the rest of a run uses."""
     objects = [object_table.existing(catalog, rest.functions.table)] if rest.functions else []
-    return [*rest.packed.relations().values(), *outputs.existing.values(), *objects]
+    return [*rest.packed.relations().values(), *outputs.relations(), *objects]
 
 
 def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
@@ -102,7 +102,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     check_unchanged(data.source, spec.source, row["segments"])
     if data.validation is not None and spec.validation is not None:
         check_unchanged(data.validation, spec.validation, row["segments"])
-    log = catalog.db.rows(sql("run.logged_configs"), row["run_id"])
+    log = catalog.db.glance(sql("run.logged_configs"), row["run_id"])
     models = logged_models(catalog, workplace, rest, log, data.source)
     (threads,) = workplace.control.run(sql("run.past_threads"), (row["run_id"],))[0]
     repeat = Repeat(threads=threads)

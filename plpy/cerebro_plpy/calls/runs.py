@@ -11,10 +11,10 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.tables import model_states
 
 PAUSE_SECONDS = 0.1
 DEFAULT_AGE = "7 days"
-LOG = ("visit", "evaluation", "metric", "config_log", "run_log")
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 
 
@@ -22,10 +22,10 @@ def claim(db: Database, module: str, run_id: int | None) -> Row:
     """The log of a run that nobody works on; until its end this transaction counts as who does."""
     if run_id is None:
         raise NullNotAllowed(f"{module} error: run_id is NULL.", hint=HINT)
-    if not db.rows(sql("run.own"), run_id):
+    if not db.glance(sql("run.own"), run_id):
         raise UndefinedObject(f"{module} error: there is no run {run_id} of yours.", hint=HINT)
     free = db.lock("mark_alive", run_id)
-    rows = db.rows(sql("run.own"), run_id)  # as it is now that nobody else changes it
+    rows = db.glance(sql("run.own"), run_id)  # as it is now that nobody else changes it
     if not free or not rows:
         raise ObjectInUse(
             f"{module} error: run {run_id} is under way: another session is its orchestrator, or holds its lock.",
@@ -37,9 +37,10 @@ def claim(db: Database, module: str, run_id: int | None) -> Row:
 def drop(db: Database, run_id: int | None) -> None:
     """Remove a run: its log and its states. Output tables that were made of it stay."""
     run = claim(db, "drop_run", run_id)
+    with db.patience():
+        db.rows(sql("run.mark_dropped"), run["run_id"])
+        db.rows(sql("run.remove_dropped"), run["run_id"])
     drop_states(db, run["run_id"])
-    for table in db.platform.deletions(LOG):
-        db.rows(sql("run.drop_log", table=table), run["run_id"])
 
 
 def drop_states(db: Database, run_id: int) -> None:
@@ -50,16 +51,19 @@ def drop_states(db: Database, run_id: int) -> None:
 
 
 def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
-    """Remove the states of own runs that ended so long ago; their size in bytes.
+    """Remove the states of own runs that ended so long ago, and of own models that are gone; their size in bytes.
 
     Each table goes in a transaction of its own, for there may be more than one transaction can lock.
     """
     age = seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
     with open_workplace(db, gd, (), None) as workplace:
         ended = [
-            row["run_id"] for row in db.rows(sql("run.ended_with_states"), age) if db.lock("mark_alive", row["run_id"])
+            row["run_id"]
+            for row in db.glance(sql("run.ended_with_states"), age)
+            if db.lock("mark_alive", row["run_id"])
         ]
-        return sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
+        freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
+    return freed + model_states.sweep(db)
 
 
 def wait(db: Database, run_id: int | None, timeout: str | None) -> str:
@@ -89,7 +93,7 @@ def status_of(db: Database, module: str, run_id: int | None) -> Row:
     db.platform.look_anew(db)
     # Before the status, which then cannot be older than the end of the work.
     at_work = {row["pid"] for row in db.rows(sql("background.at_work"), run_id)}
-    rows = db.rows(sql("background.standing"), run_id)
+    rows = db.glance(sql("background.standing"), run_id)
     if not rows:
         raise UndefinedObject(f"{module} error: there is no run {run_id} that you may see.", hint=HINT)
     return {**rows[0], "under_way": rows[0]["pid"] in at_work}

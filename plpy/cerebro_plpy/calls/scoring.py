@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.tables import model_states
 from cerebro_plpy.trainer import settings
 
 
@@ -23,9 +24,8 @@ class ScoreArguments:
 
 
 class ScoreTables(NamedTuple):
-    """The tables of a call: what is made, the model table, the table that is scored, and all that are read."""
+    """The tables that a call reads: the model table, the table that is scored, and all of them."""
 
-    output: Relation
     model: Relation
     test: Relation
     relations: list[Relation]
@@ -36,7 +36,9 @@ def begin(db: Database, module: str, arguments: ScoreArguments) -> tuple[Catalog
     check_transaction(db, module)
     catalog = Catalog(db, module)
     settings.devices(settings.read(db), arguments.use_gpus)
-    output = catalog.output(arguments.output_table)
     model, test = catalog.relation(arguments.model_table, "model"), catalog.relation(arguments.test_table, "test")
-    companions = [catalog.companion(r, suffix) for r in (model, test) for suffix in ("_info", "_summary", "_state")]
-    return catalog, ScoreTables(output, model, test, [model, test, *(c for c in companions if c)])
+    info, summary, packed = (
+        catalog.companion(*each) for each in ((model, "_info"), (model, "_summary"), (test, "_summary"))
+    )
+    states = model_states.find(catalog, model, summary) if summary else None
+    return catalog, ScoreTables(model, test, [model, test, *filter(None, (info, summary, packed, states))])

@@ -43,12 +43,12 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
         check_frequency(method, arguments.metrics_compute_frequency)
     settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
+    for name_of_output in (arguments.model_selection_table, arguments.model_output_table):
+        catalog.output_name(name_of_output)
     packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
     architectures = selection.check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
     space = _space(arguments, method, object_table.functions(catalog, arguments.object_table))
-    selected = selection.create(
-        catalog, arguments.model_selection_table, arguments.model_arch_table or "", arguments.object_table
-    )
+    selected = selection.create(catalog, arguments.model_selection_table, architectures, arguments.object_table)
     output = catalog.output(arguments.model_output_table, outputs.SUFFIXES)
     inputs = {**packed.relations(), "architectures": architectures}
     with open_workplace(db, gd, inputs.values(), None) as workplace:

@@ -1,4 +1,7 @@
-"""Makes the output tables of a search, in the caller's transaction: weights of the best, and what all came to."""
+"""Makes the output tables of a search, in the caller's transaction: what all configurations came to, and weights.
+
+Those that were trained to the end have weights, and the best, as it was when its loss was the lowest.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.search_arguments import AutomlArguments
-from cerebro_plpy.calls.search_runs import Basis, Best, Runs, Trial
+from cerebro_plpy.calls.search_runs import Best, Runs, Trial
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.spec import DataSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.tables import outputs
+from cerebro_plpy.tables import model_states, outputs
+from cerebro_plpy.tables.model_states import ModelTables
 
 
 class SearchTables(NamedTuple):
@@ -23,29 +27,36 @@ class SearchTables(NamedTuple):
 
 
 def write(db: Database, tables: SearchTables, arguments: AutomlArguments, runs: Runs, best: Best) -> None:
-    """Create and fill the four output tables, and put the best configuration into the model selection table."""
+    """Create and fill the three output tables, and put the best configuration into the model selection table."""
     (output, selection), basis = tables, runs.basis
     source = basis.data.source.spec()
     source = replace(source, class_types=outputs.class_types(db, source.class_types))
     made = outputs.names(output, outputs.SUFFIXES)
     places = any(tried.place for tried in runs.tried.values())
-    db.rows(sql("automl.models", output=made[""], **db.platform.clauses))
-    more = sql("automl.info_columns", places=sql("automl.places") if places else "")
-    db.rows(sql("output.info", output=made["_info"], more=more, **db.platform.clauses))
-    outputs.create_states(db, made["_state"])
+    models = _create(db, made, source, places)
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
-        state = shown.state if shown is best.tried else None
         architecture = basis.architectures[tried.config.model_id].json
-        size = outputs.write_model(db, made, outputs.ModelKey(key, basis.data.source.segments[0]), architecture, state)
+        model = outputs.ModelKey(key, basis.data.source.segments[0])
+        size = outputs.write_model(db, models, model, architecture, shown.state)
         _write_info(db, made["_info"], runs, shown, size, places)
-    _write_summary(db, made["_summary"], output, arguments, basis, runs.run_ids, source)
+    _write_summary(db, made["_summary"], output, arguments, runs, source)
     _write_best(db, selection, best.tried, max(runs.tried))
+
+
+def _create(db: Database, made: dict[str, str], source: DataSpec, places: bool) -> ModelTables:
+    clauses = db.platform.clauses
+    db.rows(sql("automl.models", output=made[""], **clauses))
+    more = sql("automl.info_columns", places=sql("automl.places") if places else "")
+    db.rows(sql("output.info", output=made["_info"], more=more, **clauses))
+    columns = outputs.class_columns(source)[0]
+    db.rows(sql("automl.summary", output=made["_summary"], class_columns=columns, **clauses))
+    return ModelTables(made[""], model_states.create(db, made["_summary"]))
 
 
 def _write_info(db: Database, table: str, runs: Runs, tried: Trial, size: float | None, places: bool) -> None:
     config, run_ids = tried.config, [run_id for run_id, _ in tried.runs]
-    rows = db.rows(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
+    rows = db.glance(sql("automl.metrics"), runs.run_ids[0], run_ids, config.mst_key)
     architecture, dependent = runs.basis.architectures[config.model_id].json, runs.basis.data.source.dependent
     more = sql("automl.add_info_columns", places=sql("automl.add_places") if places else "")
     db.rows(
@@ -76,15 +87,13 @@ def _write_summary(
     table: str,
     output: Relation,
     arguments: AutomlArguments,
-    basis: Basis,
-    run_ids: list[int],
+    runs: Runs,
     source: DataSpec,
 ) -> None:
-    columns, constants = outputs.class_columns(source)
-    times = db.row(sql("automl.times"), run_ids)
-    db.rows(sql("automl.summary", output=table, class_columns=columns, **db.platform.clauses))
+    basis, run_ids = runs.basis, runs.run_ids
+    (times,) = db.glance(sql("automl.times"), run_ids)
     db.rows(
-        sql("automl.add_summary", output=table, class_values=constants),
+        sql("automl.add_summary", output=table, class_values=outputs.class_columns(source)[1]),
         source.table,
         arguments.validation_table,
         output.spelling,
@@ -98,7 +107,7 @@ def _write_summary(
         None if arguments.random_state is None else str(arguments.random_state),
         arguments.object_table,
         bool(arguments.use_gpus),
-        arguments.metrics_compute_frequency,
+        runs.frequency,
         arguments.name,
         arguments.description,
         times["began"],

@@ -85,16 +85,18 @@ class Runs:
         self._reasons: dict[int, str] = {}
         self._holding: set[int] = set()  # runs that may have states
         self.run_ids: list[int] = []
+        self.frequency = 0  # of metrics, in the last run
         self.tried: dict[int, Trial] = {}
         self.best: Best | None = None
 
     def search(self, search: Search) -> Best:
         """Work through a search; the best that it found."""
-        stage = _next(search, None)
+        stage, finished = _next(search, None), set[int]()
         while stage:
             losses = self._train(stage)
+            finished.update(stage.rows if stage.last else ())
             stage = _next(search, losses)
-            self._drop_states(stage.rows if stage else ())
+            self._drop_states(finished.union(stage.rows if stage else ()))
         if self.best is None:
             reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self._reasons.items()))
             raise ConfigFailure(f"all {len(self.tried)} configurations failed", detail=reasons)
@@ -123,10 +125,10 @@ class Runs:
     def _train(self, stage: Stage) -> Losses:
         request = self._request(stage)
         self._db.info(stage.message)
-        self._crew = self._crew or workers.start(self._workplace, request)
         failed: ConfigFailure | None = None
         self.run_ids.append(reserve_run(self._db, self._workplace))
         self._holding.add(self.run_ids[-1])
+        self._crew = self._crew or workers.start(self._workplace, request)
         with logged_run(self._db, self._workplace, request, self.run_ids[-1]) as log:
             around = surroundings(self._db, self._workplace, request)
             orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
@@ -142,9 +144,10 @@ class Runs:
     def _request(self, stage: Stage) -> FitRequest:
         new = self._checked({key: row for key, row in stage.rows.items() if key not in self.tried})
         self.tried.update({config.mst_key: Trial(config) for config in new})
-        give_notices(self._catalog, new, self.basis.data.source)
+        give_notices(self._catalog, new, self.basis.architectures, self.basis.data.source)
         basis, configs = self.basis, tuple(self.tried[key].config for key in stage.rows)
         spec = self._spec(stage, configs)
+        self.frequency = spec.frequency
         models = Models(configs, basis.architectures, basis.table, frameworks.frameworks_of(None, stage.rows))
         request = make_request(self._catalog, self._workplace, spec, basis.data, models, Repeat())
         read = self._workplace.platform.state_rows
@@ -159,7 +162,10 @@ class Runs:
             epochs=stage.iterations,
             frequency=frequency,
             evaluate_epochs=metrics_iterations(stage.iterations, frequency),
-            seed=(basis.seed + len(self.run_ids)) % (1 << 31),  # other orders of rows than in the run before
+            seed=basis.seed,
+            epochs_before={
+                config.mst_key: sum(epochs for _, epochs in self.tried[config.mst_key].runs) for config in configs
+            },
             schedule=basis.schedule,
             dtype_policy=None,
             model_arch_table=basis.table.spelling,
@@ -219,10 +225,10 @@ class Runs:
         if lines:
             self._db.info("\n" + "".join(lines))
 
-    def _drop_states(self, going_on: Collection[int]) -> None:
-        """Drop all states but those of the best, and of who goes on."""
+    def _drop_states(self, alive: Collection[int]) -> None:
+        """Drop all states but those of the best, of who goes on and of who was trained to the end."""
         for key, tried in self.tried.items():
-            tried.state = tried.state if key in going_on else None
+            tried.state = tried.state if key in alive else None
         kept = [tried for tried in (*self.tried.values(), *([self.best.tried] if self.best else [])) if tried.state]
         keep = [tried.state.table for tried in kept if tried.state]
         for run_id in () if self._workplace.local else self._holding:  # the caller's transaction holds them still

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from cerebro_plpy.configs.points import Point, describe
@@ -20,8 +19,7 @@ class Suggester(AbstractContextManager["Suggester"]):
     """Suggests points of a space; the process is started when it is first needed, and ends with the block."""
 
     def __init__(self, db: Database, chosen: Settings, space: Space, algorithm: str, seed: int) -> None:
-        # It waits as long as a batch is trained, which may be for hours.
-        self._spec = replace(settings.trainer_spec(chosen, TrainerOptions(framework="none")), idle_seconds=0)
+        self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
         self._check = db.check_interrupts
         self._request = {"space": describe(space), "algorithm": algorithm, "seed": seed}
         self._link: Link | None = None

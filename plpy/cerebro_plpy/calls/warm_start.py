@@ -6,17 +6,23 @@ fresh; keys that the model selection table no longer has vanish from the output.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import UNSEEN
+from cerebro_plpy.configs.optimizers import OptimizerSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
 from cerebro_plpy.packing.packed_table import read_summary_row
 from cerebro_plpy.run.request import FitRequest, WarmState
+from cerebro_plpy.tables import model_states
+from cerebro_plpy.tables.weights import epochs_of
 
 # MADlib's own output holds weights and no states of optimizers. The statement is one that Greenplum runs too, where a
 # function is not called for the rows of a table.
@@ -27,47 +33,67 @@ FROM_WEIGHTS = (
 )
 
 
-def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]) -> dict[str, Relation]:
-    """The output tables by suffix, the first of which has none; they must exist and be the caller's to rewrite."""
-    output = catalog.relation(given, "model output")
-    found = {"": output}
-    for suffix in suffixes:
-        companion = catalog.companion(output, suffix)
-        if companion is None:
-            raise UndefinedTable(
-                f"{catalog.module} error: table '{output.spelling}{suffix}' does not exist; warm_start goes on from the"
-                " output tables of an earlier call.",
-                hint=FROM_WEIGHTS.format(output.quoted)
-                if suffix == "_state"
-                else "Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
-            )
-        found[suffix] = companion
-    _check_rewritable(catalog, found.values())
-    _refuse_code_of_others(catalog, list(found.values()))
-    _check_kind(catalog, found)
-    return found
+class ExistingOutput(NamedTuple):
+    """The output tables of an earlier call; a single model has no info table."""
+
+    model: Relation
+    summary: Relation
+    states: Relation
+    info: Relation | None
+
+    def relations(self) -> list[Relation]:
+        """All of them."""
+        return [table for table in self if table]
+
+
+def existing_output(catalog: Catalog, given: str | None, suffixes: Sequence[str]) -> ExistingOutput:
+    """The output tables, all but the first of which have a suffix; they must exist and be the caller's to rewrite."""
+    model = catalog.relation(given, "model output")
+    companions = {suffix: _companion(catalog, model, suffix) for suffix in suffixes}
+    states = model_states.find(catalog, model, companions["_summary"])
+    if states is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: table '{model.spelling}' has no states to go on from.",
+            hint=FROM_WEIGHTS.format(model.quoted),
+        )
+    existing = ExistingOutput(model, companions["_summary"], states, companions.get("_info"))
+    _check_rewritable(catalog, existing.relations())
+    _refuse_code_of_others(catalog, existing.relations())
+    _check_kind(catalog, existing)
+    return existing
+
+
+def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
+    companion = catalog.companion(model, suffix)
+    if companion is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: table '{model.spelling}{suffix}' does not exist; warm_start goes on from the"
+            " output tables of an earlier call.",
+            hint="Name the output of madlib_fit_multiple_model(), or leave warm_start out.",
+        )
+    return companion
 
 
 def _check_rewritable(catalog: Catalog, tables: Iterable[Relation]) -> None:
     for relation in tables:
         if not catalog.db.value(sql("warm.may_rewrite"), relation.oid):
             raise InsufficientPrivilege(
-                f"{catalog.module} error: permission denied to rewrite table '{relation.name}'.",
+                f"{catalog.module} error: permission denied to rewrite table '{relation.spelling}'.",
                 hint="warm_start replaces the rows of the output tables: it takes SELECT, INSERT and DELETE on them.",
             )
 
 
-def _check_kind(catalog: Catalog, found: Mapping[str, Relation]) -> None:
+def _check_kind(catalog: Catalog, existing: ExistingOutput) -> None:
     """They are what the same function has made."""
-    output = found[""].spelling
-    if "_info" in found and "metrics_iters" in catalog.columns(found["_info"]):
+    output = existing.model.spelling
+    if existing.info and "metrics_iters" in catalog.columns(existing.info):
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is the output of madlib_automl(), which warm_start cannot go on with.",
             hint="Load the best model's weights beside its architecture by load_keras_model(), and train from these.",
         )
-    if {"mst_key", "part", "chunk"} - catalog.columns(found["_state"]).keys():
-        raise WrongObjectType(f"{catalog.module} error: table '{output}_state' holds no states of models.")
-    if "_info" not in found and "mst_key" in catalog.columns(found[""]):
+    if {"mst_key", "part", "chunk"} - catalog.columns(existing.states).keys():
+        raise WrongObjectType(f"{catalog.module} error: table '{existing.states.spelling}' holds no states of models.")
+    if not existing.info and "mst_key" in catalog.columns(existing.model):
         raise WrongObjectType(
             f"{catalog.module} error: '{output}' is not the output of this function, but of"
             " madlib_fit_multiple_model() or madlib_automl().",
@@ -78,39 +104,78 @@ def _check_kind(catalog: Catalog, found: Mapping[str, Relation]) -> None:
 def _refuse_code_of_others(catalog: Catalog, tables: Sequence[Relation]) -> None:
     for row in catalog.db.rows(sql("warm.foreign_code"), [relation.oid for relation in tables]):
         raise InsufficientPrivilege(
-            f"{catalog.module} error: table '{row['name']}' is of another role, and has triggers, rules, defaults or"
-            " checks: they would run with your privileges.",
+            f"{catalog.module} error: table '{row['name']}' is of another role, and has triggers, rules, defaults,"
+            " checks or expressions: they would run with your privileges.",
             hint="SET ROLE to its owner before the call, or let the owner make it without them.",
         )
 
 
-def warm_states(reader: Session, tables: Mapping[str, Relation], request: FitRequest) -> dict[int, WarmState]:
+def going_on(reader: Session, existing: ExistingOutput, request: FitRequest) -> FitRequest:
+    """The request of a call that goes on from an earlier one: epochs are counted on, so that no batch comes twice.
+
+    A replay counts as the run did that it repeats.
+    """
+    states = warm_states(reader, existing, request)
+    before = {key: warm.epochs for key, warm in states.items()}
+    spec = request.spec if request.spec.schedule == "replay" else replace(request.spec, epochs_before=before)
+    return replace(request, warm_states=states, spec=spec)
+
+
+def warm_states(reader: Session, existing: ExistingOutput, request: FitRequest) -> dict[int, WarmState]:
     """Where each configuration that was trained before goes on; those that failed then start fresh."""
-    before = _trained(reader, tables)
-    policy = read_summary_row(reader, tables["_summary"]).get("dtype_policy")
+    before = _trained(reader, existing)
+    policy = read_summary_row(reader, existing.summary).get("dtype_policy")
     states = {}
+    text = sql("warm.state", state=existing.states.quoted)
     for config in request.configs:
-        if config.mst_key not in before:
-            continue
-        text = sql("warm.state", state=tables["_state"].quoted)
-        architecture = request.architectures[config.model_id].json
-        scaled = scales_loss(policy, architecture) == scales_loss(request.spec.dtype_policy, architecture)
-        if scaled and same_optimizer(before[config.mst_key], config):
-            states[config.mst_key] = WarmState("chunks", text, (config.mst_key,))
-        else:
-            states[config.mst_key] = WarmState("weights_of_chunks", text, (config.mst_key,))
+        if config.mst_key in before:
+            model, architecture = before[config.mst_key], request.architectures[config.model_id].json
+            same = model.architecture is not None and json.loads(model.architecture) == json.loads(architecture)
+            scaled = [scales_loss(each, architecture) for each in (policy, request.spec.dtype_policy)]
+            source = _source(model, config, same_architecture=same) if scaled[0] == scaled[1] else "weights_of_chunks"
+            epochs = epochs_of(model.beginning)
+            states[config.mst_key] = WarmState(source, text, (config.mst_key,), not same, epochs)
     return states
 
 
-def _trained(reader: Session, tables: Mapping[str, Relation]) -> dict[int, str]:
-    """The compile parameters of the models that have states, by mst_key."""
-    names = {name.strip("_"): relation.quoted for name, relation in tables.items()}
+class TrainedBefore(NamedTuple):
+    """What a model was made of: its compile parameters, its architecture as JSON, and how its state begins."""
+
+    compile_params: str
+    architecture: str | None
+    beginning: bytes
+
+
+def _source(model: TrainedBefore, config: Config, *, same_architecture: bool) -> str:
+    """What of its state a configuration goes on with, where losses are scaled, or not, as then."""
+    before, optimizer = _optimizer(model.compile_params), config.compile.optimizer
+    if before is None or before.class_name != optimizer.class_name:
+        return "weights_of_chunks"
+    return "chunks" if same_architecture and _structure(before) == _structure(optimizer) else "warm"
+
+
+def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
+    """What decides which variables an optimizer has: its settings but the learning rate, if that is a number."""
+    return {**optimizer.config, "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict)}
+
+
+def _optimizer(compile_text: str) -> OptimizerSpec | None:
+    """The optimizer of then; None where it cannot be told."""
+    try:
+        return parse_compile_params(compile_text, UNSEEN).optimizer
+    except CerebroError:
+        return None
+
+
+def _trained(reader: Session, existing: ExistingOutput) -> dict[int, TrainedBefore]:
+    """The models that have states, by mst_key."""
+    tables = {"model": existing.model.quoted, "state": existing.states.quoted}
     text = (
-        sql("warm.trained", info=names["info"], state=names["state"])
-        if "info" in names
-        else sql("warm.trained_single", summary=names["summary"], state=names["state"])
+        sql("warm.trained", info=existing.info.quoted, **tables)
+        if existing.info
+        else sql("warm.trained_single", summary=existing.summary.quoted, **tables)
     )
-    return dict(reader.run(text))
+    return {mst_key: TrainedBefore(*texts) for mst_key, *texts in reader.run(text)}
 
 
 def scales_loss(policy: str | None, architecture: str) -> bool:
@@ -120,11 +185,3 @@ def scales_loss(policy: str | None, architecture: str) -> bool:
     (True, False)
     """
     return policy == "mixed_float16" or (policy is None and '"mixed_float16"' in architecture)
-
-
-def same_optimizer(compile_text: str, config: Config) -> bool:
-    """Whether the optimizer's variables of then fit the optimizer of now."""
-    try:
-        return parse_compile_params(compile_text, UNSEEN).optimizer.class_name == config.compile.optimizer.class_name
-    except CerebroError:
-        return False

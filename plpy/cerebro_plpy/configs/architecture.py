@@ -19,7 +19,7 @@ from cerebro_plpy.configs.allowlist import (
     MODELS,
     OLD_ACTIVATIONS,
     OLD_LAYERS,
-    OPERATION_MODULES,
+    OPERATIONS,
     REGULARIZERS,
 )
 from cerebro_plpy.configs.keras_names import near_matches
@@ -133,7 +133,7 @@ def _check_object(node: Node, place: str, found: set[str]) -> None:
         raise unreadable(f"class_name {name!r} is not text")
     if name == "function" and place == "activation" and isinstance(node.get("config"), str):
         return  # its name is checked where activations given by name are
-    if place == "layer" and isinstance(module, str) and module in OPERATION_MODULES:
+    if place == "layer" and isinstance(module, str) and name in OPERATIONS.get(module, ()):
         found.add(name)
         return
     if module is not None and not (isinstance(module, str) and _MODULE.fullmatch(module)):

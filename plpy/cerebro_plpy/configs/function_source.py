@@ -19,7 +19,8 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, InvalidTe
 TITLE = "Keras Custom Function"
 CONVERT = (
     "Load its source as text: load_custom_function('table', $$import keras ... def f(y_true, y_pred): ...$$, 'f')."
-    " In Python, inspect.getsource(f) gives that of a function; add the imports that it needs."
+    " In Python, inspect.getsource(f) gives that of a function; add the imports that it needs. The functions of"
+    " keras.backend are gone in Keras 3: write keras.ops.mean for K.mean."
 )
 
 

@@ -7,7 +7,7 @@ views and runs that are in the log already rely on; what an older version did no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted
@@ -63,8 +63,16 @@ class FitArguments:
     def from_json(cls, values: Mapping[str, Any]) -> FitArguments:
         """The arguments that `to_json` gave, here or in an older version."""
         single = values.get(SINGLE)
-        named = {each.name: values.get(each.name) for each in fields(cls) if each.name != "single"}
+        named = {each.name: _typed(each, values.get(each.name)) for each in fields(cls) if each.name != "single"}
         return cls(**named, single=SingleModel(**single) if single else None)
+
+
+def _typed(argument: Field[Any], value: Any) -> Any:
+    """An argument that JSON held; TypeError where it is none of its kind."""
+    kind = {"str | None": str, "int | None": int, "bool | None": bool}[str(argument.type)]
+    if value is not None and type(value) is not kind:
+        raise TypeError(f"{argument.name} is {value!r:.80}; expected {kind.__name__}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,8 @@ class Spec:
 
     `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which; `functions` are the
     custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
-    call's tables, by what they are for it; `version` is that of the package.
+    call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
+    by mst_key; `version` is that of the package.
     """
 
     arguments: FitArguments
@@ -154,6 +163,7 @@ class Spec:
     functions: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpec | None = None
+    epochs_before: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def title(self) -> str | None:
@@ -198,6 +208,7 @@ class Spec:
             "version": self.version,
             "functions": dict(self.functions),
             "tables": dict(self.tables),
+            "epochs_before": {str(key): epochs for key, epochs in self.epochs_before.items()},
             **(asdict(self.search) if self.search else {}),
         }
 
@@ -236,8 +247,14 @@ class Spec:
             version=str(values["version"]),
             functions=dict(values.get("functions") or {}),
             tables=dict(values["tables"]),
+            epochs_before=epochs_before(values.get("epochs_before")),
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
         )
+
+
+def epochs_before(logged: Mapping[str, Any] | None) -> dict[int, int]:
+    """The epochs of earlier calls by mst_key, from JSON; none where an older version logged none."""
+    return {int(key): int(epochs) for key, epochs in (logged or {}).items()}
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

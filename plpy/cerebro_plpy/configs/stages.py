@@ -24,14 +24,15 @@ Suggest = Callable[[Trials, int], Sequence[Point]]
 class Stage:
     """What is trained together: configurations by mst_key, and for how many iterations more.
 
-    `title` says in the log which stage it is, `message` tells the caller; `places` are Hyperband's bracket and round
-    of each configuration.
+    `title` says in the log which stage it is, `message` tells the caller; `last` that its configurations are trained
+    to their end in it; `places` are Hyperband's bracket and round of each configuration.
     """
 
     title: str
     message: str
     iterations: int
     rows: Mapping[int, ConfigRow]
+    last: bool
     places: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -52,7 +53,8 @@ def hyperband(method: Hyperband, rows: Sequence[ConfigRow]) -> Search:
         if keys:
             title = f"hyperband {number} of {len(diagonals)}"
             chosen = {key: rows[key - 1] for key in keys}
-            losses = yield Stage(title, _diagonal(diagonal, alive), diagonal[0].iterations, chosen, keys)
+            message, last = _diagonal(diagonal, alive), number == len(diagonals)
+            losses = yield Stage(title, message, diagonal[0].iterations, chosen, last, keys)
 
 
 def _diagonal(rounds: Sequence[Round], alive: Mapping[int, Sequence[int]]) -> str:
@@ -74,6 +76,6 @@ def hyperopt(method: Hyperopt, segments: int, space: Space, suggest: Suggest) ->
         rows += new
         title = f"hyperopt {number} of {len(batches)}"
         message = f"***Evaluating {len(new)} newly suggested model configurations***"
-        losses = (yield Stage(title, message, method.num_iterations, chosen)) if chosen else {}
+        losses = (yield Stage(title, message, method.num_iterations, chosen, last=True)) if chosen else {}
         by_row = {row: losses.get(key) for key, row in chosen.items()}
         trials += [{"point": point, "loss": by_row.get(row)} for point, row in zip(points, made)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from cerebro_plpy.database import client
@@ -16,17 +16,21 @@ from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.platform import Row as Row
 from cerebro_plpy.database.queries import around_placeholders, sql
 from cerebro_plpy.errors import (
+    LOCK_NOT_AVAILABLE,
     CerebroError,
     ConfigFailure,
+    ObjectInUse,
     OutOfMemory,
     ServerGone,
     TrainerFailure,
+    UndefinedTable,
     by_sqlstate,
 )
 
 TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
+PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
 T = TypeVar("T")
 
 
@@ -87,6 +91,41 @@ class Database:
             if kind not in TRAINER_ERRORS:
                 raise
             raise kind(str(error).removeprefix("plpy.Error: "), detail=detail, hint=hint) from error
+
+    def glance(self, statement: str, *values: object) -> list[Row]:
+        """Like `rows`, for tables of schema cerebro: their locks do not stay with the caller's transaction.
+
+        Else who wants to change such a table would wait for the caller, and the caller's own workers behind that one.
+        A lock goes with the subtransaction that took it, if that is undone.
+        """
+        found: list[Row] = []
+        with suppress(_Undone), self._plpy.subtransaction(), self.patience():
+            found = self.rows(statement, *values)
+            raise _Undone
+        return found
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Within, a table of schema cerebro is waited for so long, and not for ever."""
+        limit = self.value(sql("session.patience"), float(PATIENCE_SECONDS))
+        with self.configured(lock_timeout=f"{limit}s"):
+            try:
+                yield
+            except self._plpy.SPIError as error:
+                if sqlstate_of(error.spidata[0]) != LOCK_NOT_AVAILABLE:
+                    raise
+                raise locked_log(next(iter(self.rows(sql("session.holders"))), None)) from error
+
+    def hold(self, table: str) -> bool:
+        """Keep a table from being emptied or dropped until the transaction ends; False where it is gone already."""
+        try:
+            with self._plpy.subtransaction():
+                self.rows(sql("session.hold", table=table))
+        except self._plpy.SPIError as error:
+            if sqlstate_of(error.spidata[0]) != UndefinedTable.sqlstate:
+                raise
+            return False
+        return True
 
     def row(self, statement: str, *values: object) -> Row:
         """The first row of a statement that returns at least one."""
@@ -172,6 +211,21 @@ class Database:
     def _configure(self, values: dict[str, str]) -> None:
         for name, value in values.items():
             self.value(sql("session.set"), name, value)
+
+
+class _Undone(Exception):
+    """Undoes a subtransaction that did what it was for."""
+
+
+def locked_log(holder: Row | None) -> ObjectInUse:
+    """The error where somebody has locked a table of schema cerebro for longer than anybody waits."""
+    table = holder["table"] if holder else "a table of schema cerebro"
+    return ObjectInUse(
+        f"{table}, which every call needs, is locked by another session",
+        detail=f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}" if holder else None,
+        hint="Call again, or cerebro.resume() the run, when that is done; an administrator can end it by"
+        " pg_cancel_backend(). Set lock_timeout to wait longer.",
+    )
 
 
 def sqlstate_of(code: int) -> str:

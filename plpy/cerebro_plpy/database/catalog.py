@@ -42,11 +42,11 @@ class Catalog:
         self.db = db
         self.module = module
 
-    def relation(self, given: str | None, what: str = "input") -> Relation:
-        """The table or view of that name; what it is, is said in errors."""
+    def relation(self, given: str | None, what: str = "input", beside: Relation | None = None) -> Relation:
+        """The table or view of that name, see `find`; what it is, is said in errors."""
         if given is None or not given.strip():
             raise NullNotAllowed(f"{self.module} error: NULL/empty input table name!", hint=f"Name the {what} table.")
-        found = self.find(given)
+        found = self.find(given, beside)
         if found is None:
             raise UndefinedTable(
                 f"{self.module} error: Input table '{given}' does not exist.",
@@ -71,14 +71,24 @@ class Catalog:
         found = self._lookup(name)
         return self._made(name, found) if found else None
 
-    def output(self, given: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
-        """A table that does not exist yet, nor its companions, in a schema where the caller may create."""
+    def by_oid(self, oid: int) -> Relation:
+        """A table that the catalog names."""
+        (found,) = self.db.rows(sql("read.relation"), oid)
+        return self._made(f"{found['schema']}.{found['name']}", found)
+
+    def output_name(self, given: str | None) -> str:
+        """The name of a table that is to be made, which there must be."""
         if given is None or not given.strip():
             raise NullNotAllowed(f"{self.module} error: NULL/empty output table name!", hint="Name the output table.")
+        return given
+
+    def output(self, name: str | None, suffixes: tuple[str, ...] = ()) -> Relation:
+        """A table that does not exist yet, nor its companions, in a schema where the caller may create."""
+        given = self.output_name(name)
         parts = self._parts(given, "output")
         schema = self._check_schema(given, parts[0] if len(parts) == 2 else self.db.caller_schema)
-        name = parts[-1]
-        longest = name + max(suffixes, key=len, default="")
+        plain = parts[-1]
+        longest = plain + max(suffixes, key=len, default="")
         if len(longest.encode()) > MAX_BYTES:
             raise InvalidName(
                 f"{self.module} error: Invalid output table name {given}: with its suffix it has"
@@ -86,14 +96,14 @@ class Catalog:
                 hint="Choose a shorter name.",
             )
         for suffix in ("", *suffixes):
-            if self._lookup(quote_qualified((schema, name + suffix))):
+            if self._lookup(quote_qualified((schema, plain + suffix))):
                 raise DuplicateTable(
                     f"{self.module} error: Output table '{given}{suffix}' already exists. Drop it before calling the"
                     " function.",
-                    hint=f"DROP TABLE {quote_qualified((schema, name + suffix))};",
+                    hint=f"DROP TABLE {quote_qualified((schema, plain + suffix))};",
                 )
-        self._reserve(given, quote_qualified((schema, name)))
-        return Relation(spelling=given, schema=schema, name=name, oid=0, quoted=quote_qualified((schema, name)))
+        self._reserve(given, quote_qualified((schema, plain)))
+        return Relation(spelling=given, schema=schema, name=plain, oid=0, quoted=quote_qualified((schema, plain)))
 
     def _reserve(self, given: str, name: str) -> None:
         """Until this transaction ends nobody else begins a table of that name: the work would be for nothing."""
@@ -117,9 +127,14 @@ class Catalog:
             )
         return columns[name]
 
-    def find(self, given: str) -> Row | None:
-        """The catalog row of a name as the user wrote it, or None."""
-        return self._lookup(quote_qualified(self._parts(given, "input")))
+    def find(self, given: str, beside: Relation | None = None) -> Row | None:
+        """The catalog row of a name as the user wrote it, or None.
+
+        A name without a schema that is kept `beside` a table is looked for in that table's schema before the path.
+        """
+        parts = self._parts(given, "input")
+        near = quote_qualified((beside.schema, *parts)) if beside and len(parts) == 1 else None
+        return (self._lookup(near) if near else None) or self._lookup(quote_qualified(parts))
 
     def _lookup(self, name: str) -> Row | None:
         with self.db.configured(search_path=self.db.caller_path):

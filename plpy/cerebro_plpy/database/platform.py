@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, Union
+from typing import Any, NamedTuple, Protocol, Union
 
 from cerebro_plpy.errors import CerebroError
 
@@ -28,6 +28,8 @@ class Caller(Protocol):
     def row(self, statement: str, *values: object) -> Row: ...
 
     def value(self, statement: str, *values: object) -> Any: ...
+
+    def glance(self, statement: str, *values: object) -> list[Row]: ...
 
     def configured(self, **values: str) -> AbstractContextManager[None]: ...
 
@@ -56,6 +58,15 @@ class Table(Protocol):
 
 
 Rules = Union[str, Table, None]
+
+
+class Wait(NamedTuple):
+    """The process that sessions of a call wait for, and its statement; the table of schema cerebro that it has, or None
+    where it waits itself for the caller."""
+
+    pid: int
+    query: str | None
+    table: str | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,8 @@ class Platform(Protocol):
        it does not do.
     3. `check_interrupts` raises where the caller's statement is to end, and leaves its transaction as it was.
     4. A session that rests ends by itself, unless it is woken in time; a session that was woken serves like a new one.
-    5. `waiting` finds every wait for the caller that lasts, from whatever session, and never waits itself.
+    5. `waiting` finds every wait for the caller or for a table of schema cerebro that lasts, from whatever session, and
+       never waits itself.
     6. The posts of workers, one after another, serve every segment that has rows to be trained on.
     7. Buffers are as even as can be, whatever lies where: each row is in one of them, and a segment has those of its
        key alone. The same seed over the same rows gives the same buffers.
@@ -152,8 +164,9 @@ class Platform(Protocol):
         """Raise where tables that only the caller's session can use cannot be trained on at all."""
         ...
 
-    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Sequence[Any]]:
-        """Of these processes one that waits, in the end, for the caller's, with its statement; none where none does.
+    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Wait]:
+        """What keeps these processes waiting: one that waits itself, in the end, for the caller's, and one that has a
+        table of schema cerebro; none where they wait for neither.
 
         `watch` gives a session of its own to ask from, None while that is at work.
         """
@@ -161,10 +174,6 @@ class Platform(Protocol):
 
     def look_anew(self, db: Caller) -> None:
         """Let the caller's transaction see the other sessions as they are now."""
-        ...
-
-    def deletions(self, tables: Sequence[str]) -> Sequence[str]:
-        """Of tables of which each refers to the last, those from which rows must be deleted, in this order."""
         ...
 
     # Predictions for roles that may not read a model

@@ -6,6 +6,7 @@ one backend can drive many and stay open to a cancel. Each string of statements 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +23,11 @@ from cerebro_plpy.database.driver import translate
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.queries import escape_percent, sql
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege
+from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, TooManyConnections
 
 CONNECT_SECONDS = 10.0
+# What a server says that has no slot, to anybody or to this role, or in this database.
+NO_ROOM = re.compile(r"too many (clients|connections)|connection slots are reserved")
 
 
 @dataclass(frozen=True)
@@ -215,11 +218,25 @@ def _adapted(value: object) -> object:
 
 
 def connection_refusal(who: Identity, reason: str) -> CerebroError:
-    """The error for a session that could not be opened, with the lines that would let it in."""
+    """The error for a session that could not be opened: there is no room for it, or these lines would let it in.
+
+    The driver does not pass on the SQLSTATE of a refused connection.
+    """
+    if NO_ROOM.search(reason):
+        return no_room(f"a worker session could not be opened: {reason}")
     return InsufficientPrivilege(
         f"a worker session could not be opened as {who.session_user!r}: {reason}",
         detail=f"Tried: {who.conninfo}",
         hint="Workers connect from the server to itself as the calling user. Let them in by pg_hba.conf and"
         " pg_ident.conf"
         " (cerebro-db check prints the lines), or set worker_conninfo in cerebro.setting.",
+    )
+
+
+def no_room(message: str) -> TooManyConnections:
+    """The error where there are as many sessions as there may be."""
+    return TooManyConnections(
+        message,
+        hint="Wait until other runs have ended, or use fewer workers. What limits them are max_connections, the"
+        " CONNECTION LIMIT of the role and the database, and max_workers_total in cerebro.setting.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cerebro_plpy.database.caller import Database
@@ -14,6 +14,10 @@ from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import columns
 from cerebro_plpy.packing.columns import MAX_CLASSES, Column
 from cerebro_plpy.packing.packed_table import PackedTable, strip_padding
+
+FRACTIONS = ("real", "double precision", "numeric")
+MANY = 20
+"""So many different numbers are measures, as a rule."""
 
 
 def find_forms(db: Database, source: Relation, column: Column) -> tuple[str | None, ...]:
@@ -70,6 +74,22 @@ def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | N
     return columns.with_classes(column, found, wanted or len(found), forms)
 
 
+def surprises(targets: Sequence[Column], chosen: bool) -> Iterator[str]:
+    """What the caller should know of targets that became classes, and whether that was the caller's choice."""
+    for column in targets:
+        found = len([form for form in column.forms if form is not None])
+        if not chosen and column.classes is not None and column.type in FRACTIONS and found > MANY:
+            yield (
+                f"column {column.name!r} is of type {column.type} and has {found} different values, each of which"
+                " becomes a class. For regression pass dependent_type => 'float'."
+            )
+        if None in column.forms:
+            yield (
+                f"column {column.name!r} has NULLs, which become a class of their own. Where the label is unknown, pack"
+                f" a view with WHERE {quote_identifier(column.name)} IS NOT NULL."
+            )
+
+
 def classes_of(
     catalog: Catalog, source: Relation, column: Column
 ) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
@@ -90,12 +110,12 @@ def as_in_training(catalog: Catalog, source: Relation, column: Column, model: Pa
             f" {column.type}; expected single values, of which '{model.relation.spelling}' has the classes."
         )
     named, forms = classes_of(catalog, source, column)
-    found = set(named)
-    if not found <= set(classes):
+    unknown = [name for name in named if name not in classes]
+    if unknown:
         raise InvalidParameter(
-            f"the class values in {source.spelling} ({show(found)}) should be a subset of class values in"
-            f" {model.relation.spelling} ({show(set(classes))})",
-            detail=f"Not known there: {show(found - set(classes))}.",
+            f"the class values in {source.spelling} ({show(named)}) should be a subset of class values in"
+            f" {model.relation.spelling} ({show(classes)})",
+            detail=f"Not known there: {show(unknown)}.",
             hint="Leave those rows out, or pack the training table again with them.",
         )
     return columns.with_classes(replace(column, kind="onehot"), classes, model.target_shapes[index][-1], forms)
@@ -111,11 +131,11 @@ def _as_numbers(catalog: Catalog, source: Relation, column: Column, floats: bool
     return columns.dependent_column(catalog, source, column.name, "float" if floats else "class")
 
 
-def show(classes: set[str | None]) -> str:
-    """Classes for a message, at most ten.
+def show(classes: Sequence[str | None]) -> str:
+    """Classes for a message in their order, at most ten.
 
-    >>> show({"b", "a", None})
-    'NULL, a, b'
+    >>> show([None, "b", "a"])
+    'NULL, b, a'
     """
-    names = sorted(("NULL" if c is None else c) for c in classes)
+    names = ["NULL" if c is None else c for c in classes]
     return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import MAX_BYTES
+from cerebro_plpy.database.names import MAX_BYTES, quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidName, InvalidParameter
 
 NUMBERS = "N"
@@ -63,9 +63,31 @@ def independent_column(catalog: Catalog, source: Relation, name: str) -> Column:
         raise DatatypeMismatch(
             f"{catalog.module} error: independent column '{name}' of table '{source.spelling}' is of type"
             f" {catalog.column(source, name)['type']}; expected an array of numbers, a number, or an image (bytea).",
-            hint="Build one with ARRAY[column, …]::real[].",
+            hint=number_hint(source, catalog.column(source, name)),
         )
     return column
+
+
+# How numbers are made of what is none, by PostgreSQL's categories of types: Boolean, dates and times, timespans.
+DAYS = "extract(epoch FROM {0}) / 86400"
+AS_NUMBER = {"B": "{0}::integer", "D": DAYS, "T": DAYS}
+AS_NUMBERS = {"B": "{0}::integer[]", "S": "{0}::real[]"}
+EACH_AS_NUMBER = "ARRAY(SELECT " + DAYS.format("e") + " FROM pg_catalog.unnest({0}) e)"
+ONE_COLUMN_EACH = (
+    "ARRAY(SELECT (d.v IS NOT DISTINCT FROM {0}::text)::integer"
+    " FROM (SELECT DISTINCT {0}::text AS v FROM {1} t) d ORDER BY d.v)"
+)
+
+
+def number_hint(source: Relation, found: Row) -> str:
+    """How a view gives a column of the catalog as numbers."""
+    column = f"t.{quote_identifier(found['name'])}"
+    if found["category"] == "A":
+        text = AS_NUMBERS.get(found["element_category"], EACH_AS_NUMBER)
+    else:
+        text = AS_NUMBER.get(found["category"], ONE_COLUMN_EACH)
+    made = text.format(column, source.quoted)
+    return f"Pack a view that has it as numbers: SELECT t.*, {made} AS as_numbers FROM {source.quoted} t;"
 
 
 def as_input(found: Row) -> Column | None:

@@ -69,7 +69,9 @@ def row_elements(db: Database, packing: Packing, column: Column) -> int:
     if column.classes is not None:
         return ELEMENTS_PER_ARRAY + len(column.classes) // 2
     if column.kind == IMAGE:
-        spec = json.dumps({"rows": 1, "buffer_id": 0, "arrays": [{"kind": IMAGE, "column": column.name}]})
+        spec = json.dumps(
+            {"rows": 1, "buffer_id": 0, "shapes_only": True, "arrays": [{"kind": IMAGE, "column": column.name}]}
+        )
         name = quote_identifier(column.name)
         about = packing.packers.about_image(packing.distribution.keys[0], name, column.sent(f"t.{name}"), spec)
         return prod(json.loads(about)["shapes"][0])
@@ -181,8 +183,8 @@ def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, st
 
 
 def describe_column(packing: Packing, column: Column) -> dict[str, object]:
-    """A column as the packer wants it described; "array" is what it looks for bad rows by."""
-    described: dict[str, object] = {"kind": column.kind, "column": column.name}
+    """A column as the packer wants it described; "array" is what it looks for bad rows by, "source" where."""
+    described: dict[str, object] = {"kind": column.kind, "column": column.name, "source": packing.source.spelling}
     if column.classes is not None:
         return {**described, "kind": "onehot", "classes": len(column.classes)}
     if column.kind != IMAGE:

@@ -93,8 +93,10 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         raise InvalidParameter(f"{catalog.module} error: Input table '{relation.spelling}' is empty!")
     shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
     segments, key = _segments(catalog, reader, relation, columns)
-    classes = [_class_values(catalog, reader, companion, name) for name in dependent]
     count = len(independent)
+    targets = list(zip(dependent, shapes[count:]))
+    _check_widths(catalog, relation, targets)
+    classes = [_class_values(catalog, reader, companion, name, shape[-1]) for name, shape in targets]
     return PackedTable(
         relation=relation,
         independent=independent,
@@ -117,7 +119,7 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
 def read_summary(catalog: Catalog, reader: Session, packed: PackedRelation) -> tuple[Relation, dict[str, Any]]:
     """The summary table of a packed table, and its row."""
     row = read_summary_row(reader, packed.summary) if packed.summary else {}
-    if packed.summary is None or "dependent_varname" not in row or "independent_varname" not in row:
+    if packed.summary is None or not row.get("dependent_varname") or not row.get("independent_varname"):
         name = packed.table.spelling
         raise WrongObjectType(
             f"{catalog.module}: Missing summary of table '{name}'. {advice(packed.what, name)}",
@@ -208,6 +210,17 @@ def _shapes(
     return shapes, tuple(size // max(1, prod(shape)) for size, shape in zip(found[0][1], shapes))
 
 
+def _check_widths(catalog: Catalog, relation: Relation, targets: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+    """A row of targets is a row of values, be it of one."""
+    for name, shape in targets:
+        if not shape:
+            raise DatatypeMismatch(
+                f"{catalog.module}: the buffers of table '{relation.spelling}' have no width in column {name}; expected"
+                " rows and values.",
+                hint="Pack the table again with training_preprocessor_dl().",
+            )
+
+
 def _segments(
     catalog: Catalog, reader: Session, relation: Relation, columns: dict[str, Row]
 ) -> tuple[tuple[int, ...], str]:
@@ -245,9 +258,9 @@ def along(source: PackedTable, other: PackedTable) -> PackedTable:
 
 
 def _class_values(
-    catalog: Catalog, reader: Session, summary: Relation, name: str
+    catalog: Catalog, reader: Session, summary: Relation, name: str, width: int
 ) -> tuple[tuple[str | None, ...] | None, str]:
-    """The classes of a target in order, without the NULLs that only pad them, and the type of the array."""
+    """The classes of a target of so many columns in order, and the type of the array."""
     columns = catalog.columns(summary)
     column = classes_column(columns, name)
     found = columns.get(column)
@@ -255,7 +268,7 @@ def _class_values(
         return None, "text[]"
     kind = found["type"] if found["category"] == "A" else "text[]"
     values = reader.run(sql("read.class_values", table=summary.quoted, column=quote_identifier(column)))[0][0]
-    return (strip_padding(values) if values is not None else None), kind
+    return known_classes(values, width), kind
 
 
 def classes_column(columns: Iterable[str], name: str) -> str:
@@ -265,6 +278,18 @@ def classes_column(columns: Iterable[str], name: str) -> str:
     ('y_class_values', 'class_values')
     """
     return OLD_CLASSES if OLD_CLASSES in columns else f"{name}_class_values"
+
+
+def known_classes(values: list[str | None] | None, width: int | None = None) -> tuple[str | None, ...] | None:
+    """Class values of a target of so many columns, without padding; None where nobody knows them.
+
+    MADlib writes that as a lone NULL, too. A single column has it for its class where the target was NULL in all rows.
+
+    >>> known_classes([None, "a", None]), known_classes([None], 3), known_classes([None], 1), known_classes(None)
+    ((None, 'a'), None, (None,), None)
+    """
+    lone = values == [None] and width != 1
+    return None if values is None or lone else strip_padding(values)
 
 
 def strip_padding(values: list[str | None]) -> tuple[str | None, ...]:

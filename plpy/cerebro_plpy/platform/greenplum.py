@@ -17,7 +17,7 @@ from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.driver import OPTIONS
-from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table
+from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     ActiveTransaction,
@@ -56,8 +56,6 @@ CLAUSES = {
     "distributed_by_dist_key": "DISTRIBUTED BY (__dist_key__)",
     "distributed_replicated": "DISTRIBUTED REPLICATED",
     "distributed_randomly": "DISTRIBUTED RANDOMLY",
-    # See Greenplum.deletions.
-    "also_deleted": ", cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric",
 }
 SEGMENT_LOST = "58M01"  # a segment does not answer, or not as the one that it was
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")  # what is added to a message that came from a segment
@@ -113,18 +111,14 @@ class Greenplum:
             f"worker sessions cannot use {', '.join(held)}: {why}", hint="COMMIT first, and use no temporary table."
         )
 
-    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Sequence[Any]]:
+    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Wait]:
         """Asked from another session: see `check_interrupts`."""
         session = watch()
-        return session.run(sql("session.waits_for_caller"), (pids, os.getpid())) if session else []
+        return [Wait(*row) for row in session.run(sql("session.waits"), (pids, os.getpid()))] if session else []
 
     def look_anew(self, db: Caller) -> None:
         """A transaction that has looked once goes on to see what it saw."""
-        db.value(sql("greenplum.look_anew"))
-
-    def deletions(self, tables: Sequence[str]) -> Sequence[str]:
-        """All: foreign keys are not enforced."""
-        return tables
+        db.value(sql("session.look_anew"))
 
     def check_grants(self, module: str) -> None:
         """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.

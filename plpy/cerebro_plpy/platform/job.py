@@ -13,7 +13,7 @@ from cerebro_plpy.platform.state_tables import StoredState
 
 @dataclass(frozen=True)
 class Job:
-    """One job: `train`, `average`, `evaluate`, `predict`, or `time` the forms of a program.
+    """One job: `train`, `average`, `restore`, `evaluate`, `predict`, or `time` the forms of a program.
 
     `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
@@ -90,8 +90,8 @@ class Dataset:
 @dataclass(frozen=True)
 class StateSource:
     """Where a job takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
-    `weights_of_chunks` alone, for another optimizer, or `sealed`: a function of its owner begins the job and fills it;
-    or it is `averaged`.
+    `weights_of_chunks` alone, for another optimizer, or `warm`, whole where all of it fits, for another architecture;
+    or `sealed`: a function of its owner begins the job and fills it; or it is `averaged`.
 
     `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and `values`: its chunks in
     order, as columns named part and chunk. An averaged one is the mean `of` others, each with the rows that it counts
@@ -110,6 +110,11 @@ class StateSource:
     def may_be_kept(self) -> bool:
         """Whether a trainer that holds a state of this name may start from that."""
         return self.source not in ("new", "sealed")
+
+    @property
+    def sealed(self) -> bool:
+        """Whether it is weights that the session must not see."""
+        return self.source == "sealed"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class TrainerMemory:
 
     def passes(self, job: Job, dataset: Dataset) -> int:
         """How often a partition must be passed to it for a job."""
-        return 0 if self._datasets[dataset.key] else job.passes
+        return 0 if self._datasets.get(dataset.key) else job.passes
 
     def spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
         """What it is told of a job, without what it has: the program, or the state to start from."""

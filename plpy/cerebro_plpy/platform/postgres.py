@@ -9,7 +9,7 @@ from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.driver import OPTIONS
-from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table
+from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
@@ -26,7 +26,6 @@ CLAUSES = dict.fromkeys(
         "distributed_by_dist_key",
         "distributed_replicated",
         "distributed_randomly",
-        "also_deleted",
     ),
     "",
 )
@@ -79,16 +78,12 @@ class Postgres:
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """The caller's session can train alone."""
 
-    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Sequence[Any]]:
+    def waiting(self, db: Caller, watch: Callable[[], Reader | None], pids: Sequence[int]) -> Sequence[Wait]:
         """Whoever waits, the caller's session can ask itself."""
-        return [tuple(row.values()) for row in db.rows(sql("session.waits_for_caller"), pids, os.getpid())]
+        return [Wait(**row) for row in db.rows(sql("session.waits"), pids, os.getpid())]
 
     def look_anew(self, db: Caller) -> None:
         """Each statement does."""
-
-    def deletions(self, tables: Sequence[str]) -> Sequence[str]:
-        """The last: foreign keys take the others' rows along."""
-        return tables[-1:]
 
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""

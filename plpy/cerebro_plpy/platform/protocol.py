@@ -134,6 +134,10 @@ class Visits(Protocol):
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
         ...
 
+    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+        """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
+        ...
+
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:

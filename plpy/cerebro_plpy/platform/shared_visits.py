@@ -140,11 +140,18 @@ class SharedVisits(ABC):
         worker.memory.lost_state()
         return (yield from self._job(worker, job, (dataset,), state))
 
+    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+        """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
+        yield from self._prepare(worker, ())
+        worker.memory.lost_state()
+        done = yield from self._job(worker, job, (), state)
+        return bool(done["whole"])
+
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
         """Evaluate outside a run, without a log; per data set key its rows and sums."""
-        yield from self._prepare(worker, datasets)
+        yield from self._prepare(worker, () if state.sealed else datasets)
         done = yield from self._job(worker, job, datasets, state)
         return dict(done["datasets"])
 
@@ -185,8 +192,14 @@ class SharedVisits(ABC):
             )
 
     def _job(self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource) -> Steps[dict[str, Any]]:
-        """Do a job from its beginning to its result, in one transaction."""
+        """Do a job from its beginning to its result, in one transaction.
+
+        A sealed state is brought by a function of its owner: no row is read into the trainer before that has ended.
+        """
         parts = self._begin(worker, job, datasets, state)
+        if state.sealed:
+            yield join(parts)
+            parts = []
         for dataset in datasets:
             parts += [stream(dataset, number) for number in range(worker.memory.passes(job, dataset))]
         parts.append(call(worker, "visit.job_finish"))

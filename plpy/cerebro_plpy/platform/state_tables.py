@@ -1,4 +1,4 @@
-"""Where the states of a run lie: the names of their tables."""
+"""Where the states of a run, and those of a model table, lie: the names of their tables."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ def replaced_table(run_id: int, mst_key: int, visit_no: int, count: int = HOPPIN
 def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     """A table for one state, for when the one whose turn it is cannot be emptied; quoted."""
     return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
+
+
+def model_states_table(name: str) -> str:
+    """The table with that name of its own for the states of a model table, quoted."""
+    return _state_table(f"model_{name}")
 
 
 def _state_table(name: str) -> str:

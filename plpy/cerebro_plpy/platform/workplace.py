@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from cerebro_plpy.database import client
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import PATIENCE_SECONDS, Database, locked_log
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.log_session import ControlSession
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions import WorkerSession, identity
+from cerebro_plpy.database.sessions import WorkerSession, identity, no_room
 from cerebro_plpy.database.visibility import alone
 from cerebro_plpy.errors import (
     ActiveTransaction,
@@ -27,11 +27,12 @@ from cerebro_plpy.errors import (
     DeadlockDetected,
     InsufficientPrivilege,
     QueryCanceled,
+    TooManyConnections,
 )
 from cerebro_plpy.platform.protocol import TrainingPlatform, Worker, session_role
 from cerebro_plpy.trainer import segment, settings
 
-NOT_OPENED = (ConnectionFailure, InsufficientPrivilege)
+NOT_OPENED = (ConnectionFailure, InsufficientPrivilege, TooManyConnections)
 POOL = "cerebro_sessions"
 BACKGROUND = "background"
 CONTROL = "control"  # the role of the session that writes the log; other roles are of workers: session_role()
@@ -63,11 +64,18 @@ class Workplace:
         self._open: list[tuple[str, WorkerSession]] = []
         self._run_id: int | None = None
         self._watch: WorkerSession | None = None
+        self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
+        self._waits_since: float | None = None  # for a table of schema cerebro
         self._looked = time.monotonic()
         listened = not db.in_procedure
         self._client = client.client_socket(int(db.value(sql("session.setting"), "port"))) if listened else None
         self.control = self._take_control()
         self.reader: Session = LocalSession(db) if local else self.control
+
+    @property
+    def role(self) -> str:
+        """The role that calls, by the name that it had then."""
+        return self._who.current_user
 
     def _take_control(self) -> ControlSession:
         control = self._take(CONTROL)
@@ -88,9 +96,60 @@ class Workplace:
                 pass  # it waited too long: the server ended it
             session.close()
         kind = ControlSession if role == CONTROL else WorkerSession
-        session = kind(self._who, self._label(role), self.check)
+        session = self._new(kind, role)
         self._open.append((role, session))
         return session
+
+    def _new(self, kind: type[WorkerSession], role: str) -> WorkerSession:
+        """A session that nobody had before, if there is room for it."""
+        if role == WATCH:  # while the others may be at work
+            return kind(self._who, self._label(role), self.check)
+        self._make_room()
+        try:
+            return kind(self._who, self._label(role), self.check)
+        except InsufficientPrivilege as error:
+            # The server may have said in another language that it is full.
+            if self._asked("session.room")[0] > 0:
+                raise
+            raise no_room(error.message) from error
+
+    def _make_room(self) -> None:
+        """Raise where max_workers_total allows no further session, also when those that wait for a call have ended."""
+        full = self._full()
+        if full is not None and self._end_waiting():
+            full = self._full()
+        if full is not None:
+            raise no_room(full)
+
+    def _full(self) -> str | None:
+        """Why max_workers_total allows no further session; None where it does."""
+        found, usual = self._asked("session.workers_total")
+        most = self.settings.max_workers_total or usual
+        if found < most:
+            return None
+        return f"{found} sessions of calls of cerebro_db are open on this server, of at most {most}"
+
+    def _asked(self, name: str, *values: object) -> Sequence[Any]:
+        """The row of a statement about the sessions that there are now, which the caller's transaction sees only once.
+
+        So the log's session is asked, and the caller's own for that one alone.
+        """
+        if self._open:
+            return self.control.run(sql(name), values)[0]
+        self.db.rows(sql("session.look_anew"))
+        return list(self.db.row(sql(name), *values).values())
+
+    def _end_waiting(self) -> bool:
+        """End the sessions that wait for a next call of this database session; whether there were any."""
+        waiting = [session for sessions in self._pool.values() for session in sessions]
+        for sessions in self._pool.values():
+            sessions.clear()
+        for session in waiting:
+            session.close()
+        pids, deadline = [session.pid for session in waiting], time.monotonic() + END_SECONDS
+        while waiting and time.monotonic() < deadline and self._asked("session.still_there", pids)[0]:
+            time.sleep(PAUSE_SECONDS)
+        return bool(waiting)
 
     def _label(self, role: str) -> str:
         return label(role, self._run_id)
@@ -112,18 +171,23 @@ class Workplace:
         self._looked = now
         if self._client is not None and client.hung_up(self._client):
             raise QueryCanceled("the client closed its connection while the call was under way")
-        if not self.local:
-            self._refuse_deadlock()
+        self._refuse_waits(now)
 
-    def _refuse_deadlock(self) -> None:
+    def _refuse_waits(self, now: float) -> None:
         ours = [session.pid for _, session in self._open]
-        for pid, query in self.platform.waiting(self.db, self._watching, ours) if ours else ():
-            raise DeadlockDetected(
-                "this transaction holds a lock that its own worker sessions wait for",
-                detail=f"Process {pid} waits for this one: {query or 'its statement is not shown'}",
-                hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
-                " transaction, and a queued ALTER TABLE then stops the workers behind it.",
-            )
+        waits = self.platform.waiting(self.db, self._watching, ours) if ours else ()
+        for wait in waits:
+            if wait.table is None and not self.local:
+                raise DeadlockDetected(
+                    "this transaction holds a lock that its own worker sessions wait for",
+                    detail=f"Process {wait.pid} waits for this one: {wait.query or 'its statement is not shown'}",
+                    hint="COMMIT before the call: a lock on the table, or even a read of it, is held to the end of a"
+                    " transaction, and a queued ALTER TABLE then stops the workers behind it.",
+                )
+        held = next((wait for wait in waits if wait.table is not None), None)
+        self._waits_since = None if held is None else self._waits_since or now
+        if held and self._waits_since is not None and now - self._waits_since >= self._patience:
+            raise locked_log(held._asdict())
 
     def _watching(self) -> Session | None:
         """A session that looks for waits: any of the others may be the one that waits."""
@@ -157,7 +221,7 @@ class Workplace:
 
     def background(self) -> WorkerSession:
         """A session that can be left alone with what it does."""
-        session = WorkerSession(self._who, self._label(BACKGROUND), self.check)
+        session = self._new(WorkerSession, BACKGROUND)
         self._open.append((BACKGROUND, session))
         session.run(sql("background.prepare"))
         return session
@@ -186,10 +250,8 @@ class Workplace:
 
     def close(self, keep: bool) -> None:
         """End the sessions and the trainer of the caller's own, or let them wait for the next call."""
-        if self.local and not (keep and self.settings.trainer_idle_seconds):
-            segment.stop_trainer(self._session)
-        elif self.local:  # whose code runs in this session next may be of another role
-            segment.forget(self._session)
+        if self.local:  # whose code runs in this session next may be of another role
+            segment.rest(self._session, self.settings.trainer_idle_seconds if keep else 0)
         for role, session in self._open:
             if keep and self.settings.trainer_idle_seconds and self._put_aside(session):
                 self._pool[role].append(session)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, QueryCanceled, SegmentLost
+from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
 from cerebro_plpy.platform.workplace import Workplace
-from cerebro_plpy.run import messages
+from cerebro_plpy.run import messages, warm_states
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
@@ -38,14 +39,17 @@ def train(
     db: Database, workplace: Workplace, request: FitRequest, interrupted: InterruptedRun | None, logged: Logged
 ) -> int:
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
+    run_id = interrupted.run_id if interrupted else reserve_run(db, workplace)
     crew = start(workplace, request)
     request, workers = choose_frameworks(workplace, request, crew)
-    run_id = interrupted.run_id if interrupted else reserve_run(db, workplace)
+    if not interrupted:
+        warm_states.check(workplace, request, replace(crew, workers=workers))
     past = interrupted.past if interrupted else {}
     with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
-    log.end()
+    if not db.in_procedure or workplace.control.segment_lost:  # else it is completed with its output tables
+        log.end()
     refuse_lost(workplace, log, request)
     if orchestrator.stopped:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
@@ -79,7 +83,24 @@ def logged_run(
         yield log
     except BaseException as error:
         stop_run(workplace, log, error)
+        refuse_lost_role(workplace, log, error)
         raise
+
+
+def refuse_lost_role(workplace: Workplace, log: RunLog, error: BaseException) -> None:
+    """Say so where an error came of what became of the role meanwhile: the log belongs to whoever has its name."""
+    if (
+        isinstance(error, CerebroError)
+        and not isinstance(error, (ConnectionFailure, QueryCanceled))
+        and not log.owned()
+    ):
+        raise ObjectNotReady(
+            f"run {log.run_id} is interrupted: role {workplace.role!r}, to which it belongs, was renamed or dropped, or"
+            " has lost its privileges",
+            detail=error.message,
+            hint="An administrator can give it to another role, by the column owner of cerebro.run_log, which then can"
+            " resume or drop it.",
+        ) from error
 
 
 def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:

@@ -116,6 +116,13 @@ class RunLog:
             key = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
             self._control.run(sql("run.evaluation_lost"), (reason, *key))
 
+    def owned(self) -> bool:
+        """Whether the log still has the run as one of this role's."""
+        try:
+            return bool(self._control.run(sql("run.own"), (self.run_id,)))
+        except CerebroError:
+            return False
+
     def end(self) -> None:
         """The run is completed."""
         self._control.run(sql("run.end"), ("completed", None, self.run_id))

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cerebro_plpy.configs.spec import epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
@@ -29,6 +30,7 @@ class RunRecord:
     dtype_policy: str | None
     backends: dict[int, str]
     functions: Mapping[str, str]
+    epochs_before: Mapping[int, int]
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -44,7 +46,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
             f"{module} error: there is no run {run_id} that you may see.",
             hint="SELECT run_id, name, status FROM cerebro.run;",
         )
-    seed, epochs, segments, policy, schedule, functions = runs[0]
+    seed, epochs, segments, policy, schedule, functions, before = runs[0]
     visits = control.run(sql("run.recorded_visits"), (run_id,))
     threads = {row[3] for row in visits}
     _check_repeatable(module, run_id, schedule, threads)
@@ -53,8 +55,29 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
     count = next(iter(threads), None)
     return RunRecord(
-        run_id, seed, epochs, tuple(segments), orders, forms, count, policy, backends, json.loads(functions)
+        run_id=run_id,
+        seed=seed,
+        epochs=epochs,
+        segments=tuple(segments),
+        orders=orders,
+        forms=forms,
+        threads=count,
+        dtype_policy=policy,
+        backends=backends,
+        functions=json.loads(functions),
+        epochs_before=_epochs_before(before),
     )
+
+
+def _epochs_before(logged: str) -> dict[int, int]:
+    try:
+        return epochs_before(json.loads(logged))
+    except (TypeError, ValueError) as error:
+        raise DataCorrupted(
+            "the log of the run does not say how many epochs configurations were trained before",
+            detail=f"{type(error).__name__}: {error}",
+            hint="The column spec of cerebro.run was changed. Train again.",
+        ) from error
 
 
 def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]) -> None:

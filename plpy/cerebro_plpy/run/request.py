@@ -14,11 +14,18 @@ from cerebro_plpy.tables.architectures import StoredModel
 
 @dataclass(frozen=True)
 class WarmState:
-    """How an earlier state of a configuration is read: as `chunks` of a whole state, or `weights_of_chunks` alone."""
+    """How an earlier state of a configuration is read: as `chunks` of a whole state, `weights_of_chunks` alone, or
+    `warm`: whole where all of it fits.
+
+    `other_architecture` is whether that of the configuration is not the one that the state is of; `epochs` are those
+    that it was trained.
+    """
 
     source: str
     sql: str
     values: tuple[object, ...]
+    other_architecture: bool = False
+    epochs: int = 0
 
 
 @dataclass(frozen=True)

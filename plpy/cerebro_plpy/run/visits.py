@@ -102,13 +102,18 @@ def train_visit(
         state_key(run_id, key, attempt.visit_no),
         program_key(run_id, key),
         fit=config.fit,
-        order={"seed": request.spec.seed, "mst_key": key, "epoch": visit.epoch, "segment_id": visit.segment_id},
+        order={
+            "seed": request.spec.seed,
+            "mst_key": key,
+            "epoch": request.spec.epochs_before.get(key, 0) + visit.epoch,
+            "segment_id": visit.segment_id,
+        },
         forms={
             "use": request.repeat.forms.get((key, visit.epoch, visit.segment_id)),
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.known,
         },
-        callbacks=_callbacks(config, run_id, visit, {}),
+        callbacks=_callbacks(config, run_id, visit, {}) if visit.kind == "train" else None,
     )
     return TrainVisit(
         run_id=run_id,

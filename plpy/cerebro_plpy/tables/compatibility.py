@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from cerebro_plpy.configs import per_output
 from cerebro_plpy.configs.architecture import Architecture, check_architecture, read_architecture
@@ -15,10 +15,13 @@ from cerebro_plpy.configs.compile_params import CompileParams
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
+from cerebro_plpy.packing.classes import FRACTIONS, show
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.tables.architectures import StoredModel
 
 Shape = tuple[int, ...]
+Classes = Optional[tuple[Optional[str], ...]]
+NEED_CLASSES = ("categorical_crossentropy", "categorical_focal_crossentropy")
 
 
 def check_configs(
@@ -115,7 +118,29 @@ def check_targets(name: str, summary: Architecture, source: PackedTable, compile
             raise DatatypeMismatch(
                 f"model_keras error: the model with {name} ends in {units} units, but column {column} of table"
                 f" {table} has {width} values a row.",
-                hint="Give the last layer as many units as there are classes (or target values).",
+                hint="Give the last layer as many units as there are classes (or target values)."
+                + _regression(source, number),
+            )
+
+
+def _regression(source: PackedTable, number: int) -> str:
+    """The other way, where a target's type is one of measures."""
+    kind = source.dependent_types[number] if number < len(source.dependent_types) else None
+    if source.class_values[number] is None or kind not in FRACTIONS:
+        return ""
+    return f" Column {source.dependent[number]} is of type {kind}: for regression pack with dependent_type => 'float'."
+
+
+def idle(config: Config, model: StoredModel) -> Iterator[str]:
+    """What the caller should know of losses by which nothing is learned."""
+    summary = check_architecture(read_architecture(model.json))
+    for units, loss, name in zip(
+        summary.output_units, per_output.losses_of(config.compile, summary.output_names), summary.output_names
+    ):
+        if units == 1 and loss in NEED_CLASSES:
+            yield (
+                f"{loss} of output {name!r}, which has one unit, is 0 whatever it gives, so nothing is learned: give"
+                " it a unit for each class, or use binary_crossentropy"
             )
 
 
@@ -200,9 +225,8 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
     check_order(catalog, source.dependent, other.dependent, f"the targets in table '{other.relation.spelling}'")
     if (source.input_shapes, source.target_shapes) != (other.input_shapes, other.target_shapes):
         raise DatatypeMismatch(
-            f"{catalog.module} error: rows of table '{other.relation.spelling}' have shapes {other.input_shapes} and"
-            f" {other.target_shapes}; expected {source.input_shapes} and {source.target_shapes} as in"
-            f" '{source.relation.spelling}'.",
+            f"{catalog.module} error: rows of table '{other.relation.spelling}' have shapes {_shapes_text(other)};"
+            f" expected {_shapes_text(source)} as in '{source.relation.spelling}'.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
     if source.float_targets != other.float_targets:
@@ -218,10 +242,22 @@ def check_validation(catalog: Catalog, source: PackedTable, other: PackedTable) 
             detail=f"{list(other.segments)} against {list(source.segments)}.",
             hint="Pack it with validation_preprocessor_dl() against the training table.",
         )
-    if source.class_values != other.class_values:
-        raise InvalidParameter(
-            f"{catalog.module} error: table '{other.relation.spelling}' has other classes than"
-            f" '{source.relation.spelling}'.",
-            detail=f"{other.class_values} against {source.class_values}.",
-            hint="Pack it with validation_preprocessor_dl() against the training table.",
-        )
+    check_classes(catalog, other, source.class_values, f"'{source.relation.spelling}'")
+
+
+def _shapes_text(packed: PackedTable) -> str:
+    inputs, targets = (
+        ", ".join(str(list(s)) for s in shapes) for shapes in (packed.input_shapes, packed.target_shapes)
+    )
+    return f"{inputs} and {targets}"
+
+
+def check_classes(catalog: Catalog, packed: PackedTable, known: Sequence[Classes], owner: str) -> None:
+    """Raises where targets have other classes than those that are known. Of encoded ones shapes tell enough."""
+    for name, found, expected in zip(packed.dependent, packed.class_values, known):
+        if found is not None and expected is not None and found != expected:
+            raise InvalidParameter(
+                f"{catalog.module} error: table '{packed.relation.spelling}' has other classes than {owner}.",
+                detail=f"Column {name} has {show(found)}; expected {show(expected)}.",
+                hint="Pack it with validation_preprocessor_dl() against the training table.",
+            )

@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from cerebro_plpy.tables import model_states
 
 SUFFIX = "_predict"
 COLUMNS = {"mst_key", "model_arch", "model_weights", "__dist_key__"}
@@ -32,19 +33,18 @@ def may_read(catalog: Catalog, model: Relation) -> bool:
     return bool(catalog.db.value(sql("grant.may_read"), model.oid))
 
 
-def granted(catalog: Catalog, model: Relation) -> str:
-    """The quoted name of the function that fills a job with weights which the caller may not read.
+def check_granted(catalog: Catalog, model: Relation) -> None:
+    """Refuse a model whose weights the caller may not read, unless there is a function that fills a job with them.
 
-    It must run as the owner of the table, or it would run as the caller.
+    It must run as the owner of the table, or it would run as the caller; `granted_function` looks at it closely.
     """
-    read = f"let you read it and {model.name}_state: GRANT SELECT."
+    read = f"let you read it{_and_states(catalog, model)}: GRANT SELECT."
     found = _found(catalog, model)
     if not found or not found[0]["genuine"] or not found[0]["granted"]:
         raise InsufficientPrivilege(
             f"{catalog.module} error: permission denied for the weights in table '{model.spelling}'.",
             hint=f"Its owner can {catalog.db.platform.grant_hint(model.spelling)}{read}",
         )
-    return _function(model)
 
 
 def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
@@ -52,7 +52,7 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     catalog.db.platform.check_grants(catalog.module)
     model, companions = _own_tables(catalog, given)
     name, may_use = _role(catalog, model, role)
-    function, state = _function(model), companions["_state"]
+    function, state = _function(model), _states(catalog, model, companions["_summary"])
     found = _found(catalog, model)
     if not found:
         catalog.db.rows(sql("grant.function", function=function, model=model.quoted, state=state.quoted))
@@ -111,11 +111,29 @@ def _own_tables(catalog: Catalog, given: str | None) -> tuple[Relation, dict[str
         raise InvalidName(
             f"{catalog.module} error: the name of table '{model.spelling}' leaves no room for that of a function with"
             f" {SUFFIX} after it, of at most {MAX_BYTES} bytes.",
-            hint="Rename the four output tables.",
+            hint="Rename the three output tables.",
         )
-    companions = {suffix: _companion(catalog, model, suffix) for suffix in ("_info", "_summary", "_state")}
+    companions = {suffix: _companion(catalog, model, suffix) for suffix in ("_info", "_summary")}
     _check_own(catalog, [model, *companions.values()])
     return model, companions
+
+
+def _states(catalog: Catalog, model: Relation, summary: Relation) -> Relation:
+    """The table with the states of the caller's models."""
+    states = model_states.find(catalog, model, summary)
+    if states is None:
+        raise UndefinedTable(
+            f"{catalog.module} error: the models of table '{model.spelling}' have no table of states.",
+            hint="Name the output table of madlib_fit_multiple_model(), as it has made it.",
+        )
+    _check_own(catalog, [states])
+    return states
+
+
+def _and_states(catalog: Catalog, model: Relation) -> str:
+    summary = catalog.companion(model, "_summary")
+    states = model_states.find(catalog, model, summary) if summary else None
+    return f" and {states.spelling}" if states else ""
 
 
 def _companion(catalog: Catalog, model: Relation, suffix: str) -> Relation:
@@ -133,7 +151,7 @@ def _check_own(catalog: Catalog, tables: Sequence[Relation]) -> None:
     if others:
         raise InsufficientPrivilege(
             f"{catalog.module} error: {', '.join(others)}: expected tables of your own.",
-            hint="Only the owner of the four output tables can grant predictions: SET ROLE to it.",
+            hint="Only the owner of the output tables can grant predictions: SET ROLE to it.",
         )
 
 

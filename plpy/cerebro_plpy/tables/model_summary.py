@@ -8,10 +8,11 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import UndefinedColumn
-from cerebro_plpy.packing.packed_table import OLD_CLASSES, classes_column, read_summary_row, strip_padding
+from cerebro_plpy.errors import NullNotAllowed, UndefinedColumn
+from cerebro_plpy.packing.packed_table import OLD_CLASSES, classes_column, known_classes, read_summary_row
 
-NEEDED = ("dependent_varname", "independent_varname", "normalizing_const", "dependent_vartype")
+NAMES = ("dependent_varname", "independent_varname")
+NEEDED = (*NAMES, "normalizing_const", "dependent_vartype")
 
 
 def read(reader: Session, summary: Relation, *more: str) -> dict[str, Any]:
@@ -23,6 +24,9 @@ def read(reader: Session, summary: Relation, *more: str) -> dict[str, Any]:
             f"One or more expected columns missing in model summary table ('{summary.name}').",
             detail=f"Missing: {', '.join(missing)}.",
         )
+    for name in NAMES:
+        if not row[name]:
+            raise NullNotAllowed(f"{name} is NULL or empty in model summary table '{summary.name}'")
     return row
 
 
@@ -34,12 +38,12 @@ def numbers(row: dict[str, Any], target: str) -> list[int | None] | None:
 
 
 def class_values(reader: Session, summary: Relation, row: dict[str, Any], name: str) -> tuple[str | None, ...] | None:
-    """The classes of a target as PostgreSQL writes them, where it has any."""
+    """The classes of a target as PostgreSQL writes them, where they are known."""
     column = classes_column(row, name)
     if not row.get(column):
         return None
     text = sql("read.class_values", table=summary.quoted, column=quote_identifier(column))
-    return strip_padding(reader.run(text)[0][0])
+    return known_classes(reader.run(text)[0][0])
 
 
 def float_targets(

@@ -70,7 +70,12 @@ def delete(catalog: Catalog, table: str | None, key: int | str | None) -> None:
 
 def find(catalog: Catalog, table: str | None) -> Relation | None:
     """The object table that a model selection table names; None where it names none."""
-    return None if table is None else existing(catalog, _name(catalog, table)[1])
+    return None if table is None else existing(catalog, _name(catalog, table, qualified=True)[1])
+
+
+def same(catalog: Catalog, one: str, other: str) -> bool:
+    """Whether two names are of one object table."""
+    return _name(catalog, one, qualified=True) == _name(catalog, other, qualified=True)
 
 
 def functions(catalog: Catalog, table: str | None) -> Functions | None:
@@ -95,8 +100,11 @@ def _check_administrator(db: Database) -> None:
         )
 
 
-def _name(catalog: Catalog, given: str | None) -> tuple[str, str]:
-    """The extension's schema, and the name of the table in it."""
+def _name(catalog: Catalog, given: str | None, *, qualified: bool = False) -> tuple[str, str]:
+    """The extension's schema, and the name of the table in it.
+
+    A table that is there may be named with that schema, as MADlib does in model selection tables.
+    """
     if given is None or not given.strip():
         raise NullNotAllowed(f"{catalog.module} error: NULL/empty object table name!", hint="Name the object table.")
     schema = str(catalog.db.value(sql("functions.schema")))
@@ -106,13 +114,13 @@ def _name(catalog: Catalog, given: str | None) -> tuple[str, str]:
         raise InvalidName(
             f"{catalog.module} error: Invalid object table name {given}", detail=error.message, hint=error.hint
         ) from error
-    if len(parts) > 1:
+    if len(parts) > 1 and not (qualified and parts[0] == schema):
         raise InvalidParameter(
             f"DL: Custom function table has to be in the {schema} schema",
             detail=f"Received {given!r}.",
             hint=f"Leave the schema out: {quote_identifier(parts[-1])} is looked for in {schema} alone.",
         )
-    return schema, parts[0]
+    return schema, parts[-1]
 
 
 def existing(catalog: Catalog, name: str) -> Relation:

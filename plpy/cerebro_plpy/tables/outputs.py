@@ -1,6 +1,6 @@
 """Makes MADlib's output tables from the log of a completed run, in the caller's transaction.
 
-A fourth table, `<output>_state`, holds the whole states, so that training can go on from them.
+The whole states, from which training can go on, lie apart: see `tables.model_states`.
 """
 
 from __future__ import annotations
@@ -20,37 +20,51 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.names import quote_identifier, quote_qualified, text_array
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
+from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.tables import model_states
+from cerebro_plpy.tables.model_states import ModelTables
 from cerebro_plpy.tables.weights import Weights, read_weights
 
-SUFFIXES = ("_info", "_summary", "_state")
+SUFFIXES = ("_info", "_summary")
 # pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
 LARGEST_FIELD = 512 << 20
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A completed run, as the log has it; times as texts."""
+    """A run of which there are states, as the log has it; times as texts.
+
+    `evaluated` is the newest epoch with metrics, None without any.
+    """
 
     run_id: int
     name: str | None
-    epochs: int
+    status: str
+    epochs: int | None
+    evaluated: int | None
     started_at: str
     ended_at: str
     spec: Spec
 
+    @property
+    def evaluate_epochs(self) -> list[int] | None:
+        """The epochs after which metrics were computed."""
+        epochs = self.spec.evaluate_epochs
+        return list(epochs if self.status == "completed" else (e for e in epochs if e <= (self.evaluated or 0))) or None
 
-def write(db: Database, run: LoggedRun, output: Relation, refill: bool) -> None:
-    """Create and fill the four tables, which appear when the caller commits; or empty and refill existing ones."""
+
+def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None) -> None:
+    """Create and fill the three tables, which appear when the caller commits, and that of states.
+
+    Where the tables exist, `states` is the last of them: all are emptied and refilled.
+    """
     made = names(output, SUFFIXES)
-    if refill:
-        empty(db, made)
-    else:
-        _create(db, made, run.spec.source)
-    for config in read_configs(db, run.run_id):
+    tables = ModelTables(made[""], refilled(db, made, states) if states else _create(db, made, run.spec.source))
+    for config in held_configs(db, run):
         architecture = read_logged_architecture(db, run, config)
         key = ModelKey(config["mst_key"], run.spec.segments[0])
-        size = write_model(db, made, key, architecture, state_of(config))
+        size = write_model(db, tables, key, architecture, state_of(config))
         _write_info(db, made["_info"], run, config, architecture, size)
     _write_summary(db, made["_summary"], output, run)
 
@@ -60,23 +74,24 @@ def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
     return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
 
 
-def empty(db: Database, tables: Mapping[str, str]) -> None:
-    """Make room in existing output tables."""
-    for table in tables.values():
+def refilled(db: Database, made: Mapping[str, str], states: Relation) -> str:
+    """Make room in existing output tables, and in that of their states, of which this is the quoted name."""
+    for table in (*made.values(), states.quoted):
         db.rows(sql("warm.empty", table=table))
+    return states.quoted
 
 
 def read_run(db: Database, run_id: int) -> LoggedRun:
-    """A completed run; the types of its class values are known to be types."""
-    rows = db.rows(sql("output.run"), run_id)
+    """A run that has states; the types of its class values are known to be types."""
+    rows = db.glance(sql("output.run"), run_id)
     if not rows:
         raise UndefinedObject(
             f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
         )
-    if rows[0]["status"] != "completed":
+    if rows[0]["status"] != "completed" and not any(map(state_of, newest_states(db, run_id))):
         raise ObjectNotReady(
-            f"run {run_id} is {rows[0]['status']}; expected a completed one",
-            hint="Only a completed run has models to write out.",
+            f"run {run_id} is {rows[0]['status']}, and none of its configurations has a state",
+            hint="There are models to write out once a visit is completed: SELECT * FROM cerebro.progress;",
         )
     spec = Spec.from_json(json.loads(rows[0]["spec"]))
     source = replace(spec.source, class_types=class_types(db, spec.source.class_types))
@@ -86,9 +101,9 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run; those that did not fail, nor were stopped untrained, have a newest state."""
-    configs = db.rows(sql("output.configs"), run_id, run_id)
+    configs = newest_states(db, run_id)
     for config in configs:
-        untrained = config["status"] == "stopped" and config["state_table"] is None
+        untrained = config["status"] != "completed" and config["state_table"] is None
         if config["status"] != "failed" and not untrained and not config["kept"]:
             raise ObjectNotReady(
                 f"the state of mst_key {config['mst_key']} of run {run_id} is gone",
@@ -98,18 +113,33 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
     return configs
 
 
-def _create(db: Database, made: dict[str, str], source: DataSpec) -> None:
+def newest_states(db: Database, run_id: int) -> list[Row]:
+    """The configurations of a run, each with where its newest state lies."""
+    return db.glance(sql("output.configs"), run_id, AVERAGING, run_id)
+
+
+def held_configs(db: Database, run: LoggedRun) -> list[Row]:
+    """The configurations of a run, whose newest states cannot be emptied any more while they are read.
+
+    Visits of a run that goes on take other tables then. What they have left before this holds is read instead.
+    """
+    configs = read_configs(db, run.run_id)
+    while run.status == "running":
+        for state in filter(None, map(state_of, configs)):
+            db.hold(state.table)
+        newest = read_configs(db, run.run_id)
+        if list(map(state_of, newest)) == list(map(state_of, configs)):
+            return newest
+        configs = newest
+    return configs
+
+
+def _create(db: Database, made: dict[str, str], source: DataSpec) -> str:
     clauses = db.platform.clauses
     db.rows(sql("output.models", output=made[""], **clauses))
     db.rows(sql("output.info", output=made["_info"], more="", **clauses))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0], **clauses))
-    create_states(db, made["_state"])
-
-
-def create_states(db: Database, table: str) -> None:
-    """Create the table that holds whole states."""
-    db.rows(sql("output.states", output=table, **db.platform.clauses))
-    db.rows(sql("output.states_chunk", output=table))
+    return model_states.create(db, made["_summary"])
 
 
 def state_of(config: Row) -> StoredState | None:
@@ -119,7 +149,7 @@ def state_of(config: Row) -> StoredState | None:
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     """The architecture of a configuration, as it was when its run began."""
-    return str(db.value(sql("output.architecture"), run.run_id, config["mst_key"]))
+    return str(db.glance(sql("output.architecture"), run.run_id, config["mst_key"])[0]["architecture"])
 
 
 class ModelKey(NamedTuple):
@@ -130,7 +160,7 @@ class ModelKey(NamedTuple):
 
 
 def write_model(
-    db: Database, made: dict[str, str], key: ModelKey, architecture: str, state: StoredState | None
+    db: Database, tables: ModelTables, key: ModelKey, architecture: str, state: StoredState | None
 ) -> float | None:
     """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
 
@@ -138,15 +168,10 @@ def write_model(
     """
     found = flat_weights(db, state, key.mst_key) if state else None
     values = (key.mst_key, found.flat if found else None, architecture, key.segment_id)
-    db.rows(sql("output.add_model", output=made[""]), *values)
+    db.rows(sql("output.add_model", output=tables.model), *values)
     if state:
-        add_state(db, made["_state"], key.mst_key, state)
+        model_states.add(db, tables.states, key.mst_key, state)
     return found.size / 1024 if found else None
-
-
-def add_state(db: Database, table: str, mst_key: int, state: StoredState) -> None:
-    """Copy a state."""
-    db.rows(sql("output.add_state", output=table, source=db.platform.state_rows(*state)), mst_key)
 
 
 def flat_weights(db: Database, state: StoredState, mst_key: int) -> Weights:
@@ -155,7 +180,7 @@ def flat_weights(db: Database, state: StoredState, mst_key: int) -> Weights:
     if found.flat is None:
         db.notice(
             f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
-            " field; the weights are in the state table."
+            " field; its state has the weights."
         )
     return found
 
@@ -180,7 +205,7 @@ def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architect
 def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    rows = db.rows(sql("output.metrics"), run.run_id, config["mst_key"]) if config["state_table"] else []
+    rows = db.glance(sql("output.metrics"), run.run_id, config["mst_key"]) if config["state_table"] else []
     return metric_columns(rows, parsed, architecture, run.spec.source.dependent)
 
 
@@ -240,7 +265,7 @@ def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -
         num_classes(source),
         list(source.dependent_types),
         source.normalizing_const,
-        list(spec.evaluate_epochs) or None,
+        run.evaluate_epochs,
         run.run_id,
         spec.dtype_policy,
     )
@@ -270,11 +295,12 @@ def class_types(db: Database, logged: Sequence[str]) -> tuple[str, ...]:
 
 
 def class_columns(source: DataSpec) -> tuple[str, str]:
-    """Definitions and values of the `<dependent>_class_values` columns."""
+    """Definitions and values of the `<dependent>_class_values` columns; NULLs pad them, as in the packed table."""
     types = list(zip(source.dependent, source.class_types))
     definitions = [f"{quote_identifier(name + '_class_values')} {kind}" for name, kind in types]
+    widths = [shape[-1] for shape in source.target_shapes or ()] or [0] * len(types)
     constants = [
-        f"{text_array(names)}::text[]::{kind}" if names else f"NULL::{kind}"
-        for names, (_, kind) in zip(source.class_values, types)
+        f"{text_array([*names, *[None] * (width - len(names))])}::text[]::{kind}" if names else f"NULL::{kind}"
+        for names, width, (_, kind) in zip(source.class_values, widths, types)
     ]
     return ", ".join(definitions), ", ".join(constants)

@@ -55,20 +55,24 @@ def check_models(catalog: Catalog, table: str | None, model_ids: Sequence[int | 
     return relation
 
 
-def create(catalog: Catalog, table: str | None, architectures: str, objects: str | None) -> Relation:
+def create(catalog: Catalog, table: str | None, architectures: Relation, objects: str | None) -> Relation:
     """A new model selection table and its summary."""
     output = catalog.output(table, ("_summary",))
-    db = catalog.db
-    db.rows(sql("model.selection", table=output.quoted, **db.platform.clauses))
-    summary_name = summary_of(output)
-    db.rows(sql("model.selection_summary", table=summary_name, **db.platform.clauses))
-    db.rows(sql("model.add_selection_summary", table=summary_name), architectures, objects)
+    catalog.db.rows(sql("model.selection", table=output.quoted, **catalog.db.platform.clauses))
+    _create_summary(catalog.db, output, architectures, objects)
     return output
 
 
-def summary_of(table: Relation) -> str:
-    """The quoted name of the summary of a table."""
-    return quote_qualified((table.schema, table.name + "_summary"))
+def _create_summary(db: Database, selection: Relation, architectures: Relation, objects: str | None) -> None:
+    """The summary of a model selection table, which every session understands alike, whatever its path.
+
+    MADlib's scripts expect the name that they gave. A name without a schema is looked for beside the table first.
+    """
+    name = quote_qualified((selection.schema, selection.name + "_summary"))
+    near = architectures.schema == selection.schema
+    db.rows(sql("model.selection_summary", table=name, **db.platform.clauses))
+    kept = architectures.spelling if near else architectures.quoted
+    db.rows(sql("model.add_selection_summary", table=name), kept, objects)
 
 
 def add(db: Database, table: Relation, rows: Sequence[grid.ConfigRow]) -> None:
@@ -86,27 +90,40 @@ class ExistingSelection(NamedTuple):
     objects: str | None
 
 
-def read_existing(catalog: Catalog, table: str, architectures: str, objects: str | None) -> ExistingSelection:
-    """An existing model selection table over the same architectures and functions, and its rows."""
+def read_existing(catalog: Catalog, table: str, architectures: Relation, objects: str | None) -> ExistingSelection:
+    """An existing model selection table over the same architectures and functions, and its rows.
+
+    Where its summary was dropped, it gets another one.
+    """
     relation = catalog.relation(table, "model selection")
     summary = catalog.companion(relation, "_summary")
-    named, theirs_too = read_summary(catalog, relation, summary, LocalSession(catalog.db))
-    ours, theirs = catalog.relation(architectures), catalog.relation(named)
-    if ours.oid != theirs.oid:
-        raise InvalidParameter(
-            f"DL: Inconsistent model arch table. Use '{named}' if appending rows to '{table}'",
-            hint=f"Received {architectures!r}. Drop {table} first to start a new one.",
-        )
-    if objects not in (None, theirs_too):
-        raise InvalidParameter(
-            f"DL: Inconsistent object table. Use '{theirs_too}' if appending rows to '{table}'"
-            if theirs_too
-            else f"DL: Inconsistent object table. '{table}' was made without one",
-            hint=f"Received {objects!r}. Drop {table} first to start a new one.",
-        )
+    if summary is None and catalog.columns(relation).keys() >= set(COLUMNS):
+        _create_summary(catalog.db, relation, architectures, objects)
+        summary = catalog.companion(relation, "_summary")
+    named = read_summary(catalog, relation, summary, LocalSession(catalog.db))
+    _check_same(catalog, relation, named, architectures, objects)
     rows = catalog.db.rows(sql("model.read_selection", table=relation.quoted))
     found = [grid.ConfigRow(r["model_id"], r["compile_params"], r["fit_params"] or "") for r in rows]
-    return ExistingSelection(relation, found, theirs_too)
+    return ExistingSelection(relation, found, named.objects)
+
+
+def _check_same(
+    catalog: Catalog, selection: Relation, named: SelectionSummary, architectures: Relation, objects: str | None
+) -> None:
+    """Raises where rows are appended that refer to other tables than those before."""
+    table, ours, theirs = selection.spelling, objects, named.objects
+    if catalog.relation(named.architectures, beside=selection).oid != architectures.oid:
+        raise InvalidParameter(
+            f"DL: Inconsistent model arch table. Use '{named.architectures}' if appending rows to '{table}'",
+            hint=f"Received {architectures.spelling!r}. Drop {table} first to start a new one.",
+        )
+    if ours is not None and (theirs is None or not object_table.same(catalog, ours, theirs)):
+        raise InvalidParameter(
+            f"DL: Inconsistent object table. Use '{theirs}' if appending rows to '{table}'"
+            if theirs
+            else f"DL: Inconsistent object table. '{table}' was made without one",
+            hint=f"Received {ours!r}. Drop {table} first to start a new one.",
+        )
 
 
 class SelectionSummary(NamedTuple):
@@ -195,7 +212,7 @@ def load(
     objects: str | None,
 ) -> None:
     """Make a model selection table of all combinations of models, compile and fit parameters."""
-    check_models(catalog, architectures, model_ids)
+    relation = check_models(catalog, architectures, model_ids)
     for name, given in zip(("compile_params_list", "fit_params_list"), params):
         check_flat(catalog.module, name, given)
         if not given:
@@ -203,7 +220,7 @@ def load(
     functions = object_table.functions(catalog, objects)
     ids = [i for i in model_ids or () if i is not None]
     rows = grid.cross_product(ids, params[0] or (), params[1] or (), functions)
-    add(catalog.db, create(catalog, table, architectures or "", objects), rows)
+    add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
 def generate(
@@ -215,15 +232,15 @@ def generate(
     objects: str | None,
 ) -> None:
     """Make a model selection table of what `make` gives for the model ids, or extend an existing one."""
-    check_models(catalog, architectures, model_ids)
+    relation = check_models(catalog, architectures, model_ids)
     ids = [i for i in model_ids or () if i is not None]
     if table is not None and table.strip() and catalog.find(table):
-        before = read_existing(catalog, table, architectures or "", objects)
+        before = read_existing(catalog, table, relation, objects)
         rows = make(ids, object_table.functions(catalog, before.objects))
         add(catalog.db, before.table, tuple(grid.collapse(rows, before.rows)))
     else:
         rows = make(ids, object_table.functions(catalog, objects))
-        add(catalog.db, create(catalog, table, architectures or "", objects), rows)
+        add(catalog.db, create(catalog, table, relation, objects), rows)
 
 
 def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:

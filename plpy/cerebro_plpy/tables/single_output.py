@@ -1,6 +1,6 @@
 """Makes the output tables of MADlib's madlib_keras_fit: one model, and everything about it in one row of a summary.
 
-A third table, `<model>_state`, holds the whole state, so that training can go on from it.
+The whole state, from which training can go on, lies apart: see `tables.model_states`.
 """
 
 from __future__ import annotations
@@ -10,47 +10,46 @@ from typing import NamedTuple
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.outputs import (
     LoggedRun,
-    add_state,
     class_columns,
-    create_states,
-    empty,
     flat_weights,
     found_metrics,
+    held_configs,
     names,
     num_classes,
-    read_configs,
     read_logged_architecture,
+    refilled,
     state_of,
 )
 
-SUFFIXES = ("_summary", "_state")
+SUFFIXES = ("_summary",)
 
 
-def write(db: Database, run: LoggedRun, output: Relation, refill: bool) -> None:
-    """Create and fill the three tables, which appear when the caller commits; or empty and refill existing ones."""
+def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None) -> None:
+    """Create and fill the two tables, which appear when the caller commits, and that of states.
+
+    Where the tables exist, `states` is the last of them: all are emptied and refilled.
+    """
     made = names(output, SUFFIXES)
-    if refill:
-        empty(db, made)
-    else:
-        _create(db, made, class_columns(run.spec.source)[0])
-    (config,) = read_configs(db, run.run_id)
+    table = refilled(db, made, states) if states else _create(db, made, class_columns(run.spec.source)[0])
+    (config,) = held_configs(db, run)
     architecture = read_logged_architecture(db, run, config)
     state = state_of(config)  # none where it was stopped before its first epoch ended
     found = flat_weights(db, state, config["mst_key"]) if state else None
     db.rows(sql("single.add_model", output=made[""]), found.flat if found else None, architecture)
     if state:
-        add_state(db, made["_state"], config["mst_key"], state)
+        model_states.add(db, table, config["mst_key"], state)
     size = found.size / 1024 if found else None
     metrics = found_metrics(db, run, config, architecture)
     _write_summary(db, SingleModelTable(made["_summary"], output, size), run, config, metrics)
 
 
-def _create(db: Database, made: dict[str, str], class_columns: str) -> None:
+def _create(db: Database, made: dict[str, str], class_columns: str) -> str:
     db.rows(sql("single.model", output=made[""], **db.platform.clauses))
     db.rows(sql("single.summary", output=made["_summary"], class_columns=class_columns, **db.platform.clauses))
-    create_states(db, made["_state"])
+    return model_states.create(db, made["_summary"])
 
 
 class SingleModelTable(NamedTuple):
@@ -93,7 +92,7 @@ def _write_summary(
         metrics_type,
         loss_type,
         *values,
-        list(spec.evaluate_epochs) or None,
+        run.evaluate_epochs,
         run.run_id,
         spec.dtype_policy,
         config["backend"],

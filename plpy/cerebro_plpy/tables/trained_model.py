@@ -22,7 +22,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.packing.packed_table import names
 from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.tables import grants, model_summary, object_table
+from cerebro_plpy.tables import grants, model_states, model_summary, object_table
 from cerebro_plpy.tables.selection import SINGLE_KEY
 
 ANY_LOSS = "mean_squared_error"  # which suits every output
@@ -33,9 +33,9 @@ class TrainedModel:
     """One model of a model table; of each target `class_values`, None where it came encoded or is a float.
 
     `states` is the table of whole states, for a model whose weights are too large for a field of the model table;
-    `sealed` the quoted name of the function that fills a job for who may not read the weights. `objects` names the
-    object table of custom functions, which `compile` has without their digests. `single` says that its table holds
-    one model, which has no key there.
+    `sealed` says that the caller may use the weights but not read them. `objects` names the object table of custom
+    functions, which `compile` has without their digests. `single` says that its table holds one model, which has no key
+    there.
     """
 
     relation: Relation
@@ -52,7 +52,7 @@ class TrainedModel:
     compile_text: str
     objects: str | None
     states: Relation | None = None
-    sealed: str | None = None
+    sealed: bool = False
     single: bool = False
 
     @property
@@ -71,8 +71,8 @@ class TrainedModel:
 
     def state(self) -> StateSource:
         """Where the weights are read from: the model table itself, or else the table of states."""
-        if self.sealed is not None:
-            text = sql("grant.begin", function=self.sealed)
+        if self.sealed:
+            text = sql("grant.begin", model=str(self.relation.oid))
             return StateSource("sealed", f"{self.relation.oid}/{self.mst_key}", 0, text, (self.mst_key,))
         if self.states is not None:
             text = sql("warm.state", state=self.states.quoted)
@@ -105,12 +105,14 @@ def read_model(catalog: Catalog, reader: Session, relation: Relation, mst_key: i
     info, summary = catalog.companion(relation, "_info"), catalog.companion(relation, "_summary")
     if info is None or summary is None:
         raise _missing_tables(catalog, relation, "madlib_fit_multiple_model()")
-    key, compile_text, backend = _info(catalog, reader, info, mst_key)
-    sealed = None if grants.may_read(catalog, relation) else grants.granted(catalog, relation)
-    if sealed is None:
-        architecture, states = _stored(catalog, reader, relation, key)
-    else:
+    chosen = _best(catalog, reader, info) if mst_key is None else mst_key
+    key, compile_text, backend = _info(catalog, reader, info, chosen)
+    sealed = not grants.may_read(catalog, relation)
+    if sealed:
+        grants.check_granted(catalog, relation)
         architecture, states = _sealed(catalog, reader, (relation, info), key), None
+    else:
+        architecture, states = _stored(catalog, reader, (relation, summary), key)
     stored = StoredText(key, architecture, compile_text, backend)
     model = _described(reader, relation, Summary(summary, model_summary.read(reader, summary)), stored)
     return replace(model, states=states, sealed=sealed)
@@ -145,12 +147,15 @@ def _read_single(catalog: Catalog, reader: Session, relation: Relation) -> Train
         raise WrongObjectType(
             f"{catalog.module} error: model table '{relation.spelling}' has {len(stored)} rows; expected one."
         )
-    text, backend = str(row["compile_params"]), str(row.get("backend") or frameworks.BACKENDS[0])
-    texts = StoredText(SINGLE_KEY, stored[0][0], text, backend)
+    text, backend = (
+        _text(summary, "compile_params", row["compile_params"]),
+        str(row.get("backend") or frameworks.BACKENDS[0]),
+    )
+    texts = StoredText(SINGLE_KEY, _text(relation, "model_arch", stored[0][0]), text, backend)
     model = replace(_described(reader, relation, Summary(summary, row), texts), single=True)
     if stored[0][1]:
         return model
-    states = catalog.companion(relation, "_state")
+    states = model_states.find(catalog, relation, summary)
     if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (SINGLE_KEY,)):
         raise _no_weights(catalog, "of madlib_fit()", relation)
     return replace(model, states=states)
@@ -179,15 +184,18 @@ def _described(reader: Session, relation: Relation, summary: Summary, stored: St
     )
 
 
-def _stored(catalog: Catalog, reader: Session, relation: Relation, mst_key: int) -> tuple[str, Relation | None]:
+def _stored(
+    catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int
+) -> tuple[str, Relation | None]:
     """The architecture of a model, and the table of states where that and not the model table has its weights."""
+    relation, summary = tables
     stored = reader.run(sql("score.model", table=relation.quoted), (mst_key,))
     if stored and stored[0][1]:
-        return stored[0][0], None
-    states = catalog.companion(relation, "_state") if stored else None
+        return _text(relation, "model_arch", stored[0][0]), None
+    states = model_states.find(catalog, relation, summary) if stored else None
     if states is None or not reader.run(sql("warm.has_state", state=states.quoted), (mst_key,)):
         raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
-    return stored[0][0], states
+    return _text(relation, "model_arch", stored[0][0]), states
 
 
 def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation], mst_key: int) -> str:
@@ -196,7 +204,17 @@ def _sealed(catalog: Catalog, reader: Session, tables: tuple[Relation, Relation]
     rows = reader.run(sql("grant.model", table=relation.quoted, info=info.quoted), (mst_key,))
     if not rows:
         raise _no_weights(catalog, f"with mst_key {mst_key}", relation)
-    return str(rows[0][0])
+    return _text(relation, "model_arch", rows[0][0])
+
+
+def _text(table: Relation, column: str, value: str | None) -> str:
+    """What a model cannot do without."""
+    if value is None:
+        raise NullNotAllowed(
+            f"{column} of the model is NULL in table '{table.spelling}'",
+            hint="Name the output table of a fit function.",
+        )
+    return value
 
 
 def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongObjectType:
@@ -209,9 +227,17 @@ def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongOb
 def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
         f"{catalog.module} error: the model {which} has no weights in table '{relation.spelling}'.",
-        hint="It failed in training (see cerebro.leaderboard for the reason), or was not the best of a search by"
-        " madlib_automl(), which keeps the weights of the best alone.",
+        hint="It failed in training (see cerebro.leaderboard for the reason), or madlib_automl() did not train it to"
+        " the end: of a search the best and those that finished the last round have weights.",
     )
+
+
+def _best(catalog: Catalog, reader: Session, info: Relation) -> int | None:
+    """The key of the best model of a search; None where none has weights, and in other tables."""
+    if "metrics_iters" not in catalog.columns(info):
+        return None
+    best = reader.run(sql("score.best", table=info.quoted))
+    return int(best[0][0]) if best else None
 
 
 def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None) -> tuple[int, str, str]:
@@ -227,7 +253,7 @@ def _info(catalog: Catalog, reader: Session, info: Relation, mst_key: int | None
             f"{catalog.module}: mst_key {mst_key} does not exist in the info table",
             hint=f"SELECT mst_key FROM {info.quoted};",
         )
-    return mst_key, str(rows[0][0]), str(rows[0][1] or frameworks.BACKENDS[0])
+    return mst_key, _text(info, "compile_params", rows[0][0]), str(rows[0][1] or frameworks.BACKENDS[0])
 
 
 def _holds_single(catalog: Catalog, relation: Relation, mst_key: int | None) -> bool:

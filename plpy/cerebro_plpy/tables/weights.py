@@ -8,6 +8,7 @@ often twice as large, are passed over, so that a backend never holds them.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,19 @@ CODES = {
     "BOOL": "B",
 }
 SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 2, "BF16": 2}
+
+
+EPOCHS = re.compile(rb'"epochs":"([0-9]{1,9})"')
+
+
+def epochs_of(beginning: bytes) -> int:
+    """The epochs that a state was trained, by its first bytes; 0 where an older version did not say.
+
+    >>> epochs_of(b'........{"__metadata__":{"step":"40","epochs":"3",')
+    3
+    """
+    found = EPOCHS.search(bytes(beginning))
+    return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from cerebro_plpy.errors import InvalidParameter, InvalidText, NullNotAllowed
 
 HINT = "cerebro calls this function itself, with what it needs."
+DEEPEST = 128  # an architecture, the deepest of what is sent, has at most 100 levels
 T = TypeVar("T")
 
 
@@ -28,7 +29,19 @@ def record(name: str, text: str | None) -> dict[str, Any]:
         value = json.loads(require(name, text))
     except (ValueError, RecursionError) as error:
         raise InvalidText(f"{name} cannot be read as JSON: {error}", hint=HINT) from error
-    return kind(name, value, dict)
+    found = kind(name, value, dict)
+    _refuse_depth(name, found)
+    return found
+
+
+def _refuse_depth(name: str, value: Any) -> None:
+    """Whoever reads it further calls itself for each level."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [item for items in inner for item in items]
+    if level:
+        raise InvalidParameter(f"{name} is nested more than {DEEPEST} levels deep", hint=HINT)
 
 
 def kind(name: str, value: Any, expected: type[T]) -> T:

@@ -2,8 +2,8 @@
 
 A frame is `<4sIQ` (magic, header length, payload length), a JSON header and raw bytes, over a Unix socket pair.
 `cerebro_trainer.wire.frames` is the other end, docs/wire.md describes both. The wait loop lets a cancel take effect and
-watches the trainer's memory. A trainer ends when this socket closes, so no cleanup rests on code that a killed backend
-would not run.
+watches the trainer's memory and its pulse. A trainer ends when this socket closes, so no cleanup rests on code that a
+killed backend would not run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Union
 
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, TrainerFailure
-from cerebro_plpy.trainer import answers, folders, memory, process
+from cerebro_plpy.trainer import answers, folders, memory, process, pulse
 from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.wire import Header
 
@@ -43,6 +43,10 @@ class Link:
     """
 
     def __init__(self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True) -> None:
+        try:
+            self._home = folders.Home()
+        except OSError as error:
+            raise process.not_executable(spec, error) from error
         self.spec = spec
         self._check = check
         self._broken = False
@@ -51,7 +55,7 @@ class Link:
         self._watch = memory.Watch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
-        self._home = folders.make()
+        self._pulse = pulse.Pulse()
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
@@ -59,12 +63,11 @@ class Link:
         try:
             self._process = self._spawn(theirs)
         except OSError as error:
-            folders.remove(self._home)
-            self._stderr.close()
-            self._socket.close()
+            self._let_go()
             raise process.not_executable(spec, error) from error
         finally:
             theirs.close()
+            os.close(self._pulse.descriptor)
         if wait:
             self.greet()
 
@@ -87,12 +90,12 @@ class Link:
         return hello
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        fd = theirs.fileno()
+        fd, beats = theirs.fileno(), self._pulse.descriptor
         return subprocess.Popen(
-            self.spec.command(fd),
-            env=self.spec.environment(self._home),
-            cwd=self._home,
-            pass_fds=(fd,),
+            self.spec.command(fd, beats),
+            env=self.spec.environment(self._home.path),
+            cwd=self._home.path,
+            pass_fds=(fd, beats, self._home.descriptor),
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=self._stderr,
@@ -190,8 +193,14 @@ class Link:
         if self._process.poll() is None:  # else its number may be another's
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Give back what a trainer takes beside its process."""
+        self._socket.close()
         self._stderr.close()
-        folders.remove(self._home)
+        self._pulse.close()
+        self._home.close()
 
     def _check_open(self) -> None:
         if self._broken:
@@ -237,6 +246,7 @@ class Link:
             while not poll.poll(POLL_MS):
                 self._check()
                 self._watch.look(self.pid, starting=not self.hello)
+                self._pulse.look(self.pid, starting=not self.hello)
         except BaseException:
             # The conversation is cut in the middle: this trainer cannot be used again.
             self.close()

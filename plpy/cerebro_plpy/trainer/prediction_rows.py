@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
-from cerebro_plpy.trainer import fields, wire
+from cerebro_plpy.trainer import fields, ownership, wire
 from cerebro_plpy.trainer.link import Link
 
 KEY = "cerebro_prediction"
@@ -88,6 +88,7 @@ def begin(gd: dict[str, Any], link: Link, spec: str | None) -> None:
 
 def current_prediction(gd: dict[str, Any]) -> Prediction:
     """The prediction that is under way."""
+    ownership.check(gd)
     prediction: Prediction | None = gd.get(KEY)
     if prediction is None:
         raise ObjectNotReady("no prediction was begun in this session", hint=fields.HINT)

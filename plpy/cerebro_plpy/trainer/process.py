@@ -17,15 +17,13 @@ class TrainerSpec:
     framework: str = "tensorflow"
     threads: int = 1
     gpu: str = machine.NO_GPU
-    idle_seconds: int = 60
     memory_bytes: int = 0
     compilation_cache: str | None = None
 
-    def command(self, socket: int) -> list[str]:
-        """The command line of a trainer that has its end of the socket pair as this descriptor."""
+    def command(self, socket: int, pulse: int) -> list[str]:
+        """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
         command = [self.python, "-I", "-m", "cerebro_trainer", "--fd", str(socket), "--parent", str(os.getpid())]
-        command += ["--framework", self.framework, "--threads", str(self.threads)]
-        command += ["--idle-seconds", str(self.idle_seconds)]
+        command += ["--pulse", str(pulse), "--framework", self.framework, "--threads", str(self.threads)]
         if self.compilation_cache:
             command += ["--compilation-cache", self.compilation_cache]
         return command
@@ -44,11 +42,17 @@ class TrainerSpec:
         }
 
 
+def environment(framework: str) -> str:
+    """Where trainers of a framework can run, as messages say it."""
+    extra = "tensorflow" if framework == "none" else framework
+    return f"an environment that has cerebro_db, by pip install '.[{extra}]' in its clone"
+
+
 def not_executable(spec: TrainerSpec, error: OSError) -> ObjectNotReady:
     """The error for an interpreter that the system cannot execute."""
     return ObjectNotReady(
         f"the trainer's interpreter {spec.python!r} cannot be started: {error.strerror}",
-        hint="Set trainer_python in cerebro.setting to the Python of an environment with cerebro_db[tensorflow].",
+        hint=f"Set trainer_python in cerebro.setting to the Python of {environment(spec.framework)}.",
     )
 
 
@@ -57,6 +61,6 @@ def gave_up(spec: TrainerSpec, status: int, said: str) -> ObjectNotReady:
     return ObjectNotReady(
         f"the trainer could not start: {spec.python} ended with exit status {status}",
         detail=said or None,
-        hint="trainer_python in cerebro.setting names the interpreter, which needs"
-        f" cerebro_db[{spec.framework}]; cerebro-db check tells more.",
+        hint="trainer_python in cerebro.setting names the interpreter; expected that of"
+        f" {environment(spec.framework)}. cerebro-db check tells more.",
     )

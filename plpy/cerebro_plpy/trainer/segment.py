@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
-from cerebro_plpy.trainer import fields, machine, prediction_rows, wire
+from cerebro_plpy.trainer import fields, machine, ownership, prediction_rows, wire
 from cerebro_plpy.trainer.link import Buffer, Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -28,14 +28,14 @@ Globals = dict[str, Any]
 
 
 def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> Link:
-    """The trainer of this session; one that was started alike and is still alive is used again.
+    """The trainer of this session; one that the same role started alike and that is still alive is used again.
 
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     link: Link | None = gd.get(KEY)
     for left in (PACKING, CHUNKS, PART, SEALED, prediction_rows.KEY):
         gd.pop(left, None)
-    if link is not None and link.spec == spec and link.alive():
+    if link is not None and link.spec == spec and link.alive() and ownership.owned(gd):
         link.send(wire.request("reset"))
         return link
     if link is not None:
@@ -49,6 +49,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
             " leave use_gpus out.",
         )
     gd[KEY] = link
+    ownership.claim(gd)
     return link
 
 
@@ -56,6 +57,7 @@ def begin_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
     """Start a trainer for this session without waiting for it: its first use does."""
     stop_trainer(gd)
     gd[KEY] = Link(spec, check, wait=False)
+    ownership.claim(gd)
 
 
 def has_trainer(gd: Globals) -> bool:
@@ -63,11 +65,17 @@ def has_trainer(gd: Globals) -> bool:
     return KEY in gd
 
 
-def forget(gd: Globals) -> None:
-    """Let the trainer of this session, if there is one, drop data and state."""
+def rest(gd: Globals, seconds: int) -> None:
+    """A call is over: the trainer of this session, if there is one, drops data and state, and ends when no other call
+    comes in that time.
+
+    Only here does that time begin: within a call a trainer waits as long as it takes, such as for a visit elsewhere.
+    """
     link: Link | None = gd.get(KEY)
-    if link is not None and link.alive():
-        link.send(wire.request("reset"))
+    if link is None or not seconds or not link.alive():
+        stop_trainer(gd)
+    else:
+        link.send(wire.request("reset", idle_seconds=seconds))
 
 
 def stop_trainer(gd: Globals) -> None:
@@ -78,17 +86,22 @@ def stop_trainer(gd: Globals) -> None:
         link.close()
 
 
-def trainer(gd: Globals) -> Link:
-    """The trainer that an earlier statement of this session started, told all that there was to tell it."""
+def trainer(gd: Globals, *, sealed: bool = False) -> Link:
+    """The trainer that an earlier statement of this session started, told all that there was to tell it.
+
+    It serves the role that started it; what is `sealed` is given to it by another one, and nothing is given back.
+    """
     link: Link | None = gd.get(KEY)
     if link is None:
         raise ObjectNotReady(
             "no trainer runs in this session", hint="Start one with cerebro.trainer_start in the same session."
         )
+    if not sealed:
+        ownership.check(gd)
     link.greet()
-    chunks, sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
+    chunks, of_sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
     if chunks:
-        link.send(wire.request("state", sealed=sealed), b"".join(chunks))
+        link.send(wire.request("state", sealed=of_sealed), b"".join(chunks))
     return link
 
 
@@ -152,6 +165,8 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
     Where one is sealed, so are those that are sent with it.
     """
     expected = gd.get(PART, 0) + 1
+    if not sealed:
+        ownership.check(gd)
     if part not in (1, expected):
         raise DataCorrupted(
             f"part {part} of a state came where part {expected} was expected",
@@ -162,7 +177,7 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
     chunks.append(chunk)
     gd[SEALED] = sealed or gd.get(SEALED, False)
     if len(chunks) * len(chunk) >= COLLECTED_BYTES or len(chunks) >= COLLECTED_CHUNKS:
-        trainer(gd)
+        trainer(gd, sealed=sealed)
 
 
 def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:

@@ -11,7 +11,7 @@ from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer import code_folders, machine
-from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.process import TrainerSpec, environment
 
 FRAMEWORKS = ("tensorflow", "jax", "none")
 MOST = 1024  # trainers, threads of each, and numbers of devices, whoever asks
@@ -24,6 +24,7 @@ class Settings:
     trainer_python: str | None = None
     worker_conninfo: str | None = None
     trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
+    max_workers_total: int | None = field(default=None, metadata={"least": 2})
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
@@ -34,7 +35,7 @@ def read(db: Caller) -> Settings:
     """The settings in force; unknown names and bad numbers are refused."""
     known = {f.name: f for f in fields(Settings)}
     values: dict[str, object] = {}
-    for row in db.rows(sql("read.settings")):
+    for row in db.glance(sql("read.settings")):
         name, value = row["name"], row["value"]
         if name not in known:
             raise InvalidParameter(
@@ -125,8 +126,7 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
         raise ObjectNotReady(
             "no trainer interpreter is set",
             hint="As an administrator: INSERT INTO cerebro.setting VALUES ('trainer_python',"
-            " '/path/of/an/environment/bin/python');"
-            " the environment must have cerebro_db[tensorflow] installed.",
+            f" '/path/bin/python'); that of {environment(request.framework)}.",
         )
     limit = settings.trainer_memory_mb
     memory = limit << 20 if limit is not None else machine.memory_bytes() * 3 // 4 // request.trainers
@@ -135,7 +135,6 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
         framework=request.framework,
         threads=request.threads or (1 if request.framework == "none" else max(1, machine.cores() // request.trainers)),
         gpu=machine.NO_GPU if request.gpu is None else str(request.gpu),
-        idle_seconds=settings.trainer_idle_seconds,
         memory_bytes=memory,
         compilation_cache=code_folders.private(settings.compilation_cache),
     )
@@ -147,8 +146,8 @@ def check_trainer(settings: Settings) -> None:
     if not os.access(spec.python, os.X_OK):
         raise ObjectNotReady(
             f"trainer_python is {spec.python!r}, which is not an executable file for the server's user",
-            hint="As an administrator: UPDATE cerebro.setting SET value = '/path/of/an/environment/bin/python'"
-            " WHERE name = 'trainer_python'; the environment must have cerebro_db[tensorflow] installed.",
+            hint="As an administrator: UPDATE cerebro.setting SET value = '/path/bin/python'"
+            f" WHERE name = 'trainer_python'; that of {environment(spec.framework)}.",
         )
 
 

@@ -13,11 +13,11 @@ Header = dict[str, Any]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 FIELDS: dict[str, tuple[str, ...]] = {
-    "reset": (),
+    "reset": ("idle_seconds",),
     "open": ("dataset", "cache_bytes"),
     "buffer": ("dataset", "buffer_id", "pass", "arrays"),
     "close": ("dataset",),
-    "pack": ("rows", "buffer_id", "seed", "arrays", "lengths"),
+    "pack": ("rows", "buffer_id", "seed", "arrays", "lengths", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
         "sealed",

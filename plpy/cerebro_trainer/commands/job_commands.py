@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, TimeJob, TrainJob
+from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.buffers import Buffer, Dataset
@@ -17,14 +17,15 @@ from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.protocol import Framework, Program, Programs
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, serialization
+from cerebro_trainer.state.serialization import Origin, Progress
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import integer, integers, record, text, typed
 from cerebro_trainer.wire.frames import Bytes, Message, Messages
 from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
-KINDS = ("train", "time", "average", "evaluate", "predict")
-SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks")
+KINDS = ("train", "time", "average", "restore", "evaluate", "predict")
+SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks", "warm")
 
 
 class Held(NamedTuple):
@@ -56,6 +57,7 @@ class Work:
         self._job: Job | None = None
         self._loading: Loading | None = None
         self._result_key = ""
+        self._origin = Origin(0, whole=False)
         self._sealed = False
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
@@ -106,6 +108,8 @@ class Work:
             if job.callbacks:
                 job.show(job.callbacks)
         self._job = None
+        if isinstance(job, TrainJob):
+            self._origin = Origin(job.epoch, whole=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
         return (Message({"ok": job.result()}),)
 
@@ -118,7 +122,8 @@ class Work:
             sealed = self._sealed and self._job is not None
             raise RequestError("the state of this job is sealed" if sealed else "no state is held", sqlstate="55000")
         program, total, count = self._held.program, 0, 0
-        for chunk in serialization.dump(program.read(), program.layout, program.step, size):
+        progress = Progress(program.step, self._origin.epochs)
+        for chunk in serialization.dump(program.read(), program.layout, progress, size):
             total, count = total + sum(map(len, chunk)), count + 1
             yield Message({"more": True}, *chunk)
         yield Message({"ok": {"bytes": total, "chunks": count}})
@@ -188,21 +193,25 @@ class Work:
             return None
         self._held = None
         if source == "chunks":
-            return serialization.read(program.layout, program.assign)
+            return serialization.read(program.layout, program.assign, self._took)
         if source == "averaged":
-            return averaging.read(program.layout, program.assign, integers(header, "shares"))
+            return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
         program.write(program.initial(integer(header, "seed")))
+        self._origin = Origin(0, whole=False)
         if source == "weights":
             return serialization.read_flat_weights(program.layout, program.assign)
-        return (
-            serialization.read(program.layout, program.assign, weights_only=True)
-            if source == "weights_of_chunks"
-            else None
-        )
+        if source == "weights_of_chunks":
+            return serialization.read_weights(program.layout, program.assign, self._took)
+        return serialization.read_warm(program.layout, program.assign, self._took) if source == "warm" else None
+
+    def _took(self, origin: Origin) -> None:
+        self._origin = origin
 
     def _loaded(self, job: Job, spec: ProgramSpec) -> None:
         """The program now is the job's state. One in training has no name until it is done."""
         job.program.set_numbers(spec)
+        if isinstance(job, RestoreJob):
+            job.whole = self._origin.whole
         # Nor has a sealed one, which nobody is to get out or to go on from.
         unnamed = self._sealed or isinstance(job, TrainJob)
         self._held = None if unnamed else Held(self._result_key, job.program)
@@ -211,11 +220,12 @@ class Work:
         kind = text(header, "job", choices=("evaluate", "predict") if self._sealed else KINDS)
         keys = () if kind == "predict" else tuple(typed(header, "datasets", list))
         unknown = [key for key in keys if key not in self._datasets]
-        if unknown:
+        if unknown and not self._sealed:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
         job = self._job_of_kind(kind, program, keys, header)
         job.callbacks = Callbacks.from_header(header)
-        job.streamed = {key for key in keys if not self._datasets[key].complete}
+        # The rows for a sealed job come when it has begun: who begins it must find none here.
+        job.streamed = {key for key in keys if self._sealed or not self._datasets[key].complete}
         return job
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
@@ -229,6 +239,8 @@ class Work:
             return TrainJob(program, keys, fit, forms, self._framework.threads)
         if kind == "average":
             return AverageJob(program, keys, integers(record(header, "state"), "shares"), self._framework.threads)
+        if kind == "restore":
+            return RestoreJob(program, keys)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
 
     def _new_forms(self) -> Forms:

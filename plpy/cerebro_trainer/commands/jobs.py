@@ -96,6 +96,11 @@ class TrainJob(Job):
         """A pass, and how many of its batches went by."""
         self._loss = self._seconds = 0.0
 
+    @property
+    def epoch(self) -> int:
+        """The epoch that the visit is of, counted from the first call that trained the state."""
+        return self._fit.place.epoch
+
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         fit, rows = self._fit, self._order(buffer, pass_no)
         if not len(rows):
@@ -199,6 +204,19 @@ class AverageJob(Job):
             "threads": self._threads,
             "seconds": 0.0,
         }
+
+
+class RestoreJob(Job):
+    """The state is there, and that is all: whether it fits is what is asked."""
+
+    whole = False
+    """Whether all of it fitted, not the weights alone."""
+
+    def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        raise RequestError("a restoring job takes no buffers")
+
+    def result(self) -> dict[str, object]:
+        return {"whole": self.whole}
 
 
 class EvaluateJob(Job):

@@ -20,8 +20,8 @@ except ImportError as missing:
     raise RequestError(
         f"no configurations can be suggested: {missing}",
         sqlstate="55000",
-        hint="Install Optuna for the interpreter that trainer_python in cerebro.setting names; cerebro_db[automl]"
-        " brings it. automl_method 'hyperband' does without.",
+        hint="Install Optuna (the package optuna) for the interpreter that trainer_python in cerebro.setting names."
+        " automl_method 'hyperband' does without.",
     ) from missing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

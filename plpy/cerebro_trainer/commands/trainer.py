@@ -16,7 +16,7 @@ from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.buffers import Dataset, from_frame
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.programs.protocol import Framework
-from cerebro_trainer.wire.fields import integer, text
+from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages
 from cerebro_trainer.wire.read_ahead import Ahead
 
@@ -38,6 +38,8 @@ class Trainer:
         self._gpus = framework.gpus if framework else gpus.listed
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
         self._deferred: TrainerError | None = None
+        self._idle: float | None = None
+        """How long no request may come, when no call uses the trainer; while one does it may wait for hours."""
         self._commands = {
             "reset": Command(self._reset, replies=False),
             "open": Command(self._open, replies=False),
@@ -61,10 +63,11 @@ class Trainer:
         """Answer requests until the peer goes, which raises PeerGone."""
         while True:
             try:
-                frame = self._ahead.receive()
+                frame = self._ahead.receive(self._idle)
             except OutOfMemory as error:
                 self._fail(error)
             else:
+                self._idle = None
                 self._handle(frame)
 
     def _handle(self, frame: Frame) -> None:
@@ -99,7 +102,9 @@ class Trainer:
             self._work.abandon()
 
     def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        """Forget data and state, for another call begins in the same session; programs are kept."""
+        """Forget data and state, for a call is over, or another begins in the same session; programs are kept."""
+        seconds = header.get("idle_seconds")
+        self._idle = None if seconds is None else number(header, "idle_seconds")
         self._datasets.clear()
         if self._work is not None:
             self._work.reset()
@@ -126,11 +131,9 @@ class Trainer:
 
     def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         columns = raw_rows.pack(header, payload)
-        reply = {
-            "shapes": [column.shape for column in columns],
-            "lengths": [column.nbytes for column in columns],
-        }
-        return (Message({"ok": reply}, *(column.data for column in columns)),)
+        told = [] if header.get("shapes_only") is True else [column.data for column in columns]
+        reply = {"shapes": [column.shape for column in columns], "lengths": [data.nbytes for data in told]}
+        return (Message({"ok": reply}, *told),)
 
     def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         # Loaded here, because Optuna need not be installed.

@@ -15,6 +15,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +28,15 @@ except ImportError as missing:
     raise RequestError(
         f"images cannot be read: {missing}",
         sqlstate="55000",
-        hint="Install pillow for the interpreter that trainer_python in cerebro.setting names; "
-        "cerebro_db[tensorflow] and cerebro_db[jax] bring it.",
+        hint="Install pillow for the interpreter that trainer_python in cerebro.setting names.",
     ) from missing
 
 FORMATS = ("PNG", "JPEG")
-MAX_PIXELS = 1 << 25
-"""Of one image; 400 MB as three channels of float32."""
+MAX_NUMBERS = 1 << 24
+"""Of one image, all channels together: 64 MB of float32, as much as a buffer has. It becomes a value of a table, which
+a backend that packs holds several times; and a file of a few KB may declare any size."""
+MAX_BLOCK = 1 << 28
+"""Of all images of a block: what a value of PostgreSQL can have."""
 MODES = {"1": "L", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "CMYK": "RGB"}
 """What the modes of an image become; beside these a palette."""
 BROKEN = (
@@ -58,6 +61,12 @@ def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> 
     opened = [_opened(data, column) for data in encoded]
     shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in opened]
     _check_shapes(shapes, encoded, column)
+    if (numbers := len(shapes) * prod(shapes[0])) > MAX_BLOCK:
+        raise RequestError(
+            f"{len(shapes)} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at most"
+            f" {MAX_BLOCK * 4 >> 20} MB",
+            hint="Pack them with a smaller buffer_size.",
+        )
     values = np.empty((len(opened), *shapes[0]), np.float32)
     for row, image in enumerate(opened):
         values[row] = _pixels(image, encoded[row], column).reshape(shapes[0])
@@ -75,10 +84,12 @@ def _opened(data: memoryview, column: str) -> Image.Image:
         raise _refused(data, column, str(error)) from error
     except BROKEN as error:
         raise _refused(data, column, "they are no image in one of these formats") from error
-    if image.width * image.height > MAX_PIXELS:
-        raise _refused(data, column, f"it has {image.width}x{image.height} pixels; expected at most {MAX_PIXELS}")
     if image.mode != "P" and image.mode not in MODES:
         raise _refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
+    channels = Image.getmodebands(_mode(image))
+    if image.width * image.height * channels > MAX_NUMBERS:
+        size = f"{image.width}x{image.height} pixels of {channels} channels"
+        raise _refused(data, column, f"it has {size}; expected at most {MAX_NUMBERS} numbers")
     return image
 
 

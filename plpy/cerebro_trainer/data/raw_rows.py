@@ -53,10 +53,16 @@ def _columns(header: Mapping[str, Any], entries: list[dict[str, Any]], parts: li
 
 
 def _decoded_or_told(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
-    """The values of a column; an error says how such rows are found, where "array" is the column in SQL."""
+    """The values of a column; an error names it where its table is known.
+
+    It says how such rows are found, where "array" is the column in SQL.
+    """
     try:
         return _decoded(entry, payload, rows)
     except RequestError as error:
+        if "source" not in entry:
+            raise
+        error.message += f" (column {text(entry, 'column')} of table {text(entry, 'source')})"
         whole = str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"  # it names the number itself
         if "array" in entry and error.sqlstate in FINDING and not whole:
             found = FINDING[error.sqlstate].format(array=text(entry, "array"))

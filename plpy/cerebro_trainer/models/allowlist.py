@@ -43,8 +43,42 @@ ACTIVATIONS = names("""
     celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu
     linear log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus
     softsign sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
-OPERATION_MODULES = names("keras.src.ops.numpy keras.src.ops.nn keras.src.ops.math")
-"""Where Keras 3 says that operations between layers live, such as the sum that `x + y` records."""
+OPERATIONS = {
+    "keras.src.ops.numpy": names("""
+        Abs Absolute Add All AllClose Amax Amin Angle Any Append Arccos Arccosh Arcsin Arcsinh
+        Arctan Arctan2 Arctanh Argmax Argmin Argpartition Argsort ArraySplit Average Bincount
+        BitwiseAnd BitwiseInvert BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor
+        BroadcastTo Cbrt Ceil Clip Concatenate Conj Conjugate Copy Corrcoef Correlate Cos Cosh
+        CountNonzero Cross Cumprod Cumsum Deg2rad Diag Diagflat Diagonal Diff Digitize Divide
+        DivideNoNan Dot Dsplit Dstack Einsum EmptyLike Equal Exp Exp2 ExpandDims Expm1 Fabs Flip
+        Fliplr Flipud Floor FloorDivide Fmax Fmin Fmod FullLike Gcd GetItem Greater GreaterEqual
+        Heaviside Hsplit Hstack Hypot I0 Imag Inner IsIn Isclose Isfinite Isinf Isnan Isneginf
+        Isposinf Isreal Kron Lcm Ldexp LeftShift Less LessEqual Log Log10 Log1p Log2 Logaddexp
+        Logaddexp2 LogicalAnd LogicalNot LogicalOr LogicalXor Matmul Max Maximum Mean Median Meshgrid Min
+        Minimum Mod Moveaxis Multiply NanToNum Nanargmax Nanargmin Nancumprod Nancumsum Nanmax
+        Nanmean Nanmedian Nanmin Nanpercentile Nanprod Nanquantile Nanstd Nansum Nanvar Negative
+        Nextafter NotEqual OnesLike Outer Pad Percentile Power Prod Ptp Quantile Rad2deg Ravel Real
+        Reciprocal Repeat Reshape RightShift Roll Rot90 Round SearchSorted Select Sign Signbit Sin Sinc
+        Sinh Slogdet Sort Split Sqrt Square Squeeze Stack Std Subtract Sum Swapaxes Take
+        TakeAlongAxis Tan Tanh Tensordot Tile Trace Transpose Trapezoid Tril Triu TrueDivide Trunc
+        UnravelIndex Vander Var Vdot Vsplit Vstack Where ZerosLike"""),
+    "keras.src.ops.nn": names("""
+        AdaptiveAveragePool AdaptiveMaxPool AveragePool BatchNorm BinaryCrossentropy CTCLoss
+        CategoricalCrossentropy Celu Conv ConvTranspose DepthToSpace DepthwiseConv
+        DotProductAttention Elu Fold Gelu Glu HardShrink HardSigmoid HardSilu HardTanh LayerNorm
+        LeakyRelu LogSigmoid LogSoftmax MaxPool Moments MultiHot Normalize OneHot PSNR Polar RMSNorm
+        Relu Relu6 Selu SeparableConv Sigmoid Silu SoftShrink Softmax Softplus Softsign SpaceToDepth
+        SparseCategoricalCrossentropy SparsePlus SparseSigmoid Sparsemax Squareplus TanhShrink
+        Threshold Unfold"""),
+    "keras.src.ops.math": names("""
+        CDist Erf Erfc Erfinv ExtractSequences FFT FFT2 IFFT2 IRFFT ISTFT InTopK Logdet Logsumexp
+        RFFT Rsqrt STFT SegmentMax SegmentMin SegmentProd SegmentSum TopK ViewAsComplex ViewAsReal"""),
+}
+"""Operations between layers, such as the sum that `x + y` records, by where Keras 3 says that they live.
+
+Their arguments are numbers and names. Left out are those that make a tensor of numbers alone (Arange, Full), those
+whose result is as long as the values say (Nonzero, Unique), and those that give no tensor (Ndim, Size).
+"""
 
 OLD_LAYERS = {
     "Convolution1D": "Conv1D",

@@ -135,7 +135,7 @@ def _layer(entry: Json, depth: int) -> Node:
     old, module = entry.get("class_name"), str(entry.get("module", "keras.layers"))
     if old in allowlist.MODELS:
         return _model(entry, depth - 1)
-    if module in allowlist.OPERATION_MODULES:
+    if old in allowlist.OPERATIONS.get(module, ()):
         return layer_arguments.node(module, str(old), layer_arguments.plain(entry["config"], depth))
     name = allowlist.OLD_LAYERS.get(str(old), str(old))
     genuine = re.fullmatch(r"(tensorflow\.|tf_)?keras(\.\w+)*", module) and entry.get("registered_name") in (
@@ -146,7 +146,7 @@ def _layer(entry: Json, depth: int) -> Node:
         raise ConfigError(
             f"layer class {layer_arguments.short(old)} of module {layer_arguments.short(module)} is not allowed",
             sqlstate="0A000",
-            hint="Allowed are Keras' own layers that run no code from the architecture and read "
+            hint="Allowed are Keras' own layers and operations that run no code from the architecture and read "
             "no files: no Lambda, no TFSMLayer, no classes of your own.",
         )
     return layer_arguments.node("keras.layers", name, _arguments(name, entry["config"], depth))

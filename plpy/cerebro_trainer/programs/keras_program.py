@@ -161,6 +161,8 @@ class KerasProgram(Program):
             shapes=tuple(tuple(variable.shape) for variable in self.variables),
             dtypes=tuple(np.asarray(variable).dtype.name for variable in self.variables),
             weights=tuple(positions[id(weight)] for weight in self.model.weights),
+            trainable=tuple(positions[id(weight)] for weight in self.model.trainable_weights),
+            paths=tuple(weight.path for weight in self.model.weights),
             architecture=self.spec.architecture_hash,
             optimizer=type(self.optimizer).__name__,
             framework=framework,

@@ -34,7 +34,7 @@ class CompiledMetrics:
                     "that over another",
                     sqlstate="0A000",
                 )
-            _scalar(metric)
+            _mean(metric)
         self.reset()
 
     @property
@@ -64,7 +64,7 @@ class CompiledMetrics:
             raise RequestError(f"expected sums of {len(metrics)} metrics, received {len(sums)}")
         for metric, values in zip(metrics, sums, strict=True):
             _set(metric, values)
-        return [_scalar(metric) for metric in metrics]
+        return [_mean(metric) for metric in metrics]
 
     def _after(self, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
         if self._keras.built:
@@ -110,12 +110,9 @@ def _set(metric: Any, values: Sequence[float]) -> None:
         offset += size
 
 
-def _scalar(metric: Any) -> float:
+def _mean(metric: Any) -> float:
+    """The metric's value; where it gives a number for each class, as F1Score does, their mean: the macro average."""
     result = np.asarray(metric.result())
-    if result.size != 1:
-        raise ConfigError(
-            f"metric {metric.name} gives {result.size} numbers, where one is expected",
-            sqlstate="0A000",
-            hint="Choose a metric with one value, such as accuracy or AUC.",
-        )
-    return float(result.reshape(()))
+    if not result.size:
+        raise ConfigError(f"metric {metric.name} gives no number", sqlstate="0A000")
+    return float(np.mean(result))

@@ -16,7 +16,7 @@ import numpy as np
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.state import serialization
-from cerebro_trainer.state.serialization import Array, Assign, Layout
+from cerebro_trainer.state.serialization import Array, Assign, Layout, Note
 from cerebro_trainer.wire.streams import Reading, Stream
 
 
@@ -45,7 +45,7 @@ def _averaged(value: Array) -> bool:
     return value.dtype.kind in "fV"
 
 
-def read(layout: Layout, assign: Assign, shares: Sequence[int]) -> Reading:
+def read(layout: Layout, assign: Assign, note: Note, shares: Sequence[int]) -> Reading:
     """Read as many states as there are shares, one after another; the variables become their mean.
 
     `shares` are the rows that each state counts for.
@@ -55,6 +55,6 @@ def read(layout: Layout, assign: Assign, shares: Sequence[int]) -> Reading:
     stream, mean, total = Stream(), Mean(layout), 0
     for rows in shares:
         total += rows
-        yield from serialization.read_one(stream, layout, partial(mean.add, rows / max(1, total)))
+        yield from serialization.read_one(stream, layout, partial(mean.add, rows / max(1, total)), note)
     yield from serialization.check_end(stream)
     mean.assign(assign)

@@ -23,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.wire.streams import Reading, Stream, damaged
+from cerebro_trainer.state import shapes
+from cerebro_trainer.wire.streams import Reading, Stream, Taking, damaged
 
 FORMAT = "cerebro_db.state/1"
 LENGTH = struct.Struct("<Q")
 HEADER_LIMIT = 100_000_000
 """Bytes; the library's own limit."""
+EPOCH_DIGITS = 9
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
@@ -36,15 +38,22 @@ CODES = {
 
 Array: TypeAlias = npt.NDArray[Any]
 Assign: TypeAlias = Callable[[int, Array], None]
+Note: TypeAlias = "Callable[[Origin], None]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What a program's variables look like; `weights` are the positions of get_weights(), in its order."""
+    """What a program's variables look like.
+
+    `weights` are the positions of get_weights(), in its order, `trainable` of those the ones that are trained; `paths`
+    are what Keras calls the weights.
+    """
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     weights: tuple[int, ...]
+    trainable: tuple[int, ...]
+    paths: tuple[str, ...]
     architecture: str
     optimizer: str
     framework: str
@@ -77,14 +86,28 @@ class Entry(NamedTuple):
     end: int
 
 
-def dump(values: Sequence[Array], layout: Layout, step: int, chunk_bytes: int) -> Iterator[list[memoryview]]:
-    """The state of a program with this layout after `step` optimizer steps.
+class Progress(NamedTuple):
+    """How far a state was trained: steps of the optimizer, and epochs since its first call, the last one included."""
+
+    step: int
+    epochs: int
+
+
+class Origin(NamedTuple):
+    """What a reader of a state is told of it: the epochs that it was trained, and whether all of it was taken."""
+
+    epochs: int
+    whole: bool
+
+
+def dump(values: Sequence[Array], layout: Layout, progress: Progress, chunk_bytes: int) -> Iterator[list[memoryview]]:
+    """The state of a program with this layout.
 
     In chunks of that many bytes, the last as small as it is; each is a list of views of the values themselves.
     """
     chunk: list[memoryview] = []
     room = chunk_bytes
-    for piece in (memoryview(_header(layout, step)), *(_bytes_of(values[position]) for position in layout.order)):
+    for piece in (memoryview(_header(layout, progress)), *(_bytes_of(values[position]) for position in layout.order)):
         while piece:
             chunk.append(piece[:room])
             piece = piece[room:]
@@ -96,7 +119,7 @@ def dump(values: Sequence[Array], layout: Layout, step: int, chunk_bytes: int) -
         yield chunk
 
 
-def _header(layout: Layout, step: int) -> bytes:
+def _header(layout: Layout, progress: Progress) -> bytes:
     header: dict[str, object] = {
         "__metadata__": {
             "format": FORMAT,
@@ -104,8 +127,10 @@ def _header(layout: Layout, step: int) -> bytes:
             "framework": layout.framework,
             "architecture": layout.architecture,
             "optimizer": layout.optimizer,
-            "step": str(step),
+            "step": str(progress.step),
+            "epochs": str(progress.epochs),
             "weights": json.dumps([_name(position) for position in layout.weights]),
+            "trainable": json.dumps([_name(position) for position in layout.trainable]),
         }
     }
     end = 0
@@ -118,26 +143,61 @@ def _header(layout: Layout, step: int) -> bytes:
     return LENGTH.pack(len(text)) + text
 
 
-def read(layout: Layout, assign: Assign, *, weights_only: bool = False) -> Reading:
-    """Read a state into a program, tensor by tensor; ConfigError says what does not fit it.
-
-    With `weights_only` the state may be that of another optimizer, whose variables are passed over.
-    """
+def read(layout: Layout, assign: Assign, note: Note) -> Reading:
+    """Read a state into its program, tensor by tensor; ConfigError says what does not fit it."""
     stream = Stream()
-    yield from read_one(stream, layout, assign, weights_only=weights_only)
+    yield from read_one(stream, layout, assign, note)
     yield from check_end(stream)
 
 
-def read_one(stream: Stream, layout: Layout, assign: Assign, *, weights_only: bool = False) -> Reading:
+def read_weights(layout: Layout, assign: Assign, note: Note) -> Reading:
+    """Read the weights of a state into a program, perhaps another one whose weights have the same shapes."""
+    stream = Stream()
+    metadata, entries = yield from _read_header(stream)
+    note(Origin(_epochs(metadata), whole=False))
+    yield from _read_tensors(stream, layout, assign, entries, _weights(metadata, entries, layout))
+    yield from check_end(stream)
+
+
+def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
+    """Read a state of perhaps another program: whole where all of it fits, else its weights.
+
+    It fits where the optimizer is of the same class, all variables look the same, and the same weights are trained.
+    """
+    stream = Stream()
+    metadata, entries = yield from _read_header(stream)
+    whole = _fits(metadata, entries, layout)
+    note(Origin(_epochs(metadata), whole))
+    wanted = _all(entries, layout) if whole else _weights(metadata, entries, layout)
+    yield from _read_tensors(stream, layout, assign, entries, wanted)
+    yield from check_end(stream)
+
+
+def read_one(stream: Stream, layout: Layout, assign: Assign, note: Note) -> Reading:
     """Read a state of which more may follow in the stream."""
+    metadata, entries = yield from _read_header(stream)
+    _check_origin(metadata, layout)
+    note(Origin(_epochs(metadata), whole=True))
+    yield from _read_tensors(stream, layout, assign, entries, _all(entries, layout))
+
+
+def _read_header(stream: Stream) -> Taking[tuple[dict[str, str], list[Entry]]]:
+    """The metadata and tensors of the state that begins here."""
     head = yield from stream.take(LENGTH.size)
     (length,) = LENGTH.unpack(head)
     if length > HEADER_LIMIT:
         raise damaged(f"its header would have {length} bytes")
     text = yield from stream.take(length)
     metadata, entries = _parsed(bytes(text))
-    _check_origin(metadata, layout, weights_only)
-    wanted = _weights(metadata, entries, layout) if weights_only else _all(entries, layout)
+    if metadata.get("format") != FORMAT:
+        raise ConfigError(f"the state does not fit: its format is {metadata.get('format')}, expected {FORMAT}")
+    return metadata, entries
+
+
+def _read_tensors(
+    stream: Stream, layout: Layout, assign: Assign, entries: Sequence[Entry], wanted: dict[str, int]
+) -> Reading:
+    """Read those tensors that stand at a position; the others are passed over."""
     for entry in entries:
         if entry.name not in wanted:
             yield from stream.skip(entry.end - entry.begin)
@@ -195,14 +255,31 @@ def _parsed(text: bytes) -> tuple[dict[str, str], list[Entry]]:
     return metadata, entries
 
 
-def _check_origin(metadata: dict[str, str], layout: Layout, weights_only: bool) -> None:
-    expected = {"format": FORMAT, "architecture": layout.architecture, "optimizer": layout.optimizer}
-    for key in ("format", "architecture") if weights_only else expected:
-        if metadata.get(key) != expected[key]:
+def _epochs(metadata: dict[str, str]) -> int:
+    """The epochs of a state; those of versions before 0.3.0 do not say."""
+    text = str(metadata.get("epochs", "0"))
+    if not (text.isdecimal() and len(text) <= EPOCH_DIGITS):
+        raise damaged(f"its header gives {text[:EPOCH_DIGITS]!r} as its epochs")
+    return int(text)
+
+
+def _check_origin(metadata: dict[str, str], layout: Layout) -> None:
+    for key, expected in {"architecture": layout.architecture, "optimizer": layout.optimizer}.items():
+        if metadata.get(key) != expected:
             raise ConfigError(
-                f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected[key]}",
+                f"the state does not fit: its {key} is {metadata.get(key)}, expected {expected}",
                 hint="A state continues the same architecture and optimizer only.",
             )
+
+
+def _fits(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> bool:
+    """Whether a state of perhaps another program is one that this program could have left."""
+    trainable = json.dumps([_name(position) for position in layout.trainable])
+    if (metadata.get("optimizer"), metadata.get("trainable")) != (layout.optimizer, trainable):
+        return False
+    pairs = enumerate(zip(layout.dtypes, layout.shapes, strict=True))
+    expected = {_name(position): (CODES[dtype], shape) for position, (dtype, shape) in pairs}
+    return {entry.name: (entry.code, entry.shape) for entry in entries} == expected
 
 
 def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
@@ -221,10 +298,12 @@ def _weights(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout)
         names = [str(name) for name in json.loads(metadata["weights"])]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
-    if len(names) != len(layout.weights):
-        raise ConfigError(f"the state has {len(names)} weights, the model has {len(layout.weights)}")
-    if len({entry.name for entry in entries} & set(names)) != len(names):
+    by_name = {entry.name: entry for entry in entries}
+    if len(by_name.keys() & set(names)) != len(names):
         raise damaged("its header names weights that are not there, or one of them twice")
+    pairs = zip(layout.paths, layout.weights, strict=True)
+    weights = [shapes.Weight(path, layout.shapes[position]) for path, position in pairs]
+    shapes.check([by_name[name].shape for name in names], weights)
     return dict(zip(names, layout.weights, strict=True))
 
 

@@ -15,20 +15,22 @@ from cerebro_trainer.wire.frames import Connection, Frame, PeerGone
 class Ahead:
     """The frames of a connection, in order."""
 
-    def __init__(self, connection: Connection, idle_seconds: float = 0.0) -> None:
-        """`idle_seconds` is how long `receive` waits for a frame; 0: for ever."""
+    def __init__(self, connection: Connection) -> None:
+        self.taken = False
+        """Whether a frame was taken, and the next one is not waited for yet: it is worked on."""
         self._connection = connection
-        self._idle = idle_seconds or None
         self._thread = ThreadPoolExecutor(1)
         self._next = self._expect()
 
-    def receive(self) -> Frame:
-        """The next frame; raises what `Connection.receive` raises, and PeerGone after the idle time."""
+    def receive(self, longest: float | None = None) -> Frame:
+        """The next frame; raises what `Connection.receive` raises, and PeerGone after the longest wait, in seconds."""
+        self.taken = False
         try:
-            return self._next.result(self._idle)
+            return self._next.result(longest)
         except Waited as error:
             raise PeerGone("idle") from error
         finally:
+            self.taken = True
             if self._next.done():
                 self._next = self._expect()
 

@@ -35,7 +35,7 @@ def fit(session: Connection, job: Job) -> int:
         named["backend"] = job.framework
     text = "".join(f", {name} => %s" for name in named)
     with session.cursor() as cursor:
-        for suffix in ("", "_info", "_summary", "_state"):
+        for suffix in ("", "_info", "_summary"):
             cursor.execute(f"DROP TABLE IF EXISTS {job.output}{suffix}")
         cursor.execute(
             f"SELECT madlib_fit_multiple_model(%s, %s, %s, %s, validation_table => %s{text})",

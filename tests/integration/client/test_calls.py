@@ -43,6 +43,7 @@ def weights(session: cerebro_db.Session, table: str) -> dict[int, bytes]:
     return {row["mst_key"]: bytes(row["model_weights"]) for row in session.rows(table)}
 
 
+@pytest.mark.long
 def test_a_replay_gives_the_same_bits(
     session: cerebro_db.Session, original: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_run_in_the_background(session: cerebro_db.Session, original: int) -> 
     session.drop_run(endless)
 
 
+@pytest.mark.long
 def test_outputs_can_be_written_again(session: cerebro_db.Session, original: int) -> None:
     session.write_outputs(original, "copied")
     assert weights(session, "copied") == weights(session, "original")
@@ -79,6 +81,7 @@ def test_outputs_can_be_written_again(session: cerebro_db.Session, original: int
     assert caught.value.sqlstate == "42704" and caught.value.hint
 
 
+@pytest.mark.long
 def test_a_warm_start_goes_on(session: cerebro_db.Session, original: int) -> None:
     session.write_outputs(original, "warm")
     first = session.fit("packed", "warm", "configs", 1, warm_start=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
+from sqlalchemy.engine import make_url
 
 
 def check(url: str) -> tuple[int, dict[str, str]]:
@@ -34,6 +36,16 @@ def test_a_whole_server(database: Database) -> None:
     status, states = check(database.url)
     assert status == 0
     assert states == dict.fromkeys(("server", "extension", "PL/Python", "trainer", "worker sessions"), "OK")
+
+
+def test_without_a_url_libpq_s_variables_say_which(database: Database) -> None:
+    """As in the image, where they lead to its server, and no embedded one runs."""
+    url = make_url(database.url)
+    named = {"PGHOST": str(url.query.get("host", url.host)), "PGPORT": str(url.query.get("port", url.port))}
+    named |= {"PGDATABASE": str(url.database), "PGUSER": str(url.username)}
+    command = [sys.executable, "-I", "-m", "cerebro_db", "check"]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, env={**os.environ, **named})
+    assert f"database {url.database}, as {url.username}" in done.stdout
 
 
 def test_a_superuser_is_told_more(database: Database) -> None:

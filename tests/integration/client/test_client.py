@@ -144,9 +144,9 @@ def test_a_fit_and_its_run_agree(
     assert {standing.mst_key: standing.value for standing in packed.leaderboard(run_id)} == newest
     assert Counter(span.kind for span in packed.timeline(run_id))["train"] == 8
 
-    assert watch(packed.engine.url.render_as_string(hide_password=False), run_id) == 0
+    assert watch(packed.engine.url.render_as_string(hide_password=False), None) == 0
     told = capsys.readouterr().out
-    assert "completed" in told and "validation accuracy" in told
+    assert f"run {run_id} completed" in told and "validation accuracy" in told
 
     best = packed.leaderboard(run_id)[0].mst_key
     packed.evaluate("model", "images_packed", "evaluation", mst_key=best)
@@ -165,6 +165,8 @@ def test_a_run_that_is_not_there_is_an_error(session: cerebro_db.Session) -> Non
         session.progress(12345)
     assert "12345" in caught.value.message
     assert session.leaderboard(12345) == []
+    with pytest.raises(errors.UndefinedObject):
+        watch(session.engine.url.render_as_string(hide_password=False), None)
 
 
 class Ears:

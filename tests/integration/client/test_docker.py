@@ -76,7 +76,7 @@ def test_the_tour_of_the_readme(server: DockerContainer) -> None:
 
 
 def test_the_check_finds_nothing(server: DockerContainer) -> None:
-    status, printed = ran(server, ["cerebro-db", "check", "postgresql://postgres@/cerebro"])
+    status, printed = ran(server, ["cerebro-db", "check"], PGUSER="postgres")
     assert status == 0 and "FAIL" not in printed, printed
     assert "the server is not process 1" in printed
 

@@ -6,11 +6,15 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
+import pandas
 import pytest
 from psycopg2.extensions import connection as Connection
 from servers import Database
+
+from cerebro_db.driver import engine_for
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "python-client.md"
@@ -33,6 +37,7 @@ def blocks(page: Path, database: Database) -> Iterator[tuple[Any, str]]:
         yield compile("\n" * line + code, str(page), "exec"), found["printed"] or ""
 
 
+@pytest.mark.long
 def test_the_page_of_the_client_is_a_true_program(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
     psql(database, "iris_data.sql")
     names: dict[str, Any] = {}
@@ -61,6 +66,7 @@ def run(url: str, statements: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_examples_of_the_reference_follow_each_other(
     platform: str, database: Database, superuser: Connection
 ) -> None:
@@ -78,6 +84,28 @@ def test_the_examples_of_the_reference_follow_each_other(
             cursor.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
 
+OTHER_TOOLS = re.compile(r"## From other tools\n(.*?)\n## ", re.DOTALL)
+INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
+
+
+def test_tools_that_want_a_column_can_call_what_returns_none(database: Database) -> None:
+    """What each tool sends of its example, as dbt 1.11 and RPostgreSQL 0.7 do."""
+    psql(database, "iris_data.sql")
+    (section,) = OTHER_TOOLS.findall((ROOT / "docs" / "operations.md").read_text())
+    plain, dbt, r, pandas_code = map(dedent, INDENTED.findall(section))
+    run(database.url, plain)
+    configured, _, model = dbt.partition("}}\n")
+    assert "materialized='table'" in configured
+    run(database.url, f'create table "public"."iris_ready__dbt_tmp" as (\n{model});')
+    run(database.url, re.findall(r'"(.*)"', r, re.DOTALL)[0] + ";")
+    engine = engine_for(database.url)
+    exec(pandas_code, {"engine": engine, "pandas": pandas})
+    engine.dispose()
+    packed = "SELECT count(*) FROM iris_for_log, iris_from_dbt, iris_from_r, iris_from_pandas;"
+    assert int(run(database.url, packed)) > 0
+
+
+@pytest.mark.long
 def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
     psql(database, "tour.sql")
     ((code, _),) = blocks(ROOT / "README.md", database)

@@ -27,6 +27,7 @@ def test_a_database_of_another_encoding_is_refused(database: Database, superuser
             cursor.execute(f"DROP DATABASE {name}")
 
 
+@pytest.mark.long
 def test_names_that_the_roles_own_client_encoding_lacks(bench: Workbench) -> None:
     bench.rows("ALTER ROLE CURRENT_USER SET client_encoding = 'LATIN1'")
     try:

@@ -76,6 +76,7 @@ def served(shared_folder: Path) -> Path:
     return shared_folder / "server"
 
 
+@pytest.mark.long
 def test_a_life(folder: Path) -> None:
     data = folder / "server"
     assert run("status", data).returncode == 3
@@ -142,6 +143,7 @@ def test_settings_follow_the_environment(served: Path) -> None:
     assert ask(url, setting.format("worker_conninfo")) == worker
 
 
+@pytest.mark.long
 def test_another_build_replaces_the_extension(served: Path) -> None:
     data, url = served, as_superuser(start(served))
     made = "SELECT oid FROM pg_extension WHERE extname = 'cerebro_db'"
@@ -163,6 +165,7 @@ def test_starts_at_once_make_one_server(folder: Path) -> None:
     assert (data / "postgresql.log").read_text().count("ready to accept") == 1
 
 
+@pytest.mark.long
 def test_a_start_can_be_interrupted(folder: Path) -> None:
     data = folder / "server"
     command = [*COMMAND, "start", "--data", str(data)]
@@ -173,6 +176,7 @@ def test_a_start_can_be_interrupted(folder: Path) -> None:
     assert ask(start(data), "SELECT 1") == 1
 
 
+@pytest.mark.long
 def test_a_crash_is_recovered_from(folder: Path) -> None:
     data = folder / "server"
     url = start(data)
@@ -199,6 +203,7 @@ def test_a_deleted_server_makes_room(folder: Path) -> None:
     assert ask(url, "SELECT count(*) FROM pg_extension WHERE extname = 'cerebro_db'") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["größer als 'a:b', c;d 100%", pytest.param("long" * 30, marks=pytest.mark.long)])
 def test_odd_folders(folder: Path, name: str) -> None:
     data = folder / name

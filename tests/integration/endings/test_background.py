@@ -18,6 +18,11 @@ TALK = """
         AS $$BEGIN RAISE INFO 'something'; END$$;
     CREATE EVENT TRIGGER talk ON ddl_command_end EXECUTE FUNCTION public.talk()"""
 
+SLOW = """
+    CREATE OR REPLACE FUNCTION public.slow() RETURNS event_trigger LANGUAGE plpgsql
+        AS $$BEGIN IF current_setting('application_name') LIKE '%background' THEN PERFORM pg_sleep(0.3); END IF; END$$;
+    CREATE EVENT TRIGGER slow ON ddl_command_end EXECUTE FUNCTION public.slow()"""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def tables(bench: Workbench) -> None:
@@ -135,6 +140,7 @@ def test_it_can_be_cancelled_and_go_on_in_the_background(bench: Workbench) -> No
     assert bench.weights("halted") == bench.weights("halted_again")
 
 
+@pytest.mark.long
 def test_a_run_is_awaited_until_its_outputs_can_be_seen(bench: Workbench) -> None:
     caller = bench.another()
     caller.connection.autocommit = False
@@ -145,6 +151,23 @@ def test_a_run_is_awaited_until_its_outputs_can_be_seen(bench: Workbench) -> Non
     assert wait(bench, run) == "completed"
     assert bench.exists("committed_late")
     caller.close()
+
+
+@pytest.mark.long
+def test_it_is_completed_when_its_tables_are_there(bench: Workbench, shared_superuser: Workbench) -> None:
+    """However long it takes to make them: here some tenths of a second each."""
+    shared_superuser.rows(SLOW)
+    try:
+        run, seen = submit(bench, "slowly_made", 1), set()
+        look = "SELECT status, to_regclass('slowly_made_summary') IS NOT NULL FROM cerebro.run WHERE run_id = %s"
+        while ("completed", True) not in seen:
+            seen.add(bench.row(look, run))
+            assert ("completed", False) not in seen
+    finally:
+        shared_superuser.rows("DROP EVENT TRIGGER slow; DROP FUNCTION public.slow")
+    assert ("running", False) in seen
+    started, ended = bench.row("SELECT started_at, ended_at FROM cerebro.run WHERE run_id = %s", run)
+    assert ended > started
 
 
 def test_waiting_has_an_end(bench: Workbench, endless: int) -> None:
@@ -177,6 +200,7 @@ def test_what_is_wrong_is_told_at_once(bench: Workbench, case: tuple[str, str, s
     eventually(lambda: not bench.rows(sessions))
 
 
+@pytest.mark.long
 def test_notices_reach_who_asked(bench: Workbench) -> None:
     bench.messages()
     run = submit(bench, "silent", 1, training_metrics=False)
@@ -192,6 +216,7 @@ def test_what_only_the_caller_sees_is_refused(bench: Workbench) -> None:
     caller.close()
 
 
+@pytest.mark.long
 def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> None:
     run = submit(bench, "taken", EPOCHS)
     bench.rows("CREATE TABLE taken ()")
@@ -202,6 +227,7 @@ def test_outputs_that_cannot_be_made_are_told_in_the_log(bench: Workbench) -> No
     assert bench.value("SELECT count(model_weights) FROM free") == len(OPTIMIZERS)
 
 
+@pytest.mark.long
 def test_a_name_is_taken_while_a_run_is_to_make_it(bench: Workbench, endless: int) -> None:
     refused(bench, "SELECT madlib_fit_multiple_model('packed', 'endless', 'noisy', 1)", code="42P07", words="endless")
 
@@ -210,6 +236,7 @@ def test_the_procedure_works_for_who_asked_only(bench: Workbench) -> None:
     refused(bench, "CALL cerebro.work('{}')", code="55000", words="cerebro.submit")
 
 
+@pytest.mark.long
 def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_superuser: Workbench) -> None:
     """Every session gets an INFO, whatever client_min_messages says; one that is sent to nobody ends a session."""
     shared_superuser.rows(TALK)

@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 from processes import alive, command_line, descendants, eventually, parent
 from servers import started
-from workbench import Workbench, several
+from workbench import Workbench, compile_text, setting, several
 
 CLIENT_ENDS = (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.errors.AdminShutdown)
 
@@ -35,6 +35,7 @@ def trainers(pids: set[int]) -> set[int]:
     return {pid for pid in pids if "cerebro_trainer" in command_line(pid)}
 
 
+@pytest.mark.long_for(victim=("caller", "worker"))
 @pytest.mark.parametrize("victim", ["postmaster", "caller", "worker"])
 def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None:
     caller = own.pid()
@@ -52,6 +53,22 @@ def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None
         eventually(lambda: not alive(running))
     else:
         eventually(lambda: accepts(own.url))  # it restarts by itself, after the loss of a backend
+
+
+@pytest.mark.long
+def test_calls_leave_room_for_others(own: Workbench) -> None:
+    """By the administrator's setting; what waits for a next call of the same session makes room."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'"
+    with setting(own, "max_workers_total", "2"):
+        run = own.fit("packed", "modest", "four", 1, workers=2)
+        assert own.value(query) == 2
+        words = "going on with 1 of 2 workers: 2 sessions of calls of cerebro_db are open on this server, of at most 2"
+        assert any(words in text for text in own.messages())
+        assert own.value("SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s", run) == 1
+        own.rows("SELECT madlib_evaluate('modest', 'packed', 'measured', mst_key => 1)")
+        own.configure("one", [compile_text()])
+        own.fit("packed", "otherwise", "one", 1, backend="jax")
+        assert own.value(query) == 2
 
 
 def accepts(url: str) -> bool:

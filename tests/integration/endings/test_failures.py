@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg2
 import pytest
@@ -13,7 +15,7 @@ from workbench import Workbench, compile_text, setting, several
 
 DIVERGING = "SGD(learning_rate=1e38)"
 STEADY = ("SGD(learning_rate=0.05)", "Adam(learning_rate=0.02)")
-OUTPUTS = ("", "_info", "_summary", "_state")
+OUTPUTS = ("", "_info", "_summary")
 LONG = "batch_size=1,epochs=150"
 
 
@@ -83,7 +85,8 @@ def test_a_failed_config_has_a_row_without_results(bench: Workbench, diverged: i
     )
     assert nulls == (10, 0)
     assert bench.value("SELECT count(*) FROM diverged_info WHERE training_loss_final > 0") == 2
-    assert bench.value("SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM diverged_state") == [1, 3]
+    states = bench.states("diverged")
+    assert bench.value(f"SELECT array_agg(DISTINCT mst_key ORDER BY mst_key) FROM {states}") == [1, 3]
 
 
 @pytest.mark.long
@@ -146,6 +149,7 @@ def kill_a_trainer(watcher: Workbench) -> list[int]:
     return found
 
 
+@pytest.mark.long
 def test_a_lost_worker_session_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
     bench.pack("lost_packed", 2)
     bench.configure("lost_configs", several(2), [LONG])
@@ -263,9 +267,12 @@ def test_trainers_wait_for_the_next_call_and_end_with_the_session(
     assert len(found) == 2
     caller.fit("diverged_packed", "second_call", "diverged_configs", 1, workers=2)
     assert trainers(watcher.workers() - idle) == found
+    homes = [home for pid in waiting for home in Path(tempfile.gettempdir()).glob(f"cerebro_trainer-{pid}-*")]
+    assert len(homes) == 2
     caller.close()
     eventually(lambda: watcher.workers() <= idle)
     eventually(lambda: not trainers(waiting))
+    eventually(lambda: not any(home.exists() for home in homes))
 
 
 @pytest.mark.long
@@ -322,6 +329,18 @@ def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: st
     assert bench.rows("SELECT status FROM cerebro.run WHERE run_id > %s", before) in ([], [("cancelled",)])
 
 
+@pytest.mark.long
+def test_a_trainer_is_not_idle_while_a_run_uses_it(bench: Workbench, diverged: int) -> None:
+    """One configuration on two workers: one of these waits, for longer than trainers wait for the next call."""
+    bench.configure("patient_configs", several(1), ["batch_size=1,epochs=400"])
+    with setting(bench, "trainer_idle_seconds", "1"):
+        run_id = bench.fit("diverged_packed", "patient", "patient_configs", 2, workers=2)
+    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s", run_id)
+    assert visits == [("completed", None)] * 4
+    longest = "SELECT max(ended_at - started_at) > '1 s' FROM cerebro.visit WHERE run_id = %s"
+    assert bench.value(longest, run_id), "shorter visits show nothing"
+
+
 def test_a_trainer_above_its_memory_limit_is_ended(bench: Workbench, watcher: Workbench, diverged: int) -> None:
     before = bench.newest_run()
     with setting(bench, "trainer_memory_mb", "64"), pytest.raises(psycopg2.Error, match="its limit is 64 MB") as caught:
@@ -333,6 +352,7 @@ def test_a_trainer_above_its_memory_limit_is_ended(bench: Workbench, watcher: Wo
     eventually(lambda: not watcher.workers())
 
 
+@pytest.mark.long
 def test_an_error_leaves_the_caller_s_settings_as_they_were(bench: Workbench, diverged: int) -> None:
     settings = "SELECT name, setting FROM pg_settings WHERE source = 'session' ORDER BY name"
     before = bench.rows(settings), bench.value("SHOW search_path")

@@ -9,10 +9,11 @@ import psycopg2
 import pytest
 from models import NOISY, dense, sequential
 from processes import eventually
+from roles import refused
 from workbench import Workbench, compile_text, setting, several
 
 HUGE = sequential([4], dense(20_000_000, "huge"), dense(3, "out", "softmax"))
-OUTPUTS = ("", "_info", "_summary", "_state")
+OUTPUTS = ("", "_info", "_summary")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,9 +55,28 @@ def test_it_works_with_the_workers_that_can_be_opened(
     caller.messages()
     with connections(shared_superuser, ordinary(shared_superuser) + 2):
         run = caller.fit("packed", "fewer", "two", 2, workers=2)
-    assert any("going on with 1 of 2 workers" in text for text in caller.messages())
+    assert any("going on with 1 of 2 workers: a worker session could not be" in text for text in caller.messages())
     pids = "SELECT count(DISTINCT worker_pid), count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     assert bench.row(pids, run) == (1, 2 * 2 * 2)
+
+
+@pytest.mark.long
+def test_there_is_a_limit_for_all_callers_together(bench: Workbench, caller: Workbench, stopped: int) -> None:
+    """What waits for a next call of another session counts; test_endings has what becomes of the caller's own."""
+    bench.rows("SELECT madlib_evaluate('stopped', 'packed', 'counted', mst_key => 1)")
+    with setting(bench, "max_workers_total", "2"):
+        error = refused(caller, "SELECT madlib_evaluate('stopped', 'packed', 'never', mst_key => 1)", code="53300")
+    assert "max_workers_total" in str(error.diag.message_hint)
+
+
+def test_a_full_server_is_the_reason_that_is_told(
+    bench: Workbench, caller: Workbench, shared_superuser: Workbench
+) -> None:
+    """And not rules of admission that would be no help."""
+    with connections(shared_superuser, 1):
+        error = refused(caller, "SELECT madlib_fit_multiple_model('packed', 'none', 'two', 1)", code="53300")
+    assert "pg_hba" not in f"{error.diag.message_hint} {error.diag.message_detail}"
+    assert not bench.exists("none")
 
 
 @pytest.mark.long
@@ -79,7 +99,7 @@ def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
     )
 
 
-@pytest.mark.long_for(attempts=2)
+@pytest.mark.long
 @pytest.mark.parametrize("attempts", [1, 2])
 def test_a_model_that_needs_too_much_memory_fails_alone(bench: Workbench, caller: Workbench, attempts: int) -> None:
     name = f"unequal_{attempts}"
@@ -100,6 +120,7 @@ def stopped(bench: Workbench) -> int:
     return bench.fit("packed", "stopped", "long", 1000, max_runtime="1 s", metrics_compute_frequency=3)
 
 
+@pytest.mark.long
 def test_a_run_whose_time_is_over_ends_with_the_best_so_far(bench: Workbench, stopped: int) -> None:
     said = [text for text in bench.messages() if "max_runtime was over" in text]
     assert said and "Best so far: mst_key=" in said[0]
@@ -126,6 +147,7 @@ def states(session: Workbench, run: int) -> list[str]:
     return [name for (name,) in session.rows(query, run)]
 
 
+@pytest.mark.long
 def test_states_go_with_the_outputs_where_they_are_not_to_be_kept(bench: Workbench, caller: Workbench) -> None:
     caller.connection.autocommit = False
     caller.rows("SELECT madlib_fit_multiple_model('packed', 'kept', 'two', 1, keep_states => FALSE)")
@@ -139,12 +161,14 @@ def test_states_go_with_the_outputs_where_they_are_not_to_be_kept(bench: Workben
     assert bench.value("SELECT count(model_weights) FROM not_kept") == 2
 
 
+@pytest.mark.long
 def test_vacuum_removes_states_of_runs_that_ended(bench: Workbench, caller: Workbench) -> None:
     run = bench.fit("packed", "vacuumed", "two", 1)
     assert bench.row("SELECT cerebro.vacuum_runs(), cerebro.vacuum_runs(NULL)") == (0, 0)
     assert states(bench, run), "it ended a moment ago"
     sizes = (
-        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE relnamespace = 'cerebro_state'::regnamespace"
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c"
+        " WHERE relnamespace = 'cerebro_state'::regnamespace AND c.relname LIKE 'r%'"
     )
     with caller.fitting("packed", "working", "long", 2) as fitted:
         eventually(lambda: bench.newest_run() > run and states(bench, bench.newest_run()))

@@ -7,10 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg2
 import pytest
-from processes import eventually
-from roles import refused
+from processes import eventually, trainers
+from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text, several
 
+KEY = "(1667590770::bigint << 32)"
+TABLES = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'cerebro'::regnamespace AND relkind = 'r'"
+WORKERS = "SELECT FROM pg_stat_activity WHERE application_name = %s AND datname = current_database()"
+ENDS = {
+    "is renamed": "ALTER ROLE passing RENAME TO passed",
+    "loses all that it has": "DROP OWNED BY passing CASCADE",
+    "is dropped": "DROP OWNED BY passing CASCADE; DROP ROLE passing",
+}
+BACK = "DO $$BEGIN ALTER ROLE passed RENAME TO passing; EXCEPTION WHEN undefined_object THEN END$$"
 WRITE = "SELECT cerebro.write_outputs(%s, %s)"
 
 
@@ -18,6 +27,7 @@ WRITE = "SELECT cerebro.write_outputs(%s, %s)"
 def tables(bench: Workbench) -> None:
     bench.pack("packed", 2)
     bench.configure("three", several(3))
+    bench.configure("slow", several(2), ["batch_size=1,epochs=50"])
 
 
 @pytest.fixture
@@ -52,6 +62,69 @@ def test_a_queued_alter_table_between_caller_and_workers_is_found(bench: Workben
     assert not bench.exists("stuck")
 
 
+def lock_all(administrator: Workbench) -> None:
+    """Lock each table of ours for a moment, against everybody: as VACUUM FULL does."""
+    administrator.rows("SET lock_timeout = '30s'")
+    for (name,) in administrator.rows(TABLES):
+        administrator.rows(f"DO $$BEGIN LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE; END$$")
+
+
+def under_way(bench: Workbench, run: int) -> bool:
+    """Whether a run has completed a visit more than when this was asked."""
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    before = bench.value(done, run)
+    return bool(eventually(lambda: bench.value(done, run) > before))
+
+
+@pytest.mark.long
+def test_who_locks_the_log_for_a_moment_stops_no_call(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Nor does a call stop them: no fit, resume or wait holds a lock on a table of ours for as long as it takes."""
+    before, waiter = bench.newest_run(), bench.another()
+    calls = ("SELECT madlib_fit_multiple_model('packed', 'held', 'slow', 10000)", "SELECT cerebro.resume({})")
+    for call in calls:
+        caller = bench.another()
+        with ThreadPoolExecutor(2) as pool:
+            called = pool.submit(caller.rows, call.format(bench.newest_run()))
+            run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
+            assert under_way(bench, run)
+            waited = pool.submit(waiter.value, "SELECT cerebro.wait(%s)", run)
+            lock_all(shared_superuser)
+            assert under_way(bench, run) and not called.done() and not waited.done()
+            assert bench.value("SELECT cerebro.cancel(%s)", run)
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                called.result()
+            assert waited.result() == "cancelled"
+        caller.close()
+    waiter.close()
+
+
+@pytest.mark.long
+def test_a_log_that_stays_locked_is_not_awaited_for_ever(bench: Workbench, shared_superuser: Workbench) -> None:
+    before, caller, holder = bench.newest_run(), bench.another(), shared_superuser.pid()
+    for session in (bench, caller):
+        session.rows("SET lock_timeout = '1s'")
+    shared_superuser.connection.autocommit = False
+    try:
+        with caller.fitting("packed", "stuck", "slow", 10000) as fitted:
+            run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
+            assert under_way(bench, run)
+            shared_superuser.rows("LOCK TABLE cerebro.visit, cerebro.run_log IN ACCESS EXCLUSIVE MODE")
+            for call in ("cancel", "resume", "drop_run"):
+                error = refused(bench, f"SELECT cerebro.{call}(%s)", run, code="55006", words="cerebro.run_log")
+                assert f"Process {holder}" in str(error.diag.message_detail)
+            eventually(lambda: not bench.rows(WORKERS, f"cerebro_db run {run} worker"))  # its patience has ended
+            shared_superuser.connection.rollback()
+            with pytest.raises(psycopg2.errors.ObjectInUse) as caught:
+                fitted.result()
+            assert f"Process {holder}" in str(caught.value.diag.message_detail)
+    finally:
+        shared_superuser.connection.rollback()
+        shared_superuser.connection.autocommit = True
+        bench.rows("RESET lock_timeout")
+        caller.close()
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "failed"
+
+
 @pytest.mark.postgresql("no call works in the caller's own session there")
 def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: Workbench, other: Workbench) -> None:
     other.rows("LOCK TABLE packed IN SHARE MODE")
@@ -61,9 +134,10 @@ def test_a_table_that_the_caller_locked_is_trained_on_in_its_own_session(bench: 
     assert bench.value("SELECT count(*) FROM alone") == 3
 
 
+@pytest.mark.long
 def test_who_holds_the_lock_of_a_run_to_come_does_not_stop_it(bench: Workbench, other: Workbench) -> None:
     newest = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
-    other.rows(f"SELECT pg_advisory_xact_lock(1667590770, n) FROM generate_series({newest + 1}, {newest + 20}) n")
+    other.rows(f"SELECT pg_advisory_xact_lock({KEY} # n) FROM generate_series({newest + 1}, {newest + 20}) n")
     bench.rows("SET lock_timeout = '2s'")
     try:
         bench.rows("SELECT madlib_fit_multiple_model('packed', 'unlocked', 'three', 1)")
@@ -97,7 +171,7 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
         other.rows(f"LOCK TABLE {state} IN ACCESS SHARE MODE")
         eventually(lambda: fitted.done() or len(bench.rows("SELECT FROM cerebro.visit WHERE run_id = %s", run)) > 12)
         assert fitted.result() == run
-    assert bench.value("SELECT count(*) FROM held_state WHERE part = 1") == 3
+    assert bench.value(f"SELECT count(*) FROM {bench.states('held')} WHERE part = 1") == 3
     kept = {name for (name,) in bench.rows("SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s", run)}
     assert state in kept  # nobody takes it from its reader
 
@@ -106,7 +180,7 @@ def test_outputs_can_be_made_again_after_a_rollback(bench: Workbench, other: Wor
     other.rows("SELECT madlib_fit_multiple_model('packed', 'undone', 'three', 2)")
     ((trained,),) = other.rows("SELECT array_agg(model_weights ORDER BY mst_key) FROM undone")
     other.connection.rollback()
-    assert not bench.exists("undone", "undone_info", "undone_summary", "undone_state")
+    assert not bench.exists("undone", "undone_info", "undone_summary")
     run = bench.newest_run()
     bench.rows("SELECT cerebro.write_outputs(%s, 'redone')", run)
     assert bench.value("SELECT array_agg(model_weights ORDER BY mst_key) FROM redone") == trained
@@ -142,3 +216,54 @@ def test_outputs_need_the_states(bench: Workbench) -> None:
     bench.rows(f"DROP TABLE {table}")
     refused(bench, WRITE, run, "lost", code="55000")
     assert not bench.exists("lost")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ENDS)
+def test_a_role_that_is_no_more_leaves_nothing_running(
+    bench: Workbench, shared_superuser: Workbench, kind: str
+) -> None:
+    """Its runs are interrupted; those of a role that was dropped are seen by superusers yet."""
+    before = bench.newest_run()
+    with another_role(bench, shared_superuser, "passing") as session:
+        own_schema(shared_superuser, "passing")
+        bench.rows("GRANT SELECT ON packed, packed_summary, slow, slow_summary, models TO passing")
+        with session.fitting("packed", "passing.model", "slow", 10000) as fitted:
+            run = eventually(lambda: newest if (newest := shared_superuser.newest_run()) > before else 0)
+            assert under_way(shared_superuser, run)
+            shared_superuser.rows(ENDS[kind])
+            try:
+                error = fitted.exception()
+            finally:
+                shared_superuser.rows(BACK)
+        assert isinstance(error, psycopg2.Error) and error.pgcode == "55000" and "passing" in str(error), str(error)
+        for view in ("run", "config", "timeline", "progress"):
+            statuses = {
+                s for (s,) in shared_superuser.rows(f"SELECT status FROM cerebro.{view} WHERE run_id = %s", run)
+            }
+            assert statuses and "running" not in statuses, view
+        assert shared_superuser.value("SELECT configs_running FROM cerebro.progress WHERE run_id = %s", run) == 0
+    shared_superuser.rows("DROP SCHEMA IF EXISTS passing")
+
+
+def test_numbers_of_runs_are_not_used_up(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Whoever may train may take as many as they like; a run with a number of more than 32 bits is like any other."""
+    sequence, first = "cerebro.run_log_run_id_seq", 10**17
+    shared_superuser.rows(f"ALTER SEQUENCE {sequence} MAXVALUE {first} RESTART {first}")
+    fresh, before = bench.another(), bench.workers()
+    assert bench.value(f"SELECT nextval('{sequence}')") == first
+    refused(fresh, "SELECT madlib_fit_multiple_model('packed', 'none', 'three', 1)", code="2200H")
+    assert not trainers(bench.workers() - before), "before any was started"
+    shared_superuser.rows(f"ALTER SEQUENCE {sequence} NO MAXVALUE")
+    with fresh.fitting("packed", "large", "slow", 10000) as fitted:
+        run = eventually(lambda: bench.newest_run() if bench.newest_run() > first else 0)
+        assert under_way(bench, run)
+        refused(bench, "SELECT cerebro.resume(%s)", run, code="55006")
+        assert bench.value("SELECT status FROM cerebro.progress WHERE run_id = %s", run) == "running"
+        assert bench.value("SELECT cerebro.wait(%s, '0')", run) == "running"
+        assert bench.value("SELECT cerebro.cancel(%s)", run)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    assert bench.value("SELECT cerebro.wait(%s)", run) == "cancelled"
+    bench.rows("SELECT cerebro.drop_run(%s)", run)
+    fresh.close()

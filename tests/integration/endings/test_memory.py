@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from models import dense, sequential
+from PIL import Image
+from roles import refused
 from workbench import Workbench, compile_text, several
 
 pytestmark = pytest.mark.long
@@ -42,6 +45,13 @@ def peak(session: Workbench, output: str, configs: str) -> int:
     return max(seen)
 
 
+def highest(pid: int) -> int:
+    """The most memory of its own that a process has had, and what of the server's it touched."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1]) * 1024
+
+
 @pytest.fixture
 def session(bench: Workbench) -> Iterator[Workbench]:
     """A backend that has done nothing yet."""
@@ -71,3 +81,25 @@ def test_a_backend_does_not_grow_with_the_number_of_models(bench: Workbench, ses
     one, nine = peak(session, "wide_1", "one_wide"), peak(session, "wide_9", "nine_wide")
     assert bench.value("SELECT min(length(model_weights)) FROM wide_9") == WEIGHTS
     assert nine - one < 3 * WEIGHTS
+
+
+def flat(height: int, width: int) -> bytes:
+    """A small file of a grey image of that size."""
+    output = io.BytesIO()
+    Image.new("L", (width, height), 7).save(output, "PNG")
+    return output.getvalue()
+
+
+def test_what_a_small_file_of_a_large_image_takes_is_bounded(session: Workbench) -> None:
+    """The packer decodes it; a backend holds ten times the largest buffer, and no image is larger than that."""
+    side = 4096
+    session.rows("CREATE TABLE vast (image bytea, kind text)")
+    session.rows("INSERT INTO vast VALUES (%s, 'a')", flat(side, side + 1))
+    before, largest = highest(session.pid()), 4 * side * side
+    pack = "SELECT training_preprocessor_dl('vast', 'vast_packed', 'kind', 'image', n_segments => 1)"
+    refused(session, pack, code="22023", words="expected at most 16777216 numbers")
+    assert highest(session.pid()) - before < largest
+    session.rows("DELETE FROM vast; INSERT INTO vast VALUES (%s, 'a'), (%s, 'b')", *[flat(side, side)] * 2)
+    session.rows(pack)
+    assert session.value("SELECT max(octet_length(image)) FROM vast_packed") == largest
+    assert highest(session.pid()) - before < 10 * largest

@@ -63,6 +63,41 @@ def resume(session: Workbench, run: int) -> None:
     session.rows(RESUME, run)
 
 
+def check_models_so_far(session: Workbench, run: int, name: str) -> None:
+    """Output tables of a run that is not completed: models that predict, numbers that the log has."""
+    trained = "SELECT DISTINCT mst_key FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    keys = [key for (key,) in session.rows(f"SELECT mst_key FROM {name} WHERE model_weights IS NOT NULL ORDER BY 1")]
+    assert keys and {(key,) for key in keys} <= set(session.rows(trained, run))
+    session.rows(f"SELECT madlib_predict('{name}', 'points', 'id', 'x', '{name}_p', 'response', mst_key => {keys[0]})")
+    assert session.value(f"SELECT count(*) FROM {name}_p") == 96
+    metric = "SELECT value FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND mst_key = %s AND epoch = %s"
+    for key, epochs, losses in session.rows(
+        f"SELECT mst_key, metrics_iters, training_loss FROM {name}_info CROSS JOIN {name}_summary"
+        " WHERE training_loss IS NOT NULL"
+    ):
+        for epoch, loss in zip(epochs, losses, strict=False):
+            assert session.value(metric, run, key, epoch) == loss
+
+
+@pytest.mark.long
+def test_models_of_a_run_that_goes_on_or_was_cancelled(bench: Workbench, other: Workbench) -> None:
+    """They are written out while it goes on, which changes nothing of it."""
+    write = "SELECT cerebro.write_outputs(%s, %s)"
+
+    def end() -> None:
+        bench.rows(write, bench.newest_run(), "meanwhile")
+        cancel(bench, other.pid())
+
+    run = interrupted(other, "half_done", 4, end)
+    bench.rows(write, run, "afterwards")
+    for name in ("meanwhile", "afterwards"):
+        check_models_so_far(bench, run, name)
+    finished = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
+    bench.rows("DROP TABLE meanwhile, meanwhile_info, meanwhile_summary")
+    resume(bench, run)
+    check_resumed(bench, run, "half_done", finished)
+
+
 def check_resumed(session: Workbench, run: int, output: str, completed: int) -> None:
     """Its log looks like that of a run that was not disturbed, and so do its weights and metrics."""
     assert session.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
@@ -77,7 +112,7 @@ def check_resumed(session: Workbench, run: int, output: str, completed: int) -> 
     assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
 
 
-@pytest.mark.long_for(visits=(0, 7))
+@pytest.mark.long
 @pytest.mark.parametrize("visits", [0, 1, 7])
 def test_a_cancelled_run_goes_on(bench: Workbench, other: Workbench, visits: int) -> None:
     output = f"cancelled_{visits}"
@@ -100,6 +135,7 @@ def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench
     assert bench.value("SELECT count(*) FROM tableless") == len(OPTIMIZERS)
 
 
+@pytest.mark.long
 def test_a_run_whose_caller_was_ended_goes_on_at_once(bench: Workbench, other: Workbench) -> None:
     run = interrupted(other, "orphaned", 3, lambda: bench.rows("SELECT pg_terminate_backend(%s)", other.pid()))
     resume(bench, run)
@@ -147,11 +183,13 @@ def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -
 
 
 def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
-    completed = bench.value("SELECT max(run_id) FROM cerebro.run WHERE status = 'completed'")
+    bench.configure("quick", [compile_text()])
+    completed = bench.fit("packed", "complete", "quick", 1)
     for run, code in ((None, "22004"), (completed + 1000, "42704"), (completed, "55000")):
         assert refused(bench, RESUME, run, code=code).diag.message_hint
 
 
+@pytest.mark.long
 def test_a_run_that_is_dropped_leaves_its_outputs_only(
     bench: Workbench, other: Workbench, shared_superuser: Workbench
 ) -> None:
@@ -173,6 +211,7 @@ def test_a_run_that_is_dropped_leaves_its_outputs_only(
         bench.rows("SELECT cerebro.drop_run(%s)", run)
 
 
+@pytest.mark.long
 def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, other: Workbench) -> None:
     run = interrupted(other, "moved", 1, lambda: cancel(bench, other.pid()))
     bench.rows("ALTER TABLE packed RENAME TO kept")

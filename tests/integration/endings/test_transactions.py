@@ -9,7 +9,7 @@ import pytest
 from processes import trainers
 from workbench import Workbench, compile_text, setting, several
 
-OUTPUTS = ("", "_info", "_summary", "_state")
+OUTPUTS = ("", "_info", "_summary")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def made(bench: Workbench, output: str) -> bool:
     return bench.exists(*(f"{output}{suffix}" for suffix in OUTPUTS))
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("no call works in the caller's own session there")
 def test_a_table_packed_in_the_same_transaction(bench: Workbench, packed: str, caller: Workbench) -> None:
     caller.pack("packed_now", 3)
@@ -157,6 +158,7 @@ def test_other_transactions_are_refused(packed: str, caller: Workbench, mode: st
     assert caller.newest_run() == before
 
 
+@pytest.mark.long
 @pytest.mark.postgresql("no call works in the caller's own session there")
 def test_without_waiting_the_caller_s_own_trainer_ends_with_the_call(packed: str, caller: Workbench) -> None:
     caller.rows(f"LOCK TABLE {packed} IN SHARE MODE")

@@ -6,7 +6,7 @@ import madlib_job
 import pytest
 from madlib_job import COMPILE, configure
 from models import CLASSES
-from workbench import Workbench
+from workbench import Workbench, compile_text
 
 FIT = "SELECT madlib_keras_fit_multiple_model"
 RATE = 0.05
@@ -78,6 +78,22 @@ def test_names_with_schema_and_quotes_everywhere(bench: Workbench) -> None:
     assert {"Out, all", "Out, all_info", "Out, all_summary"} <= made
 
 
+def test_configurations_are_trained_from_any_search_path(bench: Workbench) -> None:
+    bench.rows("CREATE SCHEMA archive; CREATE SCHEMA desk; SET search_path = archive, madlib")
+    bench.rows("SELECT load_keras_model('kinds', %s::json)", CLASSES)
+    bench.rows("SET search_path = desk, archive, madlib")
+    try:
+        bench.rows(
+            "SELECT load_model_selection_table('kinds', 'chosen', ARRAY[1], %s, ARRAY['batch_size=8'])",
+            [COMPILE.format("SGD", 0.05)],
+        )
+        bench.rows("SET search_path = public, madlib")
+        bench.rows(f"{FIT}('packed', 'of_chosen', 'desk.chosen', 1, FALSE)")
+    finally:
+        bench.rows("RESET search_path")
+    assert bench.value("SELECT model_arch_table FROM of_chosen_summary") == '"archive"."kinds"'
+
+
 @pytest.mark.checklist(20)
 def test_iterations_times_epochs_are_passes(bench: Workbench) -> None:
     """Over one segment, in a fixed order of rows, it does not matter which of the two says how often."""
@@ -88,6 +104,32 @@ def test_iterations_times_epochs_are_passes(bench: Workbench) -> None:
         bench.fit("single_packed", f"of_{epochs}_passes", f"passes_{epochs}", iterations, seed=2)
         found.add(bench.weights(f"of_{epochs}_passes")[1])
     assert len(found) == 1
+
+
+FITS = {
+    "madlib_keras_fit": "SELECT madlib_keras_fit('packed', '{0}', 'models', 1, {1}, 'batch_size=8', 1)",
+    "madlib_keras_fit_multiple_model": "SELECT madlib_keras_fit_multiple_model('packed', '{0}', 'mst', 1)",
+    "madlib_keras_automl": "DROP TABLE IF EXISTS chosen, chosen_summary; SELECT madlib_keras_automl('packed', '{0}',"
+    " 'models', 'chosen', ARRAY[1], {1}, $${{'batch_size': [8]}}$$, automl_params => 'R=2, eta=2, skip_last=1')",
+}
+STATES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'cerebro_state' AND tablename LIKE 'model\\_%'"
+
+
+@pytest.mark.parametrize("function", FITS)
+def test_a_script_that_drops_what_madlib_makes_can_be_repeated(bench: Workbench, function: str) -> None:
+    """Nothing is in the way of the second time, and no states of a dropped model stay."""
+    optimizers = "[{'optimizer': ['SGD'], 'lr': [0.1, 0.2]}]"
+    compiled = f"$${{'loss': ['categorical_crossentropy'], 'optimizer_params_list': {optimizers}}}$$"
+    params = compiled if "automl" in function else f"$${compile_text()}$$"
+    bench.rows("SELECT cerebro.vacuum_runs()")
+    before = bench.value(STATES)
+    for _ in range(2):
+        bench.rows("DROP TABLE IF EXISTS again, again_summary, again_info")
+        bench.rows(FITS[function].format("again", params))
+        assert bench.value(STATES) == before + 1
+    bench.rows("DROP TABLE IF EXISTS again, again_summary, again_info")
+    assert bench.value("SELECT cerebro.vacuum_runs()") > 0
+    assert bench.value(STATES) == before
 
 
 @pytest.mark.checklist(27)
@@ -101,7 +143,7 @@ def test_nothing_stays_but_the_logged_tables(bench: Workbench) -> None:
     settings, before = set(bench.rows(session)), set(bench.rows(relations))
     bench.fit("packed", "left", "mst", 1)
     made = {name for (name,) in set(bench.rows(relations)) - before}
-    assert made == {"left", "left_info", "left_summary", "left_state"}
+    assert made == {"left", "left_info", "left_summary"}
     assert set(bench.rows(session)) == settings
     assert bench.rows("SELECT DISTINCT relpersistence::text FROM pg_class WHERE relname = ANY (%s)", sorted(made)) == [
         ("p",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import psycopg2
@@ -75,6 +76,16 @@ def test_help_does_not_hide_the_functions(session: Workbench, explained: list[st
     for name in explained:
         with pytest.raises(psycopg2.errors.UndefinedFunction, match="does not exist"):
             session.rows(f"SELECT {name}(nonsense => 1)")
+
+
+def test_which_version_it_is(session: Workbench) -> None:
+    """The first statement of MADlib's notebooks; drivers read the number after its first words."""
+    told = re.fullmatch(
+        r"MADlib version: (\d+\.\d+\.\d+), .*cerebro_db (\S+) .*", session.value("SELECT madlib.version()")
+    )
+    assert told is not None and told[1].startswith("2.1")
+    assert told[2] == session.value("SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'")
+    assert "PostgreSQL" in session.value("SELECT version()"), "the server's own is not hidden"
 
 
 def test_a_terminal_of_another_encoding(session: Workbench, explained: list[str]) -> None:

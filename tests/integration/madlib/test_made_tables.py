@@ -130,11 +130,43 @@ def test_trained_models(bench: Workbench, models: dict[int, keras.Model], versio
         assert (kinds, kind) == (["accuracy"], "categorical_crossentropy")
 
 
+@pytest.mark.parametrize("version", ["2.x", "1.17"])
+def test_a_lone_null_says_that_classes_are_unknown(
+    bench: Workbench, models: dict[int, keras.Model], version: str
+) -> None:
+    """As where targets came encoded: predictions go by place, and shapes alone decide what is evaluated."""
+    name = f"unsure_{version.replace('.', '_')}"
+    trained(bench, name, models, version=version)
+    column = "label_class_values" if version == "2.x" else "class_values"
+    bench.rows(f"UPDATE {name}_summary SET {column} = ARRAY[NULL]::text[]")
+    bench.rows(f"SELECT madlib_keras_predict('{name}', 'points', 'id', 'x', 'guess_{name}', mst_key => 3)")
+    found = bench.rows(f"SELECT class_value, prob FROM guess_{name} ORDER BY id, class_value")
+    assert [label for label, _ in found[:3]] == ["0", "1", "2"]
+    assert [p for _, p in found] == pytest.approx(outputs(bench, models[3]).reshape(-1), abs=TOLERANCE)
+    packed(bench, f"known_{name}")
+    bench.rows(f"SELECT madlib_keras_evaluate('{name}', 'known_{name}', 'scored_{name}', mst_key => 3)")
+    assert bench.value(f"SELECT loss > 0 FROM scored_{name}")
+
+
+def test_shapes_decide_what_is_validated_and_evaluated_on(bench: Workbench) -> None:
+    """Encoded targets are of the classes of the others, in their order; a lone NULL says that nobody knows them."""
+    for name in ("named", "coded", "nulled"):
+        packed(bench, name, encoded=name == "coded")
+    bench.rows("UPDATE nulled_summary SET label_class_values = ARRAY[NULL]::text[]")
+    for source, other in (("named", "coded"), ("coded", "named"), ("nulled", "named")):
+        name = f"{source}_{other}"
+        bench.fit(source, name, "mst", 1, validation_table=other)
+        first, second = bench.row(f"SELECT training_loss_final, validation_loss_final FROM {name}_info")
+        assert first == pytest.approx(second, abs=TOLERANCE)
+        bench.rows(f"SELECT madlib_keras_evaluate('{name}', '{other}', 'scored_{name}', mst_key => 1)")
+        assert bench.value(f"SELECT loss FROM scored_{name}") == pytest.approx(first, abs=TOLERANCE)
+
+
 def test_the_output_of_madlib_holds_no_states_to_go_on_from(bench: Workbench, models: dict[int, keras.Model]) -> None:
     """warm_start says so, and how its weights are gone on from; that way works."""
     trained(bench, "before", models, version="2.x")
     packed(bench, "go_on")
-    with pytest.raises(psycopg2.errors.UndefinedTable, match="table 'before_state' does not exist") as error:
+    with pytest.raises(psycopg2.errors.UndefinedTable, match="table 'before' has no states") as error:
         bench.fit("go_on", "before", "mst", 1, warm_start=True)
     advice = str(error.value.diag.message_hint)
     statement = advice.partition("MADlib's: ")[2].partition(";")[0]

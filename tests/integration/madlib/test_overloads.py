@@ -45,10 +45,33 @@ def test_load_keras_model(bench: Workbench, count: int) -> None:
     assert not bench.exists(table)
 
 
+@pytest.mark.parametrize("kind", ["json", "jsonb", "text", "varchar"])
+def test_an_architecture_may_have_the_type_that_a_driver_gives_it(bench: Workbench, kind: str) -> None:
+    """Drivers that send types with their values, as those of Java, Go and R do, have none for json, or jsonb only."""
+    table = f"models_of_{kind}"
+    bench.rows(f"SELECT load_keras_model(%s::text, %s::{kind}, name => 'one')", table, CLASSES)
+    assert bench.value(f"SELECT model_arch::jsonb = %s::jsonb FROM {table}", CLASSES)
+    assert bench.value(f"SELECT pg_typeof(model_arch)::text FROM {table}") == "json"
+    with pytest.raises(psycopg2.errors.InvalidTextRepresentation):
+        bench.rows(f"SELECT load_keras_model(%s::text, %s::{kind})", table, "no JSON")
+
+
+@pytest.mark.parametrize("kind", ["real", "double precision", "numeric", "integer"])
+def test_a_constant_may_have_any_type_of_number(bench: Workbench, kind: str) -> None:
+    """It is rounded to the real that the summary keeps, so the buffers are the same."""
+    table = f"divided_by_{kind.replace(' ', '_')}"
+    value = 3 if kind == "integer" else 3.3
+    how = "buffer_size => 96, n_segments => 1, seed => 1, normalizing_const"
+    bench.rows(f"SELECT training_preprocessor_dl('points', '{table}', 'label', 'x', {how} => %s::{kind})", value)
+    bench.rows(f"SELECT training_preprocessor_dl('points', '{table}_real', 'label', 'x', {how} => {value}::real)")
+    assert bench.value(f"SELECT normalizing_const = {value}::real FROM {table}_summary")
+    assert bench.rows(f"SELECT x FROM {table}") == bench.rows(f"SELECT x FROM {table}_real")
+
+
 @pytest.mark.parametrize("count", range(4, 9))
 def test_training_preprocessor_dl(bench: Workbench, count: int) -> None:
     table = f"trained_{count}"
-    call(bench, "training_preprocessor_dl({})", ["points", table, "label", "x", 16, 4.0, [5], "all_segments"], count)
+    call(bench, "training_preprocessor_dl({})", ["points", table, "label", "x", 16, 4.0, [5], "ALL_SEGMENTS"], count)
     classes, constant, rules = bench.row(
         f"SELECT num_classes, normalizing_const, distribution_rules FROM {table}_summary"
     )

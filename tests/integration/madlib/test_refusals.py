@@ -61,7 +61,7 @@ def test_a_wrong_call_is_refused(scene: Workbench, case: Case) -> None:
 
 def test_every_public_function_is_here(scene: Workbench) -> None:
     functions = scene.rows(
-        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace"
+        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'madlib'::regnamespace AND pronargs > 0"
         " AND proname NOT IN ('madlib_fit', 'madlib_fit_multiple_model', 'madlib_evaluate', 'madlib_predict',"
         " 'madlib_automl', 'madlib_predict_byom')"
     )
@@ -87,6 +87,16 @@ HELP = {
 @pytest.mark.parametrize(("call", "words"), HELP.items(), ids=HELP)
 def test_a_hint_says_what_to_do(scene: Workbench, call: str, words: str) -> None:
     assert words in str(refused(scene, call).diag.message_hint)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["madlib_evaluate('model', 'other_packed', 'o', FALSE, 1)",
+     "madlib_fit_multiple_model('packed', 'o', 'mst', 1, FALSE, 'other_packed')"],
+)  # fmt: skip
+def test_classes_are_told_in_their_order(scene: Workbench, call: str) -> None:
+    told = refused(scene, call).diag.message_detail
+    assert told == "Column label has highx, lowx, middlex; expected high, low, middle."
 
 
 WORK = {
@@ -151,6 +161,7 @@ SETTINGS = {
     "unknown name": ("trainer", "x", "a row named 'trainer'; expected one of"),
     "no number": ("cache_mb", "much", "setting cache_mb is 'much'; expected a whole number of at least 0"),
     "negative": ("trainer_idle_seconds", "-1", "setting trainer_idle_seconds is '-1'"),
+    "one worker": ("max_workers_total", "1", "max_workers_total is '1'; expected a whole number of at least 2"),
     "too little": ("trainer_memory_mb", "1", "trainer_memory_mb is '1'; expected a whole number of at least 64"),
     "no folder": ("compilation_cache", "/nowhere", "with mode 0700: No such file or directory"),
     "a folder of all": ("compilation_cache", "/tmp", "compilation_cache is '/tmp'; expected the absolute path"),

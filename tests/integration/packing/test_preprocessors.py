@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from math import ceil
@@ -307,6 +308,39 @@ def test_num_classes_pads_at_the_end(bench: Workbench, source: str) -> None:
     assert {int(row.sum()) for row in encoded} == {1}
 
 
+NO_NUMBERS = {
+    "boolean": "id % 2 = 0",
+    "date": "date '2026-01-01' + id",
+    "timestamptz": "timestamptz '2026-01-01 12:00+00' + id * interval '1 h'",
+    "time": "time '12:00' + id * interval '1 min'",
+    "interval": "id * interval '1 h'",
+    "text": "(ARRAY['it''s', 'a \"b\"', NULL])[1 + id % 3]",
+    "json": "to_json(id % 2)",
+    "boolean[]": "ARRAY[id % 2 = 0, true]",
+    "text[]": "ARRAY[id, 2]::text[]",
+    "date[]": "ARRAY[date '2026-01-01' + id, date '2026-01-01']",
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), NO_NUMBERS.items(), ids=NO_NUMBERS)
+def test_the_hint_for_what_is_no_number_works(bench: Workbench, kind: str, value: str) -> None:
+    table = fresh()
+    bench.rows(
+        f'CREATE TABLE {table} AS SELECT id, ({value})::{kind} AS "The X", id % 2 AS y FROM generate_series(1, 9) id'
+    )
+    with pytest.raises(psycopg2.errors.DatatypeMismatch) as refused:
+        pack(bench, table, "y", '"The X"')
+    told = re.search(r"SELECT .* t(?=;)", str(refused.value.diag.message_hint))
+    assert told is not None
+    bench.rows(f"CREATE VIEW {table}_numbers AS {told[0]}")
+    packed = pack(bench, f"{table}_numbers", "y", "as_numbers, id")
+    found = {
+        int(number[0]): x.tolist()
+        for x, number, _ in examples(buffers(bench, packed, as_numbers=FLOATS, id=FLOATS, y=ONE_HOT))
+    }
+    assert len(found) == 9 and found[1] != found[2]
+
+
 TARGETS = {
     "whole arrays are taken as encoded": ("ARRAY[0, 1]", None, ONE_HOT, [0, 1], []),
     "smallint arrays too": ("ARRAY[1, 0]::smallint[]", None, ONE_HOT, [1, 0], []),
@@ -332,6 +366,30 @@ def test_targets(
     assert summary(bench, packed, "num_classes") == classes
     if classes != [1]:
         assert summary(bench, packed, "y_class_values") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "told"),
+    [
+        ("i::real", None, "30 different values"),
+        ("i::numeric", None, "30 different values"),
+        ("(i % 20)::float8", None, ""),
+        ("i", None, ""),
+        ("i::real", "class", ""),
+        ("i::real", "float", ""),
+        ("nullif(i % 3, 0)", None, "NULLs"),
+        ("nullif(i % 3, 0)", "class", "NULLs"),
+    ],
+)
+def test_targets_that_become_classes_by_surprise_are_told(
+    bench: Workbench, value: str, kind: str | None, told: str
+) -> None:
+    table = fresh()
+    bench.rows(f"CREATE TABLE {table} AS SELECT i AS id, {value} AS y FROM generate_series(1, 30) i")
+    bench.messages()
+    pack(bench, table, "y", "id", dependent_type=kind)
+    said = [message for message in bench.messages() if message.startswith("NOTICE")]
+    assert [told in message for message in said] == ([True] if told else [])
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
@@ -388,13 +446,14 @@ def test_how_an_array_lies_in_the_table_does_not_matter(bench: Workbench, change
     assert sorted((float(i[0]), x[:3].tolist()) for i, x in found) == [(i, [1, i, 0]) for i in range(1, 7)]
 
 
-def test_an_error_says_how_the_rows_are_found(bench: Workbench) -> None:
+@pytest.mark.parametrize("value", ["NaN", None])
+def test_an_error_says_how_the_rows_are_found(bench: Workbench, value: str | None) -> None:
     table = fresh()
     bench.rows(
         f"CREATE TABLE {table} AS SELECT i AS id, ARRAY[i, 1]::float8[] AS x, 1 AS y FROM generate_series(1, 9) i"
     )
-    bench.rows(f"UPDATE {table} SET x[2] = 'NaN' WHERE id = 5")
-    with pytest.raises(psycopg2.errors.NumericValueOutOfRange) as refused:
+    bench.rows(f"UPDATE {table} SET x[2] = %s WHERE id = 5", value)
+    with pytest.raises(psycopg2.errors.DataError, match=rf"\(column x of table {table}\)") as refused:
         pack(bench, table, "y", "x")
     condition = str(refused.value.diag.message_detail).partition("found by ")[2].removesuffix(".")
     assert bench.rows(f"SELECT id FROM {table} {condition}") == [(5,)]

@@ -90,6 +90,7 @@ def expected(bench: Workbench, model: str) -> dict[int, Floats]:
     return {number: probabilities for (number, _), probabilities in zip(rows, found, strict=True)}
 
 
+@pytest.mark.long_for(key=2)
 @pytest.mark.parametrize("key", [1, 2])
 @pytest.mark.parametrize(("packed", "kind"), [("packed", "training"), ("packed_val", "validation")])
 def test_evaluating_gives_the_final_numbers_of_the_run(
@@ -301,6 +302,8 @@ def test_classes_that_only_pad_are_not_predicted(bench: Workbench, model: str) -
     values = outputs(bench, name, [bench.value("SELECT x FROM points WHERE id = 1")], 1.0)[0, :3]
     assert [(label, rank) for label, _, rank in found] == [(label, rank) for label, _, rank in ranked(values)]
     assert [p for _, p, _ in found] == pytest.approx(sorted(values, reverse=True), abs=TOLERANCE)
+    written = f"SELECT p.label_class_values, m.label_class_values FROM {name}_packed_summary p, {name}_summary m"
+    assert bench.row(written) == ([*LABELS, None, None],) * 2
 
 
 def test_encoded_targets_are_named_by_their_place(bench: Workbench, model: str) -> None:
@@ -395,7 +398,8 @@ def test_a_model_table_without_its_companions(bench: Workbench, model: str, suff
 def test_predicting_needs_nothing_but_the_model_tables(bench: Workbench, model: str) -> None:
     name = fit(bench, "points", CLASSES, "label")
     before = bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2")
-    for suffix in ("packed", "packed_summary", "configs", "configs_summary", "state"):
+    bench.rows(f"DROP TABLE {bench.states(name)} CASCADE")
+    for suffix in ("packed", "packed_summary", "configs", "configs_summary"):
         bench.rows(f"DROP TABLE {name}_{suffix}")
     bench.rows("SELECT delete_keras_model('models', (SELECT max(model_id) FROM models))")
     assert bench.rows(f"SELECT id, class_value, prob FROM {predict(bench, name)} ORDER BY 1, 2") == before

@@ -97,6 +97,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]), "integer": INTEGERS,
     "bigint": LARGE, "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(), "real": REALS,
     "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES, "regrole": st.just("cerebro"),
+    "oid": st.sampled_from((0, 1, 1259, 4294967295)),
     "interval": st.sampled_from(("0", "-1 s", "1 us", "3 days", "100000000 years", "-100000000 years")),
 }  # fmt: skip
 
@@ -254,6 +255,7 @@ RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
     ("dataset_close", "dataset"): "d", ("dataset_open", "cache_bytes"): 1000, ("dataset_add", "pass_no"): 0,
     ("dataset_add", "buffer_id"): 0, ("dataset_add", "part"): bytes(10), ("state_add", "part"): 1,
     ("state_add", "chunk"): bytes(10), ("sealed_add", "part"): 1, ("sealed_add", "chunk"): bytes(10),
+    ("sealed_job", "model"): 1259, ("sealed_job", "mst_key"): 1,
     ("state_chunks", "chunk_bytes"): 1000, ("pack_rows", "data"): "{}",
 }  # fmt: skip
 
@@ -283,6 +285,69 @@ def test_functions_that_only_cerebro_calls(
         check_call(segment, documented, function, arguments)
 
 
+def nested(depth: int) -> Iterator[str]:
+    """JSON so deep that a reader that calls itself for each level comes to its end, if PostgreSQL's has not."""
+    lists, records = "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth
+    for inner in (lists, records):
+        yield inner
+        for name in ("program", "sums", "request", "arrays", "shapes", "state", "fit", "datasets"):
+            yield f'{{"{name}": {inner}}}'
+
+
+NONSENSE = ("{}", "[]", "1", "null", '"x"', *(text for depth in (99, 300, 450, 900, 2000) for text in nested(depth)))
+
+
+def test_json_that_nobody_means(segment: Workbench, functions: list[Function], documented: set[str]) -> None:
+    """Whatever takes it, and however deep it is."""
+    segment.rows("SELECT cerebro.trainer_start(%s)", json.dumps(SPEC))
+    for function in functions:
+        for place, kind in enumerate(function.types):
+            for text in NONSENSE if function.internal and kind == "json" else ():
+                arguments: list[Any] = [RIGHT_INTERNAL.get((function.name, name)) for name in function.parameters]
+                arguments[place] = text
+                check_call(segment, documented, function, tuple(arguments))
+
+
+@pytest.mark.postgresql("calls of procedures are the same there")
+@pytest.mark.parametrize(
+    "text", [*NONSENSE[:5], '{"path": 1, "schema": 2}', '{"path": "", "schema": "", "fit": {"x": 1}}']
+)
+def test_work_that_nobody_has_asked_for(bench: Workbench, documented: set[str], text: str) -> None:
+    session = bench.another()
+    session.rows("SET application_name = 'cerebro_db background'")
+    with pytest.raises(psycopg2.Error) as caught:
+        session.rows("CALL cerebro.work(%s)", text)
+    assert caught.value.pgcode in documented, caught.value
+    session.close()
+
+
+HOLES = {
+    "model": ("", "_info", "_summary"),
+    "packed": ("", "_summary"),
+}
+SCORES = (
+    "madlib_predict('{model}', 'points', 'id', 'x', 'made', mst_key => 1)",
+    "madlib_evaluate('{model}', '{packed}', 'made', mst_key => 1)",
+)
+
+
+@pytest.mark.parametrize(("table", "suffix"), [(t, s) for t, suffixes in HOLES.items() for s in suffixes])
+def test_tables_with_holes(bench: Workbench, documented: set[str], table: str, suffix: str) -> None:
+    """A NULL in any column of a model's or a packed table is told of, or makes no difference."""
+    for each in HOLES[table]:
+        bench.rows(f"DROP TABLE IF EXISTS hollow{each}; CREATE TABLE hollow{each} AS SELECT * FROM {table}{each}")
+    for column in [text.split(" ")[0] for text in bench.columns(f"{table}{suffix}").split(", ")]:
+        bench.rows(f"TRUNCATE hollow{suffix}; INSERT INTO hollow{suffix} SELECT * FROM {table}{suffix}")
+        bench.rows(f"UPDATE hollow{suffix} SET {column} = NULL")
+        for call in SCORES if table == "model" else SCORES[1:]:
+            try:
+                bench.rows(f"SELECT {call.format(**{'model': 'model', 'packed': 'packed', table: 'hollow'})}")
+                bench.rows("DROP TABLE made")
+            except psycopg2.Error as error:
+                assert error.pgcode in documented - {"58000"}, f"{column}: {error.pgcode} {error}"
+    bench.messages()
+
+
 NEED_NO_TRAINER = (
     "trainer_start",
     "trainer_stop",
@@ -291,6 +356,7 @@ NEED_NO_TRAINER = (
     "state_add",
     "sealed_add",
     "is_state",
+    "remove_dropped",
     "owns_run",
 )
 

@@ -101,7 +101,7 @@ def trained(bench: Workbench, name: str, compiled: str, backend: str) -> tuple[d
     )
 
 
-@pytest.mark.long_for(backend="jax")
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_bits_are_those_of_keras_own(tables: Workbench, backend: str) -> None:
     """In training and evaluation; with a metric and without one, however the function is made."""
@@ -168,6 +168,7 @@ def interrupted(bench: Workbench, superuser: Workbench, table: str, output: str)
     return bench.newest_run()
 
 
+@pytest.mark.long
 def test_a_run_goes_on_and_is_repeated_with_the_sources_it_had(tables: Workbench, shared_superuser: Workbench) -> None:
     lasting = LOSS.replace("Own_Loss", "lasting")
     load(shared_superuser, "lasting", lasting)
@@ -202,9 +203,11 @@ def test_a_grid_names_functions(tables: Workbench) -> None:
     losses = "{'loss': ['Own_Loss', 'mse'], 'metrics': [['own_accuracy']], 'optimizer': ['SGD']}"
     tables.rows(grid, losses, "{'batch_size': [8]}", "functions")
     assert tables.value("SELECT object_table FROM grid_summary") == "functions"
+    tables.rows("UPDATE grid_summary SET object_table = 'madlib.functions'")  # as MADlib writes it
     tables.rows(grid, losses, "{'batch_size': [8, 16]}", None)  # the table that it was made with
+    tables.rows(grid, losses, "{'batch_size': [8, 16]}", "functions")
     assert tables.value("SELECT count(*) FROM grid") == 4
-    assert "Inconsistent object table. Use 'functions'" in str(
+    assert "Inconsistent object table. Use 'madlib.functions'" in str(
         refused(tables, grid, losses, "{'batch_size': [32]}", "others", code="22023")
     )
 

@@ -43,6 +43,7 @@ def ann(model: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
         yield session
 
 
+@pytest.mark.long
 def test_predictions_and_metrics_are_those_of_the_owner(model: Workbench, ann: Workbench) -> None:
     model.rows(PREDICT, "points", "predicted")
     ann.rows(PREDICT, "mine", "guest.predicted")
@@ -68,7 +69,7 @@ def test_the_weights_are_not_read(ann: Workbench) -> None:
         "SELECT * FROM model",
         "SELECT model FROM model",
         "COPY model TO STDOUT",
-        "SELECT FROM model_state",
+        f"SELECT FROM {ann.states('model')}",
         "CREATE TABLE guest.copied AS TABLE model",
     ):
         refused(ann, statement)
@@ -191,9 +192,118 @@ def test_a_function_of_somebody_else_is_not_called(model: Workbench, ann: Workbe
     assert "permission denied for the weights" in str(error) and "grant_predict" in str(error.diag.message_hint)
 
 
+LEAK = """
+CREATE TABLE stolen (chunk bytea); CREATE TABLE tried (sqlstate text);
+CREATE FUNCTION leak(spec json) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    key text;
+BEGIN
+    FOR key IN SELECT json_array_elements_text(spec -> 'datasets') LOOP
+        PERFORM cerebro.job_begin((spec::jsonb || jsonb_build_object(
+            'job', 'train', 'datasets', jsonb_build_array(key), 'state', '{"source": "new", "seed": 1}'::jsonb,
+            'fit', '{"batch_size": 8, "epochs": 1, "shuffle": false}'::jsonb,
+            'order', '{"seed": 1, "mst_key": 1, "epoch": 1, "segment_id": 0}'::jsonb))::json);
+        PERFORM cerebro.job_finish();
+        INSERT INTO public.stolen SELECT c FROM cerebro.state_chunks(8120) c;
+    END LOOP;
+    RETURN 0;
+EXCEPTION WHEN OTHERS THEN
+    INSERT INTO public.tried VALUES (SQLSTATE);
+    RETURN 0;
+END $$;
+CREATE FUNCTION constant(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$BEGIN RETURN n; END$$;
+"""
+REPLACED = """
+CREATE OR REPLACE FUNCTION model_predict(spec json, mst_key integer) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT public.leak($1);
+    SELECT cerebro.sealed_begin($1, m.model_arch) FROM public.model m WHERE m.mst_key = $2;
+    SELECT count(cerebro.sealed_add(s.part, s.chunk))
+    FROM (SELECT t.part, t.chunk FROM {states} t WHERE t.mst_key = $2 ORDER BY t.part OFFSET 0) s;
+END"""
+CHANGES = {
+    "another body": (REPLACED, ""),
+    "another setting": ("ALTER FUNCTION model_predict SET work_mem = '1MB'", ""),
+    "a policy": (
+        "ALTER TABLE model ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON model USING (constant(1) = 1)",
+        "ALTER TABLE model DISABLE ROW LEVEL SECURITY; DROP POLICY p ON model",
+    ),
+    "a child": ("CREATE TABLE child () INHERITS ({states})", "DROP TABLE child"),
+    "an index of an expression": ("CREATE INDEX computed ON model ((constant(1)))", "DROP INDEX computed"),
+    "an index of some rows": ("CREATE INDEX partial ON model (mst_key) WHERE constant(1) = 1", "DROP INDEX partial"),
+    "statistics": ("CREATE STATISTICS seen ON (constant(1)), mst_key FROM model", "DROP STATISTICS seen"),
+    "a check": ("ALTER TABLE model ADD CONSTRAINT c CHECK (constant(1) = 1)", "ALTER TABLE model DROP CONSTRAINT c"),
+}
+
+
+@pytest.fixture(scope="module")
+def leaking(model: Workbench) -> Workbench:
+    """The owner, who has functions that would steal the guest's rows."""
+    model.rows(LEAK)
+    return model
+
+
+@pytest.fixture
+def bare(ann: Workbench) -> Iterator[Workbench]:
+    """A session of the guest with a trainer that has no framework: what is refused needs none."""
+    session = ann.another()
+    session.rows("SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none"}))
+    yield session
+    session.close()
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
+    leaking: Workbench, ann: Workbench, bare: Workbench, kind: str
+) -> None:
+    """It runs in the session that reads them, and could have the trainer learn them by heart."""
+    states = leaking.states("model")
+    change, back = (text.replace("{states}", states) for text in CHANGES[kind])
+    words = "is not the one that cerebro.grant_predict makes"
+    try:
+        leaking.rows(change)
+        error = refused(bare, "SELECT cerebro.sealed_job('public.model'::regclass, %s, 1)", job(), words=words)
+        assert "revoke_predict" in str(error.diag.message_hint)
+        if not back:
+            call = "SELECT madlib_evaluate('model', 'mine_packed', 'guest.never', mst_key => 1)"
+            refused(ann, call, words=words)
+        assert leaking.rows("SELECT FROM stolen") == leaking.rows("SELECT FROM tried") == []
+    finally:
+        leaking.rows(back or "SELECT cerebro.revoke_predict('model', 'guest')")
+        leaking.rows("SELECT cerebro.grant_predict('model', 'guest')")
+
+
+FOR_ALL = {"trainer_start", "trainer_stop", "trainer_report", "gpu_count"}  # they give and take nothing
+GIVING = {"sealed_begin", "sealed_add"}  # what an owner's function is for
+
+
+def test_a_trainer_serves_the_role_that_started_it_alone(model: Workbench, ann: Workbench, bare: Workbench) -> None:
+    """Whatever lets another role's code run in a session: its trainer gives that code nothing, and takes nothing."""
+    model.rows(
+        "CREATE FUNCTION as_owner(statement text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS"
+        " $$BEGIN EXECUTE statement; END$$"
+    )
+    functions = ann.rows(
+        "SELECT proname::text, format('SELECT %s(%s)', oid::regproc, array_to_string(ARRAY("
+        " SELECT 'NULL::' || format_type(t, NULL) FROM unnest(proargtypes) t), ', '))"
+        " FROM pg_proc WHERE pronamespace = 'cerebro'::regnamespace AND prosrc LIKE '%%api import segment%%'"
+    )
+    assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_rows"} < {name for name, _ in functions}
+    session = ann.another()
+    session.rows("SELECT cerebro.trainer_start(%s)", START)
+    session.rows('SELECT cerebro.predict_begin(\'{"request": {}, "block": 10}\')')
+    for name, call in functions:
+        if name not in FOR_ALL | GIVING:
+            given = call.replace("NULL::text", "'1'").replace("NULL::json", "'{}'").replace("NULL::bytea", "''")
+            given = given.replace("''[]", "ARRAY[''::bytea]").replace("NULL::integer", "1").replace("NULL::oid", "1")
+            refused(bare, "SELECT public.as_owner(%s)", given.replace("NULL::bigint", "1"), words="another role")
+    model.rows("DROP FUNCTION as_owner")
+
+
 def test_the_function_keeps_its_model(model: Workbench) -> None:
     with pytest.raises(psycopg2.errors.DependentObjectsStillExist, match="model_predict"):
-        model.rows("DROP TABLE model, model_state")
+        model.rows("DROP TABLE model")
 
 
 def test_what_was_granted_is_taken_back(model: Workbench, ann: Workbench, shared_superuser: Workbench) -> None:

@@ -166,7 +166,7 @@ REFUSED = {
     "an array": ("[1, 2]", "22P02", "Unable to read model architecture JSON."),
     "a number": ("3", "22P02", "Unable to read model architecture JSON."),
     "no layers": ('{"class_name": "Sequential", "config": {"layers": 3}}', "22P02", "Unable to read"),
-    "no JSON": ("model", "22P02", "invalid input syntax for type json"),
+    "no JSON": ("model", "22P02", "Unable to read model architecture JSON."),
     "enormous": (sequential([4], dense(2**31, "a"), dense(2**31, "b")), "22023", ""),
     "deep": ("[" * 2000 + "]" * 2000, "22P02", "Unable to read"),
 }  # fmt: skip
@@ -332,6 +332,29 @@ def test_the_same_architectures_by_another_spelling_of_their_name(desk: Workbenc
     desk.rows(GRID, "models", "grid", [1], LOSS, "{}")
     desk.rows(GRID, f"{schema}.MODELS", f'{schema}."grid"', [2], LOSS, "{}")
     assert [row[0] for row in configs(desk, "grid")] == [1, 2]
+
+
+def test_a_selection_whose_summary_was_dropped_is_appended_to(desk: Workbench) -> None:
+    desk.rows(GRID, "models", "grid", [1], LOSS, "{}")
+    desk.rows("DROP TABLE grid_summary")
+    desk.rows(GRID, "models", "grid", [1, 2], LOSS, "{}")
+    assert [row[0] for row in configs(desk, "grid")] == [1, 2]
+    assert desk.rows("SELECT * FROM grid_summary") == [("models", None)]
+
+
+def test_a_selection_means_the_same_architectures_from_every_search_path(desk: Workbench) -> None:
+    """Their name is kept as it was given where they lie beside the selection, and else with its schema."""
+    schema = desk.value("SELECT current_schema()")
+    desk.rows(GRID, "models", "near", [1], LOSS, "{}")
+    desk.rows(f'CREATE SCHEMA "{schema} far"; SET search_path = "{schema} far", {schema}, madlib')
+    desk.rows(GRID, "models", "far", [1], LOSS, "{}")
+    desk.rows("SET search_path = public, madlib")  # where there are other models
+    for selection, kept in ((f"{schema}.near", "models"), (f'"{schema} far".far', f'"{schema}"."models"')):
+        assert desk.value(f"SELECT model_arch_table FROM {selection}_summary") == kept
+        desk.rows(GRID, f"{schema}.models", selection, [2], LOSS, "{}")
+        assert [row[0] for row in configs(desk, selection)] == [1, 2]
+        with pytest.raises(psycopg2.errors.InvalidParameterValue, match=f"Inconsistent model arch table. Use '{kept}'"):
+            desk.rows(GRID, "models", selection, [1], LOSS, "{}")
 
 
 RANGES = "{'loss': ['mse', 'mae'], 'lr': [0.001, 0.1, 'log'], 'rho': [0.1, 0.9, 'linear']}"

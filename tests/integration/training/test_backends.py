@@ -54,6 +54,7 @@ def test_a_model_is_evaluated_and_predicted_by_its_framework(bench: Workbench) -
     assert bench.value("SELECT count(DISTINCT id) FROM jax_rows") == bench.value("SELECT count(*) FROM points")
 
 
+@pytest.mark.long
 def test_the_faster_framework_is_found(bench: Workbench) -> None:
     """Which one it is, is a matter of the machine; that every config has one, and keeps it, is not."""
     run = bench.fit("halves", "on_either", "one", 1, backend="auto")
@@ -64,12 +65,13 @@ def test_the_faster_framework_is_found(bench: Workbench) -> None:
     assert weights(bench, "either_again") == weights(bench, "on_either")
 
 
-def test_a_run_can_have_both_frameworks(bench: Workbench) -> None:
+@pytest.mark.long
+def test_a_run_can_have_both_frameworks(bench: Workbench, shared_superuser: Workbench) -> None:
     """Each config trains with its own, in the same places."""
     run = bench.fit("halves", "alike", "one", 1)
     # As if a choice had come out so; a replay takes frameworks and forms from the log.
-    bench.rows("UPDATE cerebro.config_log SET backend = 'jax' WHERE run_id = %s AND mst_key = 3", run)
-    bench.rows("UPDATE cerebro.visit SET form = 'jit_step' WHERE run_id = %s AND mst_key = 3", run)
+    shared_superuser.rows("UPDATE cerebro.config_log SET backend = 'jax' WHERE run_id = %s AND mst_key = 3", run)
+    shared_superuser.rows("UPDATE cerebro.visit SET form = 'jit_step' WHERE run_id = %s AND mst_key = 3", run)
     again = bench.fit("halves", "mixed", "one", 1, schedule="replay", replay_run=run)
     assert visits(bench, again) == visits(bench, run)
     kept: set[Row] = dict(weights(bench, "mixed")).items() & dict(weights(bench, "alike")).items()

@@ -77,6 +77,7 @@ def weights(bench: Workbench, model: str) -> bytes:
 
 
 def test_the_tables_are_madlibs(bench: Workbench) -> None:
+    bench.messages()
     run = fit(
         bench,
         "told",
@@ -88,6 +89,7 @@ def test_the_tables_are_madlibs(bench: Workbench) -> None:
         description="words",
         seed=1,
     )
+    assert any(f"the mean of {SEGMENTS}" in message for message in bench.messages())
     assert bench.columns("told") == "model_weights bytea, model_arch json"
     wanted = " ".join(SUMMARY.split()) + ", run_id bigint, dtype_policy text, backend text"
     assert bench.columns("told_summary") == wanted
@@ -116,6 +118,7 @@ def test_the_tables_are_madlibs(bench: Workbench) -> None:
     assert times == sorted(times) and len(times) == 2
 
 
+@pytest.mark.long
 def test_one_step_on_all_rows_of_each_segment_is_one_step_on_all(bench: Workbench) -> None:
     """The mean of the segments' gradients by rows is the gradient over all, so a step of plain SGD is the same."""
     bench.pack("thirds", SEGMENTS, buffer=ROWS)
@@ -130,10 +133,12 @@ def test_one_step_on_all_rows_of_each_segment_is_one_step_on_all(bench: Workbenc
 
 def test_over_one_segment_it_does_what_model_hopping_does(bench: Workbench, tables: int) -> None:
     """Also the optimizer's state and the generators of noise go on from iteration to iteration."""
+    bench.messages()
     bench.pack("alone", 1)
     bench.configure("hopping", [ADAM], ["batch_size=8"], tables)
     bench.fit("alone", "hopped", "hopping", 3, seed=9)
     fit(bench, "averaged", ADAM, iterations=3, source="alone", model_id=tables, seed=9)
+    assert not any("the mean of" in message for message in bench.messages())
     assert weights(bench, "averaged") == bench.weights("hopped")[1]
 
 
@@ -170,6 +175,7 @@ def test_the_log_tells_of_replicas_and_means(bench: Workbench) -> None:
     assert bench.value(states, f"r{run}\\_%") == 1, "only the newest mean is kept"
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bits_whoever_is_first(bench: Workbench, tables: int) -> None:
     for name, workers in (("wide", SEGMENTS), ("narrow", 1)):
         fit(bench, name, ADAM, seed=4, model_id=tables, workers=workers)
@@ -194,6 +200,13 @@ def test_a_table_of_several_models_is_not_gone_on_from(bench: Workbench) -> None
     bench.fit("packed", "of_several", "several", 1)
     with pytest.raises(psycopg2.errors.WrongObjectType, match="is not the output of this function"):
         fit(bench, "of_several", ADAM, warm_start=True)
+
+
+def test_epochs_are_counted_on(bench: Workbench) -> None:
+    fit(bench, "both_at_once", ADAM, iterations=2, seed=5)
+    fit(bench, "one_and_one", ADAM, iterations=1, seed=5)
+    fit(bench, "one_and_one", ADAM, iterations=1, seed=5, warm_start=True)
+    assert weights(bench, "one_and_one") == weights(bench, "both_at_once")
 
 
 def test_warm_start_goes_on_with_the_same_table(bench: Workbench) -> None:

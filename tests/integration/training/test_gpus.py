@@ -46,7 +46,7 @@ def test_what_the_driver_lists(bench: Workbench, shared_superuser: Workbench, fo
     """Once for each host, whose name on Greenplum is that of its segments."""
     lines = "\n".join((*LISTED, "  MIG 1g.18gb Device 0: (UUID: MIG-1)"))
     with driver(shared_superuser, folder, f"[ $1 = -L ] && echo '{lines}'"):
-        bench.rows("SELECT gpu_configuration('listed', 'nvidia')")
+        bench.rows("SELECT gpu_configuration('listed', 'NVIDIA')")
     hosts = [("localhost",)]
     if platform == "greenplum":
         hosts = bench.rows("SELECT DISTINCT hostname FROM gp_segment_configuration WHERE content >= 0")

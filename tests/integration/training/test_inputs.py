@@ -74,6 +74,7 @@ def test_images_are_packed_as_the_arrays_of_their_pixels_are(bench: Workbench, p
     assert found[0][0].arrays[0].shape[1:] == (6, 5, 3)
 
 
+@pytest.mark.long
 def test_images_are_trained_on_and_predicted(bench: Workbench, pictures: str) -> None:
     bench.rows(
         "SELECT training_preprocessor_dl(%s, 'pictures_packed', 'kind', 'image', 10, 255, n_segments => 2, seed => 3)",
@@ -155,6 +156,7 @@ def test_a_token_beyond_the_vocabulary_fails_the_config_by_name(bench: Workbench
         bench.fit("rare_packed", "rare_model", "rare_configs", 1)
 
 
+@pytest.mark.long
 def test_numbers_of_classes_as_floats(bench: Workbench) -> None:
     """A sparse loss wants no one-hot targets: as many units as classes over a single number."""
     bench.rows("CREATE TABLE numbered AS SELECT id, x, array_position('{low,middle,high}', label) - 1 AS y FROM points")

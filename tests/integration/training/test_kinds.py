@@ -175,6 +175,19 @@ def test_a_batch_larger_than_a_buffer(bench: Workbench) -> None:
     assert bench.value("SELECT training_loss_final FROM small_info") > 0
 
 
+def test_what_cannot_be_learned_is_told(bench: Workbench) -> None:
+    """One unit under categorical_crossentropy gives nothing to learn by; numbers were packed as classes by mistake."""
+    bench.messages()
+    compiled = compile_text(ADAM, "categorical_crossentropy", [])
+    trained(bench, "idle", perceptron(1, "linear"), compiled, "positive")
+    assert any("nothing is learned" in message for message in bench.messages())
+    bench.rows("SELECT training_preprocessor_dl('points', 'amounts_packed', 'amount', 'x', n_segments => 2)")
+    bench.configure("amounts_configs", [compile_text()], model=bench.model(perceptron(1, "linear")))
+    with pytest.raises(psycopg2.Error, match="ends in 1 units") as caught:
+        bench.fit("amounts_packed", "amounts", "amounts_configs", 1)
+    assert "dependent_type => 'float'" in str(caught.value.diag.message_hint)
+
+
 def test_a_model_that_does_not_fit_is_refused_before_the_run(bench: Workbench) -> None:
     bench.pack("misfit_packed", 2)
     bench.configure("misfit_configs", [compile_text()], model=bench.model(perceptron(4, "softmax")))

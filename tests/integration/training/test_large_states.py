@@ -29,11 +29,11 @@ def test_a_state_above_one_gigabyte(bench: Workbench) -> None:
     assert any("model_weights is NULL" in message for message in bench.messages())
     sizes = bench.rows("SELECT state_bytes FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
     assert [size > 4 * WORDS * WIDTH > 1 << 30 for (size,) in sizes] == [True, True]
-    assert bench.value("SELECT sum(octet_length(chunk)) FROM wide_model_state") == sizes[-1][0]
+    assert bench.value(f"SELECT sum(octet_length(chunk)) FROM {bench.states('wide_model')}") == sizes[-1][0]
     bench.rows("SELECT madlib_evaluate('wide_model', 'packed_tokens', 'found', FALSE, 1)")
     loss = bench.value("SELECT training_loss_final FROM wide_model_info")
     assert bench.value("SELECT loss FROM found") == pytest.approx(loss)
-    bench.rows("DROP TABLE wide_model, wide_model_state")
+    bench.rows("DROP TABLE wide_model, wide_model_summary; SELECT cerebro.vacuum_runs()")
 
 
 @pytest.fixture
@@ -46,6 +46,7 @@ def without_weights(bench: Workbench) -> str:
     return "large"
 
 
+@pytest.mark.long
 def test_weights_are_taken_from_the_state(bench: Workbench, without_weights: str) -> None:
     bench.rows(f"SELECT madlib_evaluate('{without_weights}', 'packed', 'evaluated', FALSE, 1)")
     loss = bench.value(f"SELECT training_loss_final FROM {without_weights}_info")

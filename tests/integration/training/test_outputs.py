@@ -23,7 +23,6 @@ COLUMNS = {
     " start_training_time timestamp without time zone, end_training_time timestamp without time zone,"
     " madlib_version text, num_classes integer[], label_class_values text[], dependent_vartype text[],"
     " normalizing_const real, metrics_iters integer[]",
-    "_state": "mst_key integer, part integer, chunk bytea",
 }
 KEYS = (3, 40)
 OPTIMIZERS = ("SGD(learning_rate=0.05)", "Adam(learning_rate=0.02)")
@@ -80,7 +79,8 @@ def test_tables_have_the_contract_s_columns_first(
 def test_tables_are_logged_and_the_caller_s(bench: Workbench, whole: str) -> None:
     found = bench.rows(
         "SELECT relpersistence, pg_get_userbyid(relowner) = current_user FROM pg_class"
-        " WHERE oid = ANY (ARRAY['whole', 'whole_info', 'whole_summary', 'whole_state']::regclass[])"
+        " WHERE oid = ANY (ARRAY['whole', 'whole_info', 'whole_summary', %s]::regclass[])",
+        bench.states("whole"),
     )
     assert found == [("p", True)] * 4
 

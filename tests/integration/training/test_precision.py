@@ -36,7 +36,7 @@ def weights(bench: Workbench, name: str) -> bytes:
     return bytes(bench.value(f"SELECT model_weights FROM {name}"))
 
 
-@pytest.mark.long_for(policy=("float32", "mixed_bfloat16"))
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_a_run_has_its_policy_to_the_end(prepared: Workbench, plain: str, policy: str) -> None:
     run = prepared.fit("packed", policy, "configs", 3, dtype_policy=policy, **ALONE)
@@ -54,6 +54,7 @@ def test_a_run_has_its_policy_to_the_end(prepared: Workbench, plain: str, policy
     assert loss(prepared, policy) == pytest.approx(loss(prepared, plain), rel=0.05)
 
 
+@pytest.mark.long
 def test_a_replay_has_no_other_policy(prepared: Workbench) -> None:
     run = prepared.fit("packed", "short", "configs", 1, dtype_policy="mixed_bfloat16")
     with pytest.raises(psycopg2.Error, match="dtype_policy is 'float32', but run") as error:
@@ -61,6 +62,7 @@ def test_a_replay_has_no_other_policy(prepared: Workbench) -> None:
     assert error.value.pgcode == "22023"
 
 
+@pytest.mark.long
 def test_a_warm_start_may_change_the_policy(prepared: Workbench) -> None:
     """Scaled losses are a part of the optimizer's state: between those and others the weights go on alone."""
     prepared.fit("packed", "warm", "configs", 2, seed=1, dtype_policy="mixed_float16")
@@ -97,6 +99,7 @@ DEVICES = {
 }
 
 
+@pytest.mark.long_for(devices="7", call=(CALLS["fit"], CALLS["evaluate"]))
 @pytest.mark.parametrize(("devices", "sqlstate", "words"), DEVICES.values(), ids=DEVICES)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_gpu_that_is_not_there(

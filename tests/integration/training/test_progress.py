@@ -67,6 +67,7 @@ def board(session: Workbench, run_id: int) -> list[Row]:
     return session.rows("SELECT * FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank, mst_key", run_id)
 
 
+@pytest.mark.long
 def test_visits_are_counted_while_they_are_made(watched: Watched) -> None:
     done = [row["visits_done"] for row in watched.progress]
     assert done == sorted(done)
@@ -76,6 +77,7 @@ def test_visits_are_counted_while_they_are_made(watched: Watched) -> None:
     assert epochs == sorted(epochs) and set(epochs) <= {1, 2, 3}
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_says_how_long_it_will_take(watched: Watched) -> None:
     going = [row for row in watched.progress if row["status"] == "running" and row["visits_done"] > 0]
     assert going and all(row["eta"] is not None for row in going)
@@ -241,6 +243,7 @@ def test_a_superuser_that_became_a_user_trains_as_that_user(bench: Workbench, wa
     assert bench.value("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'became'::regclass") == "cerebro"
 
 
+@pytest.mark.long
 def test_two_sessions_train_on_the_same_table_at_once(bench: Workbench, watched: Watched) -> None:
     other = bench.another()
     alike = {"workers": 1, "seed": 1, "schedule": "rotation"}

@@ -94,13 +94,14 @@ def remember(bench: Workbench, original: int, optimizer: str, fastest: str) -> N
         bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
 
 
-def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, original: int) -> None:
+@pytest.mark.long
+def test_a_replay_trains_in_the_forms_of_the_run(bench: Workbench, shared_superuser: Workbench, original: int) -> None:
     """Timings that are remembered decide the forms of a run; a replay takes them from its log."""
     for optimizer, fastest in zip(OPTIMIZERS, ("xla_step", "xla_loop", "graph_loop"), strict=True):
         remember(bench, original, optimizer, fastest)
     run = bench.fit("spread", "formed", "noisy", 2, seed=1)
     assert {form for _, _, form in forms(bench, run)} == {"graph_loop", "xla_step", "xla_loop"}
-    bench.rows("DELETE FROM cerebro.form_timing")
+    shared_superuser.rows("DELETE FROM cerebro.form_timing")
     again = bench.fit("spread", "formed_again", "noisy", 2, schedule="replay", replay_run=run)
     assert forms(bench, again) == forms(bench, run)
     assert bench.weights("formed_again") == bench.weights("formed")

@@ -35,6 +35,9 @@ SHAPES = {
     "in rotation, more configs": Shape(configs=5, segments=3, workers=2, schedule="rotation", frequency=1),
 }
 
+SLOW = ("as many, more segments than workers", "one segment", "one worker", "in rotation")
+PARAMS = [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in SHAPES]
+
 
 @dataclass(frozen=True)
 class Run:
@@ -45,7 +48,7 @@ class Run:
     shape: Shape
 
 
-@pytest.fixture(scope="module", params=list(SHAPES))
+@pytest.fixture(scope="module", params=PARAMS)
 def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
     shape = SHAPES[request.param]
     name = f"s{list(SHAPES).index(request.param)}"
@@ -178,6 +181,7 @@ def mixed(bench: Workbench) -> int:
 LONG = "(SELECT max(mst_key) FROM cerebro.config WHERE run_id = %s)"
 
 
+@pytest.mark.long
 def test_a_long_visit_holds_up_nobody_else_s_hop(bench: Workbench, mixed: int) -> None:
     most = bench.value(
         f"SELECT max((SELECT count(*) FROM cerebro.visit o WHERE o.run_id = v.run_id AND o.mst_key <> v.mst_key"
@@ -189,6 +193,7 @@ def test_a_long_visit_holds_up_nobody_else_s_hop(bench: Workbench, mixed: int) -
     assert most >= 3, "with a barrier at each hop at most one other visit fits into a visit"
 
 
+@pytest.mark.long
 def test_a_long_epoch_holds_up_nobody_else_s_next_epoch(bench: Workbench, mixed: int) -> None:
     ahead = bench.value(
         "SELECT count(*) FROM cerebro.visit o JOIN cerebro.visit v USING (run_id)"

@@ -93,6 +93,7 @@ def trained(bench: Workbench, model: str, initial: Arrays) -> Any:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.checklist(21)
 def test_training_gives_what_keras_gives_on_the_same_batches(
     bench: Workbench, packed: str, model: str, trained: Any, initial: Arrays
@@ -120,6 +121,7 @@ def predicted(bench: Workbench, trained: Any) -> tuple[npt.NDArray[Any], npt.NDA
     return np.asarray(kinds, np.float64), np.asarray(sizes, np.float64)
 
 
+@pytest.mark.long
 def test_the_numbers_of_a_run_are_those_of_its_predictions(bench: Workbench, model: str, trained: Any) -> None:
     kinds, sizes = predicted(bench, trained)
     truth = bench.rows("SELECT label, amount FROM points ORDER BY id")

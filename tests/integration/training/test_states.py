@@ -142,6 +142,7 @@ def test_a_run_without_a_seed_logs_the_one_it_drew(bench: Workbench, hopped: int
     assert bench.value("SELECT a.model_weights = b.model_weights FROM drawn_first a, drawn_second b")
 
 
+@pytest.mark.long
 @pytest.mark.checklist(21)
 def test_data_too_large_to_keep_give_the_same_bits(bench: Workbench, rotated: dict[str, dict[int, bytes]]) -> None:
     with setting(bench, "cache_mb", "0"):

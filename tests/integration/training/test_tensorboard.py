@@ -32,6 +32,7 @@ def logs(folder: Path) -> Iterator[Path]:
     yield folder / "segment_"
 
 
+@pytest.mark.long
 def test_what_is_written(superuser: Workbench, logs: Path) -> None:
     compiles = [compile_text(), "loss='mse',optimizer='SGD(learning_rate=0.01)'"]
     superuser.rows(CONFIGURE, "watched", compiles, [BOARD.format(logs, ",write_images=True")])
@@ -70,6 +71,23 @@ def test_what_is_written(superuser: Workbench, logs: Path) -> None:
     assert superuser.weights("unwatched_model") == weights
 
 
+@pytest.mark.long
+def test_a_model_that_is_averaged(superuser: Workbench, logs: Path) -> None:
+    """What is trained and what is measured is written; the mean itself is no training, and writes nothing."""
+    superuser.rows(
+        "SELECT madlib_keras_fit('packed', 'averaged', 'models', 1, %s, %s, 2, metrics_compute_frequency => 1)",
+        compile_text(),
+        BOARD.format(logs, ""),
+    )
+    found = events.read(logs.parent)
+    visits = "SELECT segment_id, loss FROM cerebro.visit WHERE run_id = %s AND kind = 'train'"
+    logged = superuser.rows(visits, superuser.newest_run())
+    written = [(place.split("/")[0], value) for place, _, name, _, value in found if name == "visit_loss"]
+    assert sorted(place for place, _ in written) == sorted(f"segment_{segment}" for segment, _ in logged)
+    assert sorted(value for _, value in written) == pytest.approx(sorted(loss for _, loss in logged))
+    assert {entry[3] for entry in found if entry[2] == "epoch_loss"} == {1, 2}
+
+
 def test_a_folder_that_cannot_be_written_fails_the_configuration(superuser: Workbench) -> None:
     superuser.rows(CONFIGURE, "nowhere", [compile_text()], [BOARD.format("/proc/nowhere/", "")])
     error = refused(superuser, "SELECT madlib_fit_multiple_model('packed', 'o', 'nowhere', 1)", code="MS001")
@@ -84,6 +102,7 @@ def test_the_other_framework_writes_nothing(superuser: Workbench, logs: Path) ->
     assert not superuser.exists("o", "o_info")
 
 
+@pytest.mark.long
 def test_a_grid_has_it_as_a_text(superuser: Workbench, logs: Path) -> None:
     grid = f"""{{'batch_size': [8], 'callbacks': ["[TensorBoard(log_dir='{logs}')]"]}}"""
     superuser.rows(

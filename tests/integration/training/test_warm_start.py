@@ -25,7 +25,7 @@ def half(bench: Workbench) -> Iterator[str]:
     """A model table after two of four iterations."""
     bench.fit("packed", "half", "both", 2, schedule="rotation", seed=1)
     yield "half"
-    bench.rows("DROP TABLE half, half_info, half_summary, half_state")
+    bench.rows("DROP TABLE half, half_info, half_summary")
 
 
 @pytest.mark.checklist(22)
@@ -37,6 +37,20 @@ def test_known_keys_go_on_with_all_of_their_state(bench: Workbench, half: str) -
     assert bench.value(f"SELECT warm_start FROM {half}_summary") is True
 
 
+def test_states_follow_a_model_that_is_renamed(bench: Workbench, half: str) -> None:
+    """And are not dropped by mistake, nor for those of a new model of the old name."""
+    with pytest.raises(psycopg2.errors.DependentObjectsStillExist):
+        bench.rows(f"DROP TABLE {bench.states(half)}")
+    before = bench.weights(half)
+    for suffix in ("", "_info", "_summary"):
+        bench.rows(f"ALTER TABLE half{suffix} RENAME TO renamed{suffix}")
+    bench.fit("packed", half, "both", 1)
+    bench.configure("still", [compile_text("Adam(learning_rate=1e-30)"), compile_text("SGD(learning_rate=1e-30)")])
+    bench.fit("packed", "renamed", "still", 1, warm_start=True)
+    assert bench.weights("renamed")[2] == before[2]
+    bench.rows("DROP TABLE renamed, renamed_info, renamed_summary")
+
+
 @pytest.mark.checklist(22)
 def test_new_keys_start_fresh_and_removed_ones_vanish(bench: Workbench, half: str) -> None:
     before = bench.weights(half)
@@ -45,7 +59,7 @@ def test_new_keys_start_fresh_and_removed_ones_vanish(bench: Workbench, half: st
     bench.fit("packed", half, "changed", 1, schedule="rotation", seed=1, warm_start=True)
     assert bench.weights(half).keys() == {2, 3}
     assert bench.rows(f"SELECT mst_key FROM {half}_info ORDER BY 1") == [(2,), (3,)]
-    assert {key for (key,) in bench.rows(f"SELECT DISTINCT mst_key FROM {half}_state")} == {2, 3}
+    assert {key for (key,) in bench.rows(f"SELECT DISTINCT mst_key FROM {bench.states(half)}")} == {2, 3}
     assert bench.weights(half)[2] != before[2]
     bench.fit("packed", "fresh", "changed", 1, seed=1, schedule="rotation")
     assert bench.weights(half)[3] == bench.weights("fresh")[3]
@@ -58,18 +72,79 @@ def test_another_optimizer_takes_the_weights_alone(bench: Workbench, half: str) 
     assert bench.weights(half)[1] == before[1]  # a step of this size changes no float32
 
 
+def test_epochs_are_counted_on(bench: Workbench) -> None:
+    """Three and three are six, to the bit: no order of rows, and no batch of a part of them, comes twice."""
+    for name, fit in (("shuffled", "batch_size=8"), ("in_parts", "batch_size=8,steps_per_epoch=2")):
+        bench.configure(name, [ADAM, SGD], [fit])
+        settings = {"schedule": "rotation", "seed": 3}
+        bench.fit("packed", f"{name}_six", name, 6, **settings)
+        bench.fit("packed", f"{name}_three", name, 3, **settings)
+        run = bench.fit("packed", f"{name}_three", name, 3, **settings, warm_start=True)
+        assert bench.weights(f"{name}_three") == bench.weights(f"{name}_six")
+        assert bench.value("SELECT spec -> 'epochs_before' FROM cerebro.run WHERE run_id = %s", run) == {"1": 3, "2": 3}
+    assert bench.value("SELECT metrics_iters FROM in_parts_three_summary") == [3]
+
+
+def test_a_replay_counts_as_the_run_did(bench: Workbench, shared_superuser: Workbench) -> None:
+    """A run of a version that counted from one in each call is repeated so."""
+    bench.configure("counted", [SGD], ["batch_size=8"])
+    first = bench.fit("packed", "counting", "counted", 1, seed=4)
+    warm = bench.fit("packed", "counting", "counted", 1, seed=4, warm_start=True)
+
+    def replayed(name: str) -> dict[int, bytes]:
+        bench.rows("SELECT cerebro.write_outputs(%s, %s)", first, name)
+        bench.fit("packed", name, "counted", 1, warm_start=True, schedule="replay", replay_run=warm)
+        return bench.weights(name)
+
+    assert replayed("as_counted") == bench.weights("counting")
+    shared_superuser.rows("UPDATE cerebro.run_log SET spec = spec - 'epochs_before' WHERE run_id = %s", warm)
+    assert replayed("from_one") != bench.weights("counting")
+
+
+def with_architecture(bench: Workbench, name: str, architecture: str, *compiles: str) -> str:
+    """A model selection table of the same keys and compile parameters, but for another architecture."""
+    return bench.configure(name, compiles or [ADAM, SGD], ["batch_size=8,shuffle=False"], bench.model(architecture))
+
+
+def test_another_architecture_of_equal_weights_goes_on_to_the_bit(bench: Workbench, half: str) -> None:
+    """Names of layers are none of what is learned."""
+    with_architecture(bench, "renamed_layers", sequential([4], dense(8, "a"), dense(3, "b", "softmax")))
+    bench.fit("packed", "straight", "both", 3, schedule="rotation", seed=1)
+    bench.messages()
+    bench.fit("packed", half, "renamed_layers", 1, schedule="rotation", seed=1, warm_start=True)
+    assert bench.weights(half) == bench.weights("straight")
+    assert not [text for text in bench.messages() if "anew" in text]
+
+
+def test_the_optimizer_begins_anew_where_other_weights_are_trained(bench: Workbench, half: str) -> None:
+    frozen = sequential([4], dense(8, "hidden", trainable=False), dense(3, "output", "softmax"))
+    with_architecture(bench, "frozen", frozen)
+    before = bench.weights(half)
+    bench.messages()
+    bench.fit("packed", half, "frozen", 1, warm_start=True)
+    kept = 5 * 8 * 4
+    for key, weights in bench.weights(half).items():
+        assert weights[:kept] == before[key][:kept] and weights[kept:] != before[key][kept:]
+    assert len([text for text in bench.messages() if "optimizer begins anew" in text]) == 2
+
+
+def test_weights_of_other_shapes_are_refused_before_there_is_a_run(bench: Workbench, half: str) -> None:
+    with_architecture(bench, "wider", sequential([4], dense(9, "hidden"), dense(3, "output", "softmax")))
+    before = bench.newest_run()
+    with pytest.raises(psycopg2.errors.DatatypeMismatch, match=r"hidden/kernel \[4, 9\], received \[4, 8\]"):
+        bench.fit("packed", half, "wider", 1, warm_start=True)
+    assert bench.newest_run() == before
+
+
 @pytest.mark.checklist(22)
 def test_a_warm_start_needs_what_it_goes_on_from(bench: Workbench, half: str) -> None:
     with pytest.raises(psycopg2.errors.UndefinedTable) as caught:
         bench.fit("packed", "nothing", "both", 1, warm_start=True)
     assert caught.value.diag.message_primary
-    bench.rows(f"ALTER TABLE {half}_state RENAME TO hidden")
-    try:
-        with pytest.raises(psycopg2.errors.UndefinedTable) as caught:
-            bench.fit("packed", half, "both", 1, warm_start=True)
-        assert "_state" in str(caught.value) and caught.value.diag.message_hint
-    finally:
-        bench.rows(f"ALTER TABLE hidden RENAME TO {half}_state")
+    bench.rows(f"ALTER TABLE {half}_summary DROP CONSTRAINT cerebro_states")
+    with pytest.raises(psycopg2.errors.UndefinedTable) as caught:
+        bench.fit("packed", half, "both", 1, warm_start=True)
+    assert "states" in str(caught.value) and caught.value.diag.message_hint
 
 
 @pytest.mark.checklist(23)

@@ -1,7 +1,7 @@
 -- AutoML: a search for a good configuration, by Hyperband and by Hyperopt.
 --
 -- Hyperband tries many configurations for few iterations and gives more of them only to those that do well; Hyperopt
--- learns from the configurations that it has tried which ones to try next (it needs Optuna: cerebro_db[automl]). Both
+-- learns from the configurations that it has tried which ones to try next (it needs Optuna, extra automl). Both
 -- leave one model, the best. An ordinary role that may use the extension can run this; blocks that begin with DO check
 -- what the statements above them made.
 DROP SCHEMA IF EXISTS guide_automl CASCADE;
@@ -34,6 +34,7 @@ DO $$ BEGIN
 END $$;
 
 -- 2. Hyperband. Learning rates are drawn from 0.001 to 0.1, as many below 0.01 as above it.
+DROP TABLE IF EXISTS band_model, band_model_info, band_model_summary, band_best, band_best_summary;
 SELECT madlib.madlib_keras_automl('iris_train_packed', 'band_model', 'iris_models', 'band_best', ARRAY[1, 2],
     $$ {'loss': ['categorical_crossentropy'], 'metrics': [['accuracy']],
         'optimizer_params_list': [{'optimizer': ['Adam', 'RMSprop'], 'lr': [0.001, 0.1, 'log']}]} $$,
@@ -47,12 +48,14 @@ DO $$ BEGIN
     ASSERT (SELECT count(*) FROM band_model_info) = (SELECT sum(n_i) FROM rounds WHERE i = 0), 'all that began';
     ASSERT (SELECT count(*) FROM band_best) = 1, 'one is left';
     ASSERT (SELECT count(*) FROM band_model JOIN band_best USING (mst_key) WHERE model_weights IS NOT NULL) = 1
-        AND (SELECT count(model_weights) FROM band_model) = 1, 'it alone has weights';
+        AND (SELECT bool_and(model_weights IS NOT NULL) FROM band_model JOIN band_model_info USING (mst_key) WHERE s = i),
+        'it has weights, and so have all that were in the last round of their bracket';
     ASSERT (SELECT validation_loss_final FROM band_model_info JOIN band_best USING (mst_key))
         <= (SELECT min(validation_loss_final) FROM band_model_info), 'none ended with a lower loss';
 END $$;
 
 -- 3. Hyperopt, over the same space.
+DROP TABLE IF EXISTS opt_model, opt_model_info, opt_model_summary, opt_best, opt_best_summary;
 SELECT madlib.madlib_keras_automl('iris_train_packed', 'opt_model', 'iris_models', 'opt_best', ARRAY[1, 2],
     $$ {'loss': ['categorical_crossentropy'], 'metrics': [['accuracy']],
         'optimizer_params_list': [{'optimizer': ['Adam', 'RMSprop'], 'lr': [0.001, 0.1, 'log']}]} $$,

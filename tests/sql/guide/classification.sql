@@ -53,6 +53,7 @@ DO $$ BEGIN
 END $$;
 
 -- 4. Training: 10 iterations over all segments, metrics after every fifth.
+DROP TABLE IF EXISTS iris_model, iris_model_info, iris_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('iris_train_packed', 'iris_model', 'iris_configs', 10, FALSE,
     'iris_test_packed', 5, FALSE, 'irises', 'a grid of twelve', seed => 1);
 
@@ -111,6 +112,7 @@ DO $$ BEGIN
 END $$;
 
 -- 8. One model, trained on all segments at once and averaged after each iteration.
+DROP TABLE IF EXISTS iris_single, iris_single_summary;
 SELECT madlib.madlib_keras_fit('iris_train_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.02)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
     $$ batch_size=8, epochs=1 $$, 10, FALSE, 'iris_test_packed', 1, seed => 1);

@@ -24,6 +24,7 @@ SELECT madlib.generate_model_configs('iris_models', 'iris_configs', ARRAY[1],
         'optimizer_params_list': [{'optimizer': ['Adam'], 'lr': [0.01]}],
         'metrics': [['trust'], ['top_2_accuracy']]} $$,
     $$ {'batch_size': [8], 'epochs': [1]} $$, 'grid', NULL, NULL, 'guide_functions');
+DROP TABLE IF EXISTS iris_model, iris_model_info, iris_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 5,
     metrics_compute_frequency => 1, seed => 1);
 SELECT mst_key, loss_type, metrics_type, training_loss, training_metrics FROM iris_model_info ORDER BY mst_key;
@@ -52,6 +53,7 @@ DO $$ BEGIN
 END $$;
 
 -- 4. One model; the object table is an argument there.
+DROP TABLE IF EXISTS iris_single, iris_single_summary;
 SELECT madlib.madlib_keras_fit('iris_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.01)', loss='hard_examples', metrics=['trust'] $$, $$ batch_size=8, epochs=1 $$, 3,
     metrics_compute_frequency => 1, object_table => 'guide_functions', seed => 1);

@@ -42,6 +42,7 @@ END $$;
 SELECT madlib.load_model_selection_table('shape_models', 'shape_configs', ARRAY[1, 2],
     ARRAY[$$optimizer='Adam(lr=0.02)',loss='categorical_crossentropy',metrics=['accuracy']$$],
     ARRAY[$$batch_size=8,epochs=1$$]);
+DROP TABLE IF EXISTS shape_model, shape_model_info, shape_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('shapes_train_packed', 'shape_model', 'shape_configs', 8, FALSE,
     'shapes_test_packed', 1, seed => 1);
 SELECT i.mst_key, m.name, i.training_loss, i.validation_metrics_final
@@ -81,6 +82,7 @@ SELECT madlib.load_keras_model('line_models', $$
         {"class_name": "Conv2D", "config": {"filters": 4, "kernel_size": [3, 3], "activation": "relu"}},
         {"class_name": "GlobalMaxPooling2D", "config": {}},
         {"class_name": "Dense", "config": {"units": 2, "activation": "softmax"}}]}} $$::json);
+DROP TABLE IF EXISTS line_model, line_model_summary;
 SELECT madlib.madlib_keras_fit('lines_packed', 'line_model', 'line_models', 1,
     $$ optimizer='Adam(lr=0.03)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
     $$ batch_size=8, epochs=1 $$, 6, metrics_compute_frequency => 1, seed => 1);

@@ -55,6 +55,7 @@ SELECT madlib.load_model_selection_table('flower_models', 'flower_configs', ARRA
           $$optimizer='Adam(lr=0.01)',loss=['categorical_crossentropy', 'mse'],loss_weights=[1.0, 0.5],
             metrics=['accuracy']$$],
     ARRAY[$$batch_size=8,epochs=1$$]);
+DROP TABLE IF EXISTS flower_model, flower_model_info, flower_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('flowers_packed', 'flower_model', 'flower_configs', 5, FALSE,
     'flowers_test_packed', 1, seed => 1);
 SELECT mst_key, loss_type, training_loss, validation_loss_final, metrics_type, validation_metrics_final
@@ -86,6 +87,7 @@ DO $$ BEGIN
 END $$;
 
 -- 5. One model, averaged.
+DROP TABLE IF EXISTS flower_single, flower_single_summary;
 SELECT madlib.madlib_keras_fit('flowers_packed', 'flower_single', 'flower_models', 1,
     $$ optimizer='Adam(lr=0.02)', loss={'species': 'categorical_crossentropy', 'size': 'categorical_crossentropy'},
        metrics={'species': ['accuracy']} $$,

@@ -28,6 +28,7 @@ SELECT madlib.load_model_selection_table('shape_models', 'first_configs', ARRAY[
     ARRAY[$$optimizer='Adam(lr=0.01)',loss='categorical_crossentropy',metrics=['accuracy']$$,
           $$optimizer='Adam(lr=0.002)',loss='categorical_crossentropy',metrics=['accuracy']$$],
     ARRAY[$$batch_size=8,epochs=1$$]);
+DROP TABLE IF EXISTS first_model, first_model_info, first_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('first_packed', 'first_model', 'first_configs', 5, seed => 1);
 SELECT mst_key AS best FROM first_model_info ORDER BY training_loss_final, mst_key LIMIT 1 \gset
 
@@ -48,6 +49,7 @@ SELECT madlib.load_model_selection_table('shape_models', 'second_configs', ARRAY
     ARRAY[$$optimizer='Adam(lr=0.01)',loss='categorical_crossentropy',metrics=['accuracy']$$,
           $$optimizer='Adam(lr=0.003)',loss='categorical_crossentropy',metrics=['accuracy']$$],
     ARRAY[$$batch_size=4,epochs=1$$]);
+DROP TABLE IF EXISTS second_model, second_model_info, second_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('second_packed', 'second_model', 'second_configs', 5,
     metrics_compute_frequency => 1, seed => 1);
 SELECT mst_key, compile_params, training_loss, training_metrics_final FROM second_model_info ORDER BY mst_key;
@@ -64,6 +66,7 @@ DO $$ BEGIN
 END $$;
 
 -- 4. madlib_keras_fit begins with the weights of the architecture table, too.
+DROP TABLE IF EXISTS second_single, second_single_summary;
 SELECT madlib.madlib_keras_fit('second_packed', 'second_single', 'shape_models', 2,
     $$ optimizer='Adam(lr=0.01)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
     $$ batch_size=4, epochs=1 $$, 2, seed => 1);

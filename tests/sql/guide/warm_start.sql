@@ -20,6 +20,7 @@ SELECT madlib.load_model_selection_table('iris_models', 'iris_configs', ARRAY[1]
     ARRAY[$$batch_size=8,epochs=1$$]);
 
 -- 1. Three iterations.
+DROP TABLE IF EXISTS iris_model, iris_model_info, iris_model_summary;
 SELECT madlib.madlib_keras_fit_multiple_model('iris_packed', 'iris_model', 'iris_configs', 3, FALSE, NULL, 1,
     seed => 1);
 CREATE TABLE before AS SELECT mst_key, compile_params, training_loss FROM iris_model_info;
@@ -45,6 +46,7 @@ DO $$ BEGIN
 END $$;
 
 -- 3. One model, in the same way.
+DROP TABLE IF EXISTS iris_single, iris_single_summary;
 SELECT madlib.madlib_keras_fit('iris_packed', 'iris_single', 'iris_models', 1,
     $$ optimizer='Adam(lr=0.003)', loss='categorical_crossentropy', metrics=['accuracy'] $$,
     $$ batch_size=8, epochs=1 $$, 3, metrics_compute_frequency => 1, seed => 1);

@@ -84,9 +84,9 @@ def test_an_error_comes_in_its_turn_and_the_frames_behind_it_follow(
     assert ahead.receive().header == {"number": 2}
 
 
-def test_nothing_for_the_idle_time_means_the_peer_is_gone(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_nothing_for_the_longest_wait_means_the_peer_is_gone(pair: tuple[socket.socket, socket.socket]) -> None:
     with pytest.raises(PeerGone, match="idle"):
-        Ahead(Connection(pair[0]), idle_seconds=0.01).receive()
+        Ahead(Connection(pair[0])).receive(0.01)
 
 
 def test_what_is_no_frame_is_said_when_it_is_asked_for(pair: tuple[socket.socket, socket.socket]) -> None:

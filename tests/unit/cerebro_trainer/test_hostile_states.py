@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import hostile
@@ -26,12 +26,14 @@ LAYOUT = Layout(
     shapes=tuple(value.shape for value in VALUES),
     dtypes=tuple(value.dtype.name for value in VALUES),
     weights=(0, 2),
+    trainable=(0,),
+    paths=("dense/kernel", "dense/bias"),
     architecture="a",
     optimizer="o",
     framework="f",
     keras="k",
 )
-WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, 3, 1000))
+WHOLE = b"".join(b"".join(chunk) for chunk in serialization.dump(VALUES, LAYOUT, serialization.Progress(3, 2), 1000))
 LENGTH = struct.unpack("<Q", WHOLE[:8])[0]
 HEADER, TENSORS = json.loads(WHOLE[8 : 8 + LENGTH]), WHOLE[8 + LENGTH :]
 FLAT = b"".join(VALUES[position].tobytes() for position in LAYOUT.weights)
@@ -81,6 +83,8 @@ NAMES: tuple[object, ...] = (
     None,
 )
 WRONG_WEIGHTS = [metadata(weights=names) for names in NAMES]
+EPOCHS: tuple[object, ...] = ("", "-1", "1e3", "x", "1" * 5000, [], None)
+WRONG_EPOCHS = [metadata(epochs=text) for text in EPOCHS]
 
 
 def taken(reading: streams.Reading, chunks: Iterable[bytes]) -> None:
@@ -94,11 +98,18 @@ def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def check_trainer(data: bytes, size: int, weights_only: bool) -> None:
+READERS: dict[str, Callable[[Layout, serialization.Assign, serialization.Note], streams.Reading]] = {
+    "whole": serialization.read,
+    "weights": serialization.read_weights,
+    "warm": serialization.read_warm,
+}
+
+
+def check_trainer(data: bytes, size: int, reader: str) -> None:
     """A state is read as one of this layout, or refused by an error of our own."""
     found: dict[int, serialization.Array] = {}
     try:
-        taken(serialization.read(LAYOUT, found.__setitem__, weights_only=weights_only), pieces(data, size))
+        taken(READERS[reader](LAYOUT, found.__setitem__, lambda origin: None), pieces(data, size))
     except TrainerError as error:
         assert error.message
     for position, array in found.items():
@@ -114,25 +125,29 @@ def check_backend(data: bytes, size: int) -> None:
         assert found.flat is None or len(found.flat) == found.size
 
 
-@given(STATES, st.integers(1, 90), st.booleans())
-def test_the_trainer_refuses_what_is_no_state(data: bytes, size: int, weights_only: bool) -> None:
-    check_trainer(data, size, weights_only)
+@given(STATES, st.integers(1, 90), st.sampled_from(sorted(READERS)))
+def test_the_trainer_refuses_what_is_no_state(data: bytes, size: int, reader: str) -> None:
+    check_trainer(data, size, reader)
 
 
 @pytest.mark.parametrize("data", EXAMPLES, ids=range(len(EXAMPLES)))
-@pytest.mark.parametrize("weights_only", [False, True])
-def test_the_trainer_refuses_these(data: bytes, weights_only: bool) -> None:
+@pytest.mark.parametrize("reader", READERS)
+def test_the_trainer_refuses_these(data: bytes, reader: str) -> None:
     with pytest.raises(TrainerError):
-        taken(
-            serialization.read(LAYOUT, lambda position, array: None, weights_only=weights_only),
-            pieces(data, 90) or [b""],
-        )
+        taken(READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90) or [b""])
+
+
+@pytest.mark.parametrize("data", WRONG_EPOCHS, ids=range(len(WRONG_EPOCHS)))
+@pytest.mark.parametrize("reader", READERS)
+def test_epochs_that_are_no_number_are_refused(data: bytes, reader: str) -> None:
+    with pytest.raises(TrainerError):
+        taken(READERS[reader](LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90))
 
 
 @pytest.mark.parametrize("data", WRONG_WEIGHTS, ids=range(len(WRONG_WEIGHTS)))
 def test_weights_that_are_not_there_are_not_passed_over(data: bytes) -> None:
     with pytest.raises(TrainerError):
-        taken(serialization.read(LAYOUT, lambda position, array: None, weights_only=True), pieces(data, 90))
+        taken(serialization.read_weights(LAYOUT, lambda position, array: None, lambda origin: None), pieces(data, 90))
 
 
 @given(STATES, st.integers(1, 90))

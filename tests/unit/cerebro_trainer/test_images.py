@@ -101,7 +101,8 @@ WRONG = {
     "WebP": encoded(PICTURE, "WEBP"),
     "16 bits a channel": png(2, 2, 16, 0),
     "a bomb": png(60_000, 60_000),
-    "more pixels than allowed": png(1 << 13, (1 << 12) + 1),
+    "more pixels than allowed": png(1 << 12, (1 << 12) + 1, colour=0),
+    "more numbers than allowed": png(1 << 12, (1 << 11) + 1, colour=6),
     "a text that unpacks to 100 MB": png(2, 2)[:33]
     + chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(100_000_000), 9))
     + png(2, 2)[33:],
@@ -113,6 +114,14 @@ def test_what_is_no_image_is_refused_and_found(data: bytes) -> None:
     with pytest.raises(RequestError, match="column picture cannot be read as PNG or JPEG") as refused:
         decode(encoded(PICTURE), data)
     assert hashlib.md5(data).hexdigest() in str(refused.value.hint)
+
+
+def test_as_many_images_as_a_value_can_have_take_no_memory_before_they_are_refused() -> None:
+    """Small files that are large: what is counted is what they declare."""
+    vast = png(1 << 12, 1 << 12, colour=0)
+    with pytest.raises(RequestError, match="17 images of column picture take 1088 MB") as refused:
+        decode(*[vast] * 17)
+    assert "buffer_size" in str(refused.value.hint)
 
 
 FILES = [encoded(PICTURE), encoded(PICTURE, "JPEG"), encoded(PICTURE, "PNG", "P")]

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.tables.weights import read_weights
-from cerebro_trainer.errors import RequestError
+from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.state import serialization
 from cerebro_trainer.state.serialization import Array, Layout
 from cerebro_trainer.wire import streams
@@ -26,6 +26,7 @@ VALUES = arrays.arrays(DTYPES, SHAPES)
 EXACT = arrays.arrays(DTYPES, SHAPES, elements=st.sampled_from([0, 1]))
 STATES = st.lists(VALUES, min_size=1, max_size=6)
 CHUNKS = st.integers(1, 300)
+PROGRESS = serialization.Progress(step=3, epochs=2)
 
 
 def layout(values: list[Array]) -> Layout:
@@ -34,6 +35,8 @@ def layout(values: list[Array]) -> Layout:
         shapes=tuple(value.shape for value in values),
         dtypes=tuple(value.dtype.name for value in values),
         weights=tuple(range(0, len(values), 2))[::-1],
+        trainable=tuple(range(0, len(values), 4)),
+        paths=tuple(f"layer_{position}/kernel" for position in range(0, len(values), 2))[::-1],
         architecture="a",
         optimizer="o",
         framework="f",
@@ -42,7 +45,7 @@ def layout(values: list[Array]) -> Layout:
 
 
 def dumped(values: list[Array], chunk_bytes: int = 100) -> list[bytes]:
-    return [b"".join(chunk) for chunk in serialization.dump(values, layout(values), 3, chunk_bytes)]
+    return [b"".join(chunk) for chunk in serialization.dump(values, layout(values), PROGRESS, chunk_bytes)]
 
 
 def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
@@ -52,11 +55,19 @@ def taken(reading: streams.Reading, chunks: list[bytes]) -> None:
     streams.finish(reading)
 
 
-def read(expected: Layout, chunks: list[bytes], *, weights_only: bool = False) -> dict[int, Array]:
+def read(expected: Layout, chunks: list[bytes]) -> dict[int, Array]:
     """The variables by position."""
     found: dict[int, Array] = {}
-    taken(serialization.read(expected, found.__setitem__, weights_only=weights_only), chunks)
+    taken(serialization.read(expected, found.__setitem__, lambda origin: None), chunks)
     return found
+
+
+def read_warm(expected: Layout, chunks: list[bytes]) -> tuple[dict[int, Array], bool]:
+    """The variables by position, and whether all fitted."""
+    found, origins = dict[int, Array](), list[serialization.Origin]()
+    taken(serialization.read_warm(expected, found.__setitem__, origins.append), chunks)
+    assert origins[0].epochs == PROGRESS.epochs
+    return found, origins[0].whole
 
 
 def same(one: Array, other: Array) -> bool:
@@ -84,10 +95,36 @@ def test_what_the_library_writes_is_read(values: list[Array], chunk_bytes: int) 
 
 @given(values=STATES, chunk_bytes=CHUNKS)
 def test_weights_alone_are_read_from_the_state_of_another_optimizer(values: list[Array], chunk_bytes: int) -> None:
-    expected = replace(layout(values), optimizer="another")
-    found = read(expected, dumped(values, chunk_bytes), weights_only=True)
+    expected = replace(layout(values), optimizer="another", architecture="another")
+    found: dict[int, Array] = {}
+    taken(serialization.read_weights(expected, found.__setitem__, lambda origin: None), dumped(values, chunk_bytes))
     assert found.keys() == set(expected.weights)
     assert all(same(found[position], values[position]) for position in found)
+    assert read_warm(expected, dumped(values, chunk_bytes))[1] is False
+
+
+@given(values=STATES, chunk_bytes=CHUNKS)
+def test_a_state_of_another_architecture_is_taken_whole_where_all_of_it_fits(
+    values: list[Array], chunk_bytes: int
+) -> None:
+    chunks, own = dumped(values, chunk_bytes), layout(values)
+    renamed = replace(own, architecture="another", paths=tuple(f"other_{path}" for path in own.paths))
+    found, whole = read_warm(renamed, chunks)
+    assert whole and all(same(found[position], value) for position, value in enumerate(values))
+    frozen = replace(renamed, trainable=own.trainable[1:])
+    found, whole = read_warm(frozen, chunks)
+    assert not whole and found.keys() == set(own.weights)
+
+
+@given(values=STATES, data=st.data())
+def test_weights_of_other_shapes_are_refused_by_their_names(values: list[Array], data: st.DataObject) -> None:
+    own = layout(values)
+    place = data.draw(st.integers(0, len(own.weights) - 1))
+    shapes = list(own.shapes)
+    shapes[own.weights[place]] += (5,)
+    with pytest.raises(ConfigError) as refused:
+        read_warm(replace(own, shapes=tuple(shapes)), dumped(values))
+    assert f"{own.paths[place]} {list(shapes[own.weights[place]])}" in refused.value.message
 
 
 @given(values=st.lists(EXACT, min_size=1, max_size=6), chunk_bytes=CHUNKS)
@@ -125,6 +162,6 @@ def test_the_header_ends_where_tensors_are_aligned(values: list[Array]) -> None:
 
 def test_nothing_is_copied_on_the_way_out() -> None:
     value = np.zeros(1000, "f4")
-    chunks = list(serialization.dump([value], layout([value]), 0, 1 << 20))
+    chunks = list(serialization.dump([value], layout([value]), PROGRESS, 1 << 20))
     value += 1
     assert b"".join(chunks[0]).endswith(np.ones(1000, "f4").tobytes())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -89,6 +91,44 @@ def test_the_server_is_not_asked_all_the_time() -> None:
     for _ in range(100):
         looked.look()
     assert len(asked) == 1
+
+
+class Notebook:
+    """What IPython is in a kernel: a place for each thing that is displayed, which can be filled anew."""
+
+    def __init__(self) -> None:
+        self.kernel = object()
+        self.display = SimpleNamespace(display=self)
+        self.places: list[dict[str, str]] = []
+
+    def get_ipython(self) -> Notebook:
+        return self
+
+    def __call__(self, content: dict[str, str], *, raw: bool, display_id: bool = False) -> Place:
+        self.places.append(content)
+        return Place(self, len(self.places) - 1)
+
+
+class Place:
+    def __init__(self, notebook: Notebook, number: int) -> None:
+        self.notebook, self.number = notebook, number
+
+    def update(self, content: dict[str, str], *, raw: bool) -> None:
+        self.notebook.places[self.number] = content
+
+
+def test_a_notebook_has_one_bar_that_replaces_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setattr(live_bar, "LOOK_SECONDS", 0)
+    coming = iter([None, RUNNING, HALFWAY, COMPLETED])
+    with live_bar.shown(lambda: next(coming), None) as look:
+        for _ in range(3):
+            look()
+        assert [place["text/html"].count('value="20"') for place in notebook.places] == [1]
+    (bar,) = notebook.places
+    assert "run 3 completed" in bar["text/html"] and 'max="40" value="40"' in bar["text/html"]
+    assert "run 3 completed" in bar["text/plain"]
 
 
 def test_by_default_only_a_terminal_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:

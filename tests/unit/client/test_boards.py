@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from cerebro_db.record_list import Records
 from cerebro_db.records import Point, Progress, Standing
+from cerebro_db.show.board_list import Board
 from cerebro_db.show.boards import (
     distinctions,
     landmark,
     leaderboard_table,
     newest_losses,
+    plain,
     progress_line,
     split_settings,
 )
@@ -31,7 +34,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 SETTINGS = st.tuples(NAMES, VALUES).map("=".join)
-MOMENT = datetime(2030, 1, 1, tzinfo=timezone.utc)
+MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 PROGRESS = Progress(
     run_id=3,
     name=None,
@@ -78,9 +81,9 @@ def test_settings_that_were_joined_are_split_again(settings: list[str]) -> None:
 @given(st.lists(st.lists(SETTINGS, max_size=4, unique=True), min_size=2, max_size=5))
 def test_configs_are_told_by_what_not_all_of_them_share(configs: list[list[str]]) -> None:
     params = [{"fit_params": ",".join(settings)} for settings in configs]
-    plain = [[setting.replace("'", "") for setting in settings] for settings in configs]
-    shared = set.intersection(*map(set, plain))
-    for settings, text in zip(plain, distinctions(params), strict=True):
+    unquoted = [[setting.replace("'", "") for setting in settings] for settings in configs]
+    shared = set.intersection(*map(set, unquoted))
+    for settings, text in zip(unquoted, distinctions(params), strict=True):
         assert text == ", ".join(setting for setting in settings if setting not in shared)
 
 
@@ -104,6 +107,60 @@ def test_a_leaderboard_shows_rank_config_metric_loss_and_seconds() -> None:
     assert lines[0] == ["rank", "mst_key", "params", "validation", "accuracy", "loss", "seconds"]
     assert lines[2] == ["1", "7", "model_id=7", "0.9877", "0.1235", "1.2"]
     assert lines[3] == ["2", "4", "model_id=4", "failed", "1.2"]
+
+
+def test_on_80_columns_a_config_takes_two_lines() -> None:
+    """What an ordinary search varies; nothing of it is lost."""
+    params = [
+        {
+            "model_id": 1 + number % 2,
+            "compile_params": f"optimizer='Adam(learning_rate={10.0**-number})',loss='mse'",
+            "fit_params": f"batch_size={8 * number},epochs=1",
+        }
+        for number in range(1, 6)
+    ]
+    board = [replace(standing(number, number, 0.5), params=its) for number, its in enumerate(params, 1)]
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(leaderboard_table(board, [], console.width))
+    lines = [line.rstrip() for line in console.export_text().splitlines() if line.strip()]
+    assert len(lines) <= 3 + 2 * len(board) and max(map(len, lines)) <= 80
+    assert "learning_rate=1e-05" in "".join("".join(lines).split())
+
+
+def test_a_leaderboard_that_was_asked_for_is_shown_as_one() -> None:
+    board = Board(Records([standing(7, 1, 0.98765), standing(4, 2, None, status="failed")], ["rank"]))
+    lines = [line.split() for line in repr(board).splitlines()]
+    assert lines[0] == ["rank", "mst_key", "params", "validation", "accuracy", "status", "epochs", "seconds"]
+    assert lines[2] == ["1", "7", "model_id=7", "0.9877", "completed", "2", "1.2"]
+    assert lines[3] == ["2", "4", "model_id=4", "failed", "2", "1.2"]
+    assert "<td>model_id=4</td>" in board._repr_html_()
+    assert repr(Board(Records([], ["rank"]))).split()[:2] == ["rank", "mst_key"]
+
+
+HOSTILE = st.text(
+    st.characters(codec="utf-8") | st.sampled_from("[]/\x1b\x9b\x07\r\n\u202e\u2028"), min_size=1, max_size=12
+)
+TRICKS = (
+    "[bold red]",
+    "[/]",
+    "\x1b]0;title\x07",
+    "\x1b[2J",
+    "\x9b2J",
+    "\u202egnp.exe",
+    "a\rb",
+    "[link=file:///etc]x[/link]",
+)
+
+
+@given(HOSTILE | st.sampled_from(TRICKS), st.sampled_from(["a text", "a key", "no record"]))
+def test_what_users_write_is_shown_as_data(text: str, kind: str) -> None:
+    """Neither marked up nor obeyed by the terminal: whoever looks at another's run sees it as it is."""
+    params: object = {"a text": {"compile_params": text, "x": "y"}, "a key": {text: 1}, "no record": text}[kind]
+    board = [replace(standing(7, 1, 0.5), params=params, metric=text, dataset=text)]  # type: ignore[arg-type]
+    console = Console(width=1000, file=(shown := StringIO()), color_system=None)
+    console.print(leaderboard_table(board, []))
+    assert all(letter.isprintable() or letter == "\n" for letter in shown.getvalue())
+    assert plain(f"{text} {text}".strip()).plain.strip() in shown.getvalue()
 
 
 def test_a_line_of_progress_says_only_what_is_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,8 +21,8 @@ SCRIPTS = sorted((Path(__file__).parents[3] / "sql").glob("*.sql"))
 FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION (?:cerebro\.)?(\w+)\((.*?)\) RETURNS", re.DOTALL)
 INTERNAL = re.compile(r"COMMENT ON FUNCTION cerebro\.(\w+)\([^)]*\)\s+IS 'Internal: ")
 ARGUMENT = re.compile(r"(?:^|,)\s*(\w+) ")
-# A view asks it.
-NOT_CALLED = {"may_see"}
+# A view asks the one, MADlib's scripts the other: a session has versions().
+NOT_CALLED = {"may_see", "version"}
 
 
 class Answer(dict[str, Any]):
@@ -103,3 +105,31 @@ def test_every_function_and_argument_can_be_reached() -> None:
 @pytest.mark.parametrize("name", ["madlib_fit_multiple_model", "write_outputs", "python_version"])
 def test_the_functions_are_found_in_the_scripts(name: str) -> None:
     assert name in functions()
+
+
+METHODS = {
+    name: method
+    for name, method in inspect.getmembers(cerebro_db.Session, inspect.isfunction)
+    if any(one.name == "options" for one in inspect.signature(inspect.unwrap(method)).parameters.values())
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_help_lists_the_options_of_a_method(name: str) -> None:
+    listed = pydoc.plain(pydoc.render_doc(METHODS[name]))
+    (kind,) = re.findall(r"Unpack\[(\w+)\]", str(inspect.signature(inspect.unwrap(METHODS[name]))))
+    for option, hint in get_type_hints(getattr(arguments, kind)).items():
+        assert f"{option}: {inspect.formatannotation(hint)} = None" in listed
+
+
+def test_a_misspelt_option_is_told_before_the_server_is_asked() -> None:
+    session = cerebro_db.connect("postgresql:///")
+    session._calls = recorder = Recorder(session.engine)
+    with pytest.raises(TypeError) as caught:
+        session.fit("a", "b", "c", 1, shedule="rotation")  # type: ignore[call-arg]
+    assert isinstance(caught.value, errors.UnknownOption) and caught.value.sqlstate == "22023"
+    assert "'shedule'" in caught.value.message and "'schedule'" in str(caught.value.hint)
+    with pytest.raises(errors.UnknownOption) as caught:
+        session.predict("a", "b", "c", "d", "e", zzz=1)  # type: ignore[call-arg]
+    assert "mst_key, pred_type, use_gpus" in str(caught.value.detail) and caught.value.hint is None
+    assert not recorder.called

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import astuple
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_db import errors
-from cerebro_db.record_list import Records
+from cerebro_db.record_list import ROWS, Records
 from cerebro_db.records import Point
 
 POINTS = st.builds(
@@ -24,7 +24,7 @@ POINTS = st.builds(
     dataset=st.sampled_from(["training", "validation"]),
     name=st.text(max_size=5),
     value=st.floats(allow_nan=False, allow_infinity=False),
-    time=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(timezone.utc)),
+    time=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),
 )
 COLUMNS = ["run_id", "mst_key", "epoch", "dataset", "name", "value", "time"]
 
@@ -44,13 +44,13 @@ def test_a_frame_of_rows_has_their_columns(rows: list[dict[str, Any]]) -> None:
 
 
 def test_times_are_times_and_what_is_missing_is_missing() -> None:
-    moment = datetime(2030, 1, 1, tzinfo=timezone.utc)
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
     rows = [
         {"ended_at": moment, "training_time": timedelta(seconds=2), "value": 0.5},
         {"ended_at": None, "training_time": None, "value": None},
     ]
     frame = Records(rows, ["ended_at", "training_time", "value"]).frame()
-    assert frame.ended_at[0] - pandas.Timedelta(days=1) == datetime(2029, 12, 31, tzinfo=timezone.utc)
+    assert frame.ended_at[0] - pandas.Timedelta(days=1) == datetime(2029, 12, 31, tzinfo=UTC)
     assert frame.training_time.sum() == timedelta(seconds=2)
     assert frame.isna().iloc[1].all() and frame.value.mean() == 0.5
 
@@ -66,3 +66,32 @@ def test_without_pandas_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(caught.value, errors.MissingLibrary)
     assert (caught.value.name, caught.value.sqlstate) == ("pandas", "55000")
     assert "pip install pandas" in str(caught.value)
+
+
+@given(st.lists(POINTS, max_size=5))
+def test_shown_they_are_a_table_with_a_line_for_each(points: list[Point]) -> None:
+    shown = Records(points, COLUMNS)
+    lines = repr(shown).splitlines()
+    assert lines[0].split() == COLUMNS
+    assert len(lines) == 2 + len(points)
+    assert shown._repr_html_().count("<tr>") == 1 + len(points)
+
+
+def test_in_a_notebook_the_text_is_no_output_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(Records([{"id": 7}], ["id"])).split()[0::2] == ["id", "7"]
+
+
+def test_of_many_the_first_are_shown_and_how_many_more_there_are() -> None:
+    shown = Records([{"id": number} for number in range(1000)], ["id"])
+    assert [line.strip() for line in repr(shown).splitlines()[-2:]] == [str(ROWS - 1), f"… and {1000 - ROWS} more"]
+    assert f"{1000 - ROWS} more" in shown._repr_html_()
+
+
+@pytest.mark.parametrize("hostile", ["<b>bold</b>", "[bold]markup[/]", "\x1b[2J", "two\nlines"])
+def test_what_is_shown_of_a_text_is_text(hostile: str) -> None:
+    shown = Records([{"name": hostile}], ["name"])
+    assert "\x1b" not in repr(shown) and len(repr(shown).splitlines()) == 3
+    assert "<b>" not in shown._repr_html_()
+    if hostile.isprintable():
+        assert hostile in repr(shown)

@@ -208,6 +208,8 @@ REFUSED: list[tuple[Json, type[CerebroError], str]] = [
     (dense(node={"inbound_nodes": [{"args": [GET_FILE], "kwargs": {}}]}), FeatureNotSupported, "as argument"),
     (dense("TimeDistributed", layer={"class_name": "Lambda", "config": {}}), FeatureNotSupported, "'Lambda'"),
     (dense("LSTM", stateful=True), FeatureNotSupported, "stateful=True is not supported"),
+    *((dense(name, {"module": "keras.src.ops.numpy"}), FeatureNotSupported, f"class '{name}' is not allowed as layer")
+      for name in ("__lambda__", "__bytes__", "__typespec__", "Operation", "vectorize", "Arange", "backend")),
     (dense(anything=NESTED), InvalidParameter, "nested more than"),
     ({**dense(), "compile_config": NESTED}, InvalidParameter, "nested more than"),
     (dense(units=0), InvalidParameter, "units of Dense must be a positive whole number, received 0"),

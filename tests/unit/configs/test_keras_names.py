@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import keras
 import pytest
+from keras.src.ops.operation import Operation
 
 from cerebro_plpy.configs import allowlist, keras_names
 from cerebro_trainer.models import allowlist as trainer_allowlist
@@ -142,6 +144,16 @@ def test_architecture_classes_exist_in_keras() -> None:
     ):
         assert {name for name in names if not hasattr(module, name)} == set()
     assert keras_names.KEEPS_WIDTH <= allowlist.LAYERS
+
+
+@pytest.mark.parametrize("module", allowlist.OPERATIONS)
+def test_operations_are_those_of_keras(module: str) -> None:
+    there = vars(import_module(module))
+    listed = {name: there.get(name) for name in allowlist.OPERATIONS[module]}
+    assert {
+        name for name, kind in listed.items() if not (isinstance(kind, type) and issubclass(kind, Operation))
+    } == set()
+    assert Operation not in listed.values()
 
 
 def test_layers_that_hold_code_or_read_files_are_not_listed() -> None:

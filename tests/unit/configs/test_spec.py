@@ -34,9 +34,12 @@ OLD = {
 
 
 def arguments() -> st.SearchStrategy[FitArguments]:
-    """Arguments of any call; their types do not matter to the log."""
+    """Arguments of any call."""
     single = st.none() | st.builds(SingleModel, OPTIONAL, st.none() | NUMBERS, OPTIONAL, OPTIONAL, OPTIONAL)
-    values: dict[str, st.SearchStrategy[Any]] = {each.name: OPTIONAL for each in fields(FitArguments)}
+    kinds = {"str | None": TEXT, "int | None": NUMBERS, "bool | None": st.booleans()}
+    values: dict[str, st.SearchStrategy[Any]] = {
+        each.name: st.none() | kinds[str(each.type)] for each in fields(FitArguments) if each.name != "single"
+    }
     return st.fixed_dictionaries({**values, "single": single}).map(lambda found: FitArguments(**found))
 
 
@@ -65,6 +68,14 @@ SPECS = st.builds(
     tables=st.dictionaries(TEXT, TEXT, max_size=2),
     search=st.none() | st.builds(SearchSpec, st.text(min_size=1), TEXT, st.none() | NUMBERS, TEXT),
 )
+
+
+@pytest.mark.parametrize("wrong", [{"seed": "1"}, {"use_gpus": 1}, {"source_table": 1}, {"num_iterations": True}])
+def test_arguments_have_the_types_of_the_call(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        FitArguments.from_json(wrong)
+    with pytest.raises(DataCorrupted):
+        Spec.from_json({**OLD, **wrong})
 
 
 @given(SPECS)

@@ -38,8 +38,8 @@ ORDER = {
     ),
     "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
     "cerebro_db": (
-        "errors", "driver", "records", "record_list", "run_reader", "arguments", "show", "calls", "preparation",
-        "session", "server", "check", "demo", "cli",
+        "errors", "driver", "records", "record_list", "run_reader", "arguments", "options", "show", "calls",
+        "preparation", "session", "server", "check", "demo", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
@@ -224,10 +224,13 @@ def test_one_module_holds_each_library(library: str) -> None:
     assert importers <= SOLE_IMPORTERS[library]
 
 
-def test_one_module_of_the_backend_starts_processes() -> None:
+def test_a_backend_starts_trainers_and_what_sweeps_after_them() -> None:
     starting = {"subprocess", "multiprocessing", "pty"}
     starters = {name_of(path) for path in MODULES if starting & set(imported(path))}
-    assert {name for name in starters if name.startswith("cerebro_plpy.")} == {"cerebro_plpy.trainer.link"}
+    assert {name for name in starters if name.startswith("cerebro_plpy.")} == {
+        "cerebro_plpy.trainer.link",
+        "cerebro_plpy.trainer.folders",
+    }
 
 
 def test_a_backend_loads_the_standard_library_only() -> None:
@@ -287,7 +290,6 @@ def test_a_file_of_sql_has_a_module_of_its_own() -> None:
 
 def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> None:
     texts = [path.read_text() for path in (ROOT / "sql").glob("*.sql")]
-    assert not [text for text in texts if "SECURITY DEFINER" in text]
     written = [
         m[0]
         for text in texts
@@ -297,12 +299,18 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
     assert written and all("SET search_path = pg_catalog, pg_temp" in head for head in written)
 
 
-def test_what_runs_as_its_owner_is_one_function_with_a_fixed_path() -> None:
-    folder = PACKAGES["cerebro_plpy"] / "database" / "queries"
+def test_what_runs_as_its_owner_is_two_functions_with_a_fixed_path() -> None:
+    """That of a granted model, which is its owner's, and the one that removes what the owner of a run has marked."""
+    folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
-        line for path in folder.glob("*.sql") for line in path.read_text().splitlines() if "SECURITY DEFINER" in line
+        line
+        for folder in folders
+        for path in sorted(folder.glob("*.sql"))
+        for line in path.read_text().splitlines()
+        if "SECURITY DEFINER" in line
     ]
-    assert found == ["LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"]
+    head = "LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+    assert found == [f"{head} AS $$", head]
 
 
 def test_sql_calls_functions_that_exist() -> None:
@@ -334,7 +342,7 @@ def test_what_is_installed_are_the_folders() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     told = set(re.findall(r'"([\w.]+)"', re.search(r"\npackages = \[(.*?)\]", text, re.DOTALL)[1]))  # type: ignore[index]
     folders = {name_of(path).removesuffix(".__init__") for path in MODULES if path.name == "__init__.py"}
-    assert told - {"cerebro_db.extension"} == folders
+    assert told == folders
 
 
 def test_the_version_stands_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,9 +15,10 @@ ROOT = Path(__file__).parents[3]
 SHARE = "/opt/the server/share/postgresql"
 PG_CONFIG = """#!/bin/sh
 case "$1" in
-    --version) echo 'PostgreSQL 12.12';;
+    --version) echo 'PostgreSQL {version}';;
     --sharedir) echo '{share}';;
     --bindir) echo '{bindir}';;
+    --pkglibdir) echo '{bindir}';;
     *) exit 1;;
 esac
 """
@@ -25,10 +27,13 @@ esac
 @pytest.fixture(params=["postgres", "greenplum"])
 def clone(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """What an image gets of the clone. A copy, since make builds there and tests run side by side."""
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     lines = (ROOT / "docker" / f"{request.param}.Dockerfile").read_text().splitlines()
     made = tmp_path / "clone"
     for *names, target in (line.split()[1:] for line in lines if line.startswith("COPY ")):
-        for source in () if target.startswith("/") else (ROOT / name for name in names):
+        for name in () if target.startswith("/") else names:
+            assert name in sent
+            source = ROOT / name
             copy = made / target / source.name if target.endswith("/") else made / target
             copy.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
@@ -38,13 +43,26 @@ def clone(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return made
 
 
-def pg_config(folder: Path) -> Path:
+def pg_config(folder: Path, version: str = "14.1") -> Path:
     bindir = folder / "bin"
     bindir.mkdir()
-    made = bindir / "pg_config"
-    made.write_text(PG_CONFIG.format(share=SHARE, bindir=bindir))
-    made.chmod(0o755)
-    return made
+    return script(bindir / "pg_config", PG_CONFIG.format(share=SHARE, bindir=bindir, version=version))
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def python(path: Path, version: tuple[int, int, int]) -> Path:
+    """An interpreter that says it has another version."""
+    code = f"import sys; sys.version_info = {version}; exec(sys.argv[2])"
+    return script(
+        path,
+        f'#!/bin/sh\n[ "$1" = -V ] && echo Python {".".join(map(str, version))} && exit\n'
+        f"exec {sys.executable} -c '{code}' \"$@\"\n",
+    )
 
 
 def scripts() -> set[str]:
@@ -74,7 +92,7 @@ def test_what_is_installed(clone: Path, tmp_path: Path) -> None:
 
 
 def test_greenplum_is_told_what_its_other_hosts_need(clone: Path, tmp_path: Path) -> None:
-    config = pg_config(tmp_path)
+    config = pg_config(tmp_path, "12.12")
     (config.parent / "gpstate").touch()
     done = install(clone, PG_CONFIG=config, DESTDIR=tmp_path / "to")
     assert done.returncode == 0, done.stderr
@@ -84,17 +102,75 @@ def test_greenplum_is_told_what_its_other_hosts_need(clone: Path, tmp_path: Path
     assert told == {*installed, f"{package}/"}
 
 
-def test_without_a_pg_config_nothing_is_installed(clone: Path, tmp_path: Path) -> None:
-    assert install(clone, PG_CONFIG="/nowhere/pg_config", DESTDIR=tmp_path / "to").returncode
-    assert not (tmp_path / "to").exists()
-
-
-def test_a_python_that_is_too_old_is_refused(clone: Path, tmp_path: Path) -> None:
-    old = tmp_path / "python"
-    code = "import sys; sys.version_info = (3, 6, 8); exec(sys.argv[2])"
-    old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
-    old.chmod(0o755)
-    done = install(clone, PG_CONFIG=pg_config(tmp_path), DESTDIR=tmp_path / "to", PLPYTHON=old)
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """What is said of an installation that is not begun: nothing of a command that the shell does not find."""
     assert done.returncode
-    assert "must be 3.9 or newer" in done.stderr
-    assert not (tmp_path / "to").exists()
+    assert "not found" not in done.stderr
+    return done.stderr
+
+
+def test_a_server_that_cannot_have_it_is_named_with_what_is_needed(clone: Path, tmp_path: Path) -> None:
+    target = tmp_path / "to"
+    told = refusal(install(clone, PG_CONFIG="/nowhere/pg_config", DESTDIR=target))
+    assert "/nowhere/pg_config" in told and "PostgreSQL 14 or newer" in told
+    told = refusal(install(clone, PG_CONFIG=pg_config(tmp_path, "13.18 (Debian 13.18-0+deb11u1)"), DESTDIR=target))
+    assert "PostgreSQL 13.18" in told and "PostgreSQL 14 or newer" in told
+    assert not target.exists()
+
+
+def test_a_python_that_cannot_run_it_is_named_with_what_is_needed(clone: Path, tmp_path: Path) -> None:
+    target, config = tmp_path / "to", pg_config(tmp_path)
+    old = python(tmp_path / "python", (3, 6, 8))
+    told = refusal(install(clone, PG_CONFIG=config, DESTDIR=target, PLPYTHON=old))
+    assert "Python 3.6.8" in told and "3.9 or newer" in told
+    assert "/nowhere/python" in refusal(install(clone, PG_CONFIG=config, DESTDIR=target, PLPYTHON="/nowhere/python"))
+    assert not target.exists()
+
+
+def bootstrapped(clone: Path, **variables: object) -> subprocess.CompletedProcess[str]:
+    """What `make demo` begins with, as an ordinary user where root would install something."""
+    environment = {"PATH": os.environ["PATH"], **{name: str(value) for name, value in variables.items()}}
+    return subprocess.run([clone / ".ci/bootstrap"], env=environment, capture_output=True, text=True)
+
+
+def test_a_machine_that_has_what_is_too_old_is_told_what_was_found(clone: Path, tmp_path: Path) -> None:
+    old = pg_config(tmp_path, "13.18")
+    (tmp_path / "bin/plpython3.so").touch()
+    told = refusal(bootstrapped(clone, PG_CONFIG=old))
+    assert f"PostgreSQL 13.18 ({old})" in told and "PostgreSQL 14 or newer" in told
+    told = refusal(bootstrapped(clone, PYTHON=python(tmp_path / "python", (3, 10, 4))))
+    assert "Python 3.10.4" in told and "Python 3.11 or newer" in told
+
+
+def test_without_a_python_make_says_nothing_of_its_own(clone: Path) -> None:
+    done = subprocess.run(["make", "help", "PYTHON="], cwd=clone, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+VENV = """#!/bin/sh
+echo anew >>venvs
+rm -rf .venv
+mkdir -p .venv/bin
+printf '%s\\n' '#!/bin/sh' 'case "$*" in *install*) exec ./pip;; *) exec ./import;; esac' >.venv/bin/python
+chmod +x .venv/bin/python
+"""
+
+
+@pytest.mark.parametrize("broken", ["pip", "import"])
+def test_an_installation_that_broke_off_is_begun_anew(tmp_path: Path, broken: str) -> None:
+    """pip takes what a killed pip left for whole; so does whoever looks at a folder only."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/packages", tmp_path / ".ci")
+    venv = script(tmp_path / ".ci/venv", VENV)
+    for name in ("pip", "import"):
+        script(tmp_path / name, "#!/bin/sh\nexit 0\n")
+    script(tmp_path / broken, "#!/bin/sh\nexit 1\n")
+    subprocess.run([venv], cwd=tmp_path, check=True)
+    begun = []
+    for works in (False, True, True):
+        if works:
+            script(tmp_path / broken, "#!/bin/sh\nexit 0\n")
+        done = subprocess.run([".ci/packages", "python", "demo"], cwd=tmp_path)
+        assert (done.returncode == 0) == works
+        begun.append((tmp_path / "venvs").read_text().count("anew"))
+    assert begun == [1, 2, 2]

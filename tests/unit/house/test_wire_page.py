@@ -118,8 +118,9 @@ class Still(Program):
     forms = ("still",)
     compilation_factor = 1.0
     layout = Layout(
-        shapes=((2,),), dtypes=("float32",), weights=(0,), architecture="a", optimizer="o", framework="f", keras="3"
-    )
+        shapes=((2,),), dtypes=("float32",), weights=(0,), trainable=(0,), paths=("w",),
+        architecture="a", optimizer="o", framework="f", keras="3",
+    )  # fmt: skip
     step = 0
 
     def __init__(self, spec: ProgramSpec) -> None:
@@ -177,7 +178,7 @@ class Wire:
         self._taken = iter(taken)
         self.answers: list[list[Message]] = []
 
-    def receive(self) -> Frame:
+    def receive(self, longest: float | None = None) -> Frame:
         self.answers.append([])
         try:
             return next(self._taken)
@@ -222,7 +223,7 @@ SHOWN = {
     "folder": "/f", "epoch": 1, "histograms": True, "graph": True, "metrics": ["m"], "datasets": {"train": "d"},
 }  # fmt: skip
 NUMBERS = np.arange(2, dtype=">i8").tobytes()
-COLUMN = {"kind": "float32", "divide": 2.0, "array": "x", "column": "x"}
+COLUMN = {"kind": "float32", "divide": 2.0, "array": "x", "column": "x", "source": "points"}
 FLOATS = np.array([1, 0, 700, 1, 1], np.int32).tobytes() + np.ones(1, np.float32).tobytes()
 IMAGE = struct.pack(">iiIiii", 1, 0, 17, 1, 1, 4) + b"none"
 POINT = {"alternative": 0, "values": {"c": 1, "w": 2, "r": 0.5}}
@@ -265,13 +266,17 @@ CONVERSATIONS: dict[str, list[Request]] = {
         FINISH, ask("state_get", chunk_bytes=100),
         begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
     ],
-    "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset")],
+    "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset", idle_seconds=60), ask("reset")],
     "time": [*DATASET, begun("time", **TRAINING), FINISH],
     "average": [
         begun("average", {"source": "averaged", "shares": [1]}, datasets=[]), ask("state", b"state", sealed=False),
     ],
     "mean": [begun("average", {"source": "new", "seed": 1, "shares": [1]}, datasets=[]), FINISH],
     "evaluate": [*DATASET, begun("evaluate", datasets=["d"], callbacks=SHOWN), FINISH],
+    "sealed": [
+        begun("evaluate", {"source": "weights", "seed": 1}, datasets=["d"], sealed=True),
+        ask("state", bytes(8), sealed=True), STREAMED[1], FINISH,
+    ],
     "weights": [begun("predict", {"source": "weights", "seed": 1}), ask("state", bytes(8)), FINISH],
     "predict": [
         begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top", "n": 1}),
@@ -283,7 +288,8 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "pack": [
         ask("pack", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48], seed=1, buffer_id=0),
-        ask("pack", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8]),
+        ask("pack", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8],
+            shapes_only=True),
     ],
     "suggest": [
         ask("suggest", space=SPACE, algorithm="rand", seed=1, count=1,

@@ -155,6 +155,9 @@ class Unreliable:
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
 
+    def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
+        raise NotImplementedError("what runs go on from is looked at before there is an epoch loop")
+
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:

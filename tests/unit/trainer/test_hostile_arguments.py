@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cerebro_plpy.database import strict_json
+from cerebro_plpy.database import effective_role, strict_json
 from cerebro_plpy.errors import InvalidParameter, InvalidText
-from cerebro_plpy.trainer import fields, prediction_rows, segment, settings
+from cerebro_plpy.trainer import fields, ownership, prediction_rows, segment, settings
 
 
 class Sink:
@@ -28,9 +28,16 @@ class Sink:
         return {}
 
 
-def test_chunks_without_bytes_do_not_pile_up() -> None:
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a session keeps whose trainer serves the role that asks."""
+    monkeypatch.setattr(effective_role, "effective_role", lambda: 10)
+    return {ownership.ROLE: 10}
+
+
+def test_chunks_without_bytes_do_not_pile_up(session: dict[str, Any]) -> None:
     sink = Sink()
-    session: dict[str, Any] = {segment.KEY: sink}
+    session[segment.KEY] = sink
     most = 0
     for part in range(1, 10 * segment.COLLECTED_CHUNKS):
         segment.add_state(session, part, b"")
@@ -38,9 +45,9 @@ def test_chunks_without_bytes_do_not_pile_up() -> None:
     assert most <= segment.COLLECTED_CHUNKS and len(sink.sent) >= 9
 
 
-def test_what_is_sent_with_a_sealed_chunk_is_sealed() -> None:
+def test_what_is_sent_with_a_sealed_chunk_is_sealed(session: dict[str, Any]) -> None:
     sink = Sink()
-    session: dict[str, Any] = {segment.KEY: sink}
+    session[segment.KEY] = sink
     segment.add_state(session, 1, b"a")
     segment.add_state(session, 2, b"b", sealed=True)
     segment.add_state(session, 3, b"c")
@@ -57,9 +64,8 @@ def test_the_size_of_a_block_is_limited(block: object) -> None:
         prediction_rows.begin({}, Sink(), spec)  # type: ignore[arg-type]
 
 
-def test_a_block_of_long_rows_is_sent_early() -> None:
+def test_a_block_of_long_rows_is_sent_early(session: dict[str, Any]) -> None:
     sink = Sink()
-    session: dict[str, Any] = {}
     prediction_rows.begin(session, sink, '{"request": {}, "block": 10000}')  # type: ignore[arg-type]
     row = bytes(prediction_rows.MOST_BYTES // 4)
     for number in range(8):
@@ -68,8 +74,7 @@ def test_a_block_of_long_rows_is_sent_early() -> None:
 
 
 @pytest.mark.parametrize("rows", [[[b"x"], [b"x", b"y"]], [[[b"x"]]], [[b"x"], ["x"]]])
-def test_rows_whose_inputs_are_no_plain_array_are_refused(rows: list[Any]) -> None:
-    session: dict[str, Any] = {}
+def test_rows_whose_inputs_are_no_plain_array_are_refused(session: dict[str, Any], rows: list[Any]) -> None:
     prediction_rows.begin(session, Sink(), '{"request": {}, "block": 10}')  # type: ignore[arg-type]
     for row in rows:
         prediction_rows.current_prediction(session).add("1", row)

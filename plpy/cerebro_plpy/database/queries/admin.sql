@@ -16,9 +16,15 @@ GRANT EXECUTE ON ROUTINE {function} TO {role}
 GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
 
 -- name: grant_tables
+-- Who may update or delete the rows of a table may also lock it against everybody (LOCK TABLE); who may update columns may
+-- not. What an older version has granted goes.
+REVOKE UPDATE, DELETE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing FROM {role};
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
-GRANT SELECT, INSERT, UPDATE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON cerebro.form_timing TO {role};
-GRANT DELETE ON cerebro.run_log{also_deleted} TO {role};
+GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing TO {role};
+GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO {role};
+GRANT UPDATE (status, reason, state_tables) ON cerebro.config_log TO {role};
+GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds) ON cerebro.visit TO {role};
+GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO {role};
+GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve TO {role}

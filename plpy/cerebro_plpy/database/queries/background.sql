@@ -8,8 +8,8 @@ CALL cerebro.work(%s::json)
 -- name: at_work
 -- Backends that say that they work for the run, in a statement of its own: Greenplum cannot look up locks beside a table.
 SELECT l.pid FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
-WHERE l.locktype = 'advisory' AND l.classid = 1667590770 AND l.objid::bigint = %s::bigint AND l.objsubid = 2
-  AND d.datname = current_database()
+WHERE l.locktype = 'advisory' AND l.objsubid = 1
+  AND ((l.classid::bigint << 32) | l.objid::bigint) = (1667590770::bigint << 32) # %s::bigint AND d.datname = current_database()
 
 -- name: standing
 SELECT r.status, r.pid FROM cerebro.run r WHERE r.run_id = %s::bigint

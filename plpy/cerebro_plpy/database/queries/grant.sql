@@ -24,7 +24,46 @@ WHERE c.oid = %s::oid AND p.proname = %s AND p.prokind = 'f' AND p.pronargs = 2
   AND p.proargtypes[0] = 'json'::pg_catalog.regtype AND p.proargtypes[1] = 'integer'::pg_catalog.regtype
 
 -- name: begin
+SELECT cerebro.sealed_job({model}::pg_catalog.oid, %s::json, %s::integer)
+
+-- name: call
 SELECT {function} (%s::json, %s::integer)
+
+-- name: definition
+-- The function of a model as it is now. Its version is another one when it was replaced, or its schema was renamed,
+-- though it looks the same again.
+SELECT p.oid::bigint AS oid, p.xmin::text || ' ' || n.xmin::text AS version,
+       pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) AS qualified,
+       pg_catalog.quote_ident(p.proname) AS name, pg_catalog.pg_get_functiondef(p.oid) AS definition
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid AND p.proname = c.relname || '_predict' AND p.proowner = c.relowner
+WHERE c.oid = %s::oid AND p.prokind = 'f' AND p.pronargs = 2
+  AND p.proargtypes[0] = 'json'::pg_catalog.regtype AND p.proargtypes[1] = 'integer'::pg_catalog.regtype
+
+-- name: definition_of
+SELECT pg_catalog.pg_get_functiondef(%s::pg_catalog.regprocedure)
+
+-- name: reads
+-- What a function refers to, but for what PostgreSQL itself has; and whether no code of its owner's can run because of
+-- that. A table of which it is plain has no policies, no children, and no expressions, of which the planner computes
+-- those that are constant. A column of the owner's own type would bring a conversion, which would stand here.
+SELECT DISTINCT c.oid::bigint AS oid, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) AS name,
+       CASE d.refclassid
+           WHEN 'pg_catalog.pg_namespace'::pg_catalog.regclass THEN true
+           WHEN 'pg_catalog.pg_proc'::pg_catalog.regclass THEN
+               d.refobjid IN ('cerebro.sealed_begin(json, json)'::pg_catalog.regprocedure, 'cerebro.sealed_add(integer, bytea)'::pg_catalog.regprocedure)
+           WHEN 'pg_catalog.pg_class'::pg_catalog.regclass THEN
+               c.relkind = 'r' AND NOT c.relrowsecurity AND c.relowner = p.proowner
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid)
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid AND (x.indexprs IS NOT NULL OR x.indpred IS NOT NULL))
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = c.oid AND s.stxexprs IS NOT NULL)
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'c')
+           ELSE false
+       END AS plain
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'n'
+LEFT JOIN (pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace)
+    ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = d.refobjid
+WHERE p.oid = %s::oid
 
 -- name: model
 -- The architecture of a model that has weights.

@@ -131,10 +131,6 @@ DECLARE cerebro_predict NO SCROLL CURSOR FOR SELECT b.ids::text, b.found::text F
 -- name: empty_blocks
 TRUNCATE pg_temp.cerebro_rows, pg_temp.cerebro_blocks
 
--- name: look_anew
--- A transaction that has looked at the other sessions once goes on to see them as they were.
-SELECT pg_catalog.pg_stat_clear_snapshot()
-
 -- name: gpu_hosts
 -- One segment of each host.
 SELECT min(c.content)::integer AS content, c.hostname::text AS hostname

@@ -39,19 +39,13 @@ INSERT INTO {output} VALUES (
     %s::integer[], {class_values}, %s::text[], %s::real, %s::integer[],
     %s::bigint, %s::text)
 
--- name: states
-CREATE TABLE {output} (mst_key integer NOT NULL, part integer NOT NULL, PRIMARY KEY (mst_key, part))
-{distributed_by_mst_key}
-
--- name: states_chunk
--- See run.state_table.
-ALTER TABLE {output} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STORAGE PLAIN
-
--- name: add_state
-INSERT INTO {output} SELECT %s::integer, s.part, s.chunk FROM ({source}) s
-
 -- name: run
-SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at, r.epochs
+-- Of a run that is not completed the epochs are those that every configuration with a state has completed.
+SELECT r.run_id, r.name, r.status, r.spec::text AS spec, r.started_at::text AS started_at, r.ended_at::text AS ended_at,
+       CASE WHEN r.status = 'completed' THEN r.epochs
+            ELSE (SELECT min(c.epochs) FROM cerebro.config c WHERE c.run_id = r.run_id AND c.status <> 'failed' AND c.epochs > 0)
+       END AS epochs,
+       (SELECT max(m.epoch) FROM cerebro.metric m WHERE m.run_id = r.run_id) AS evaluated
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: types
@@ -62,13 +56,15 @@ FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (name, n)
 ORDER BY l.n
 
 -- name: configs
--- The newest state of each configuration that has one; a failed one counts as having none.
+-- The newest state of each configuration that has one; a failed one counts as having none. Of averaging, replicas are none.
 SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table, v.segment_id,
        cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
-    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table, v.segment_id FROM cerebro.visit v
-    WHERE v.run_id = %s::bigint AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC) v
+    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table, v.segment_id
+    FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id)
+    WHERE v.run_id = %s::bigint AND v.status = 'completed' AND (v.kind = 'average' OR r.spec ->> 'schedule' <> %s::text)
+    ORDER BY v.mst_key, v.visit_no DESC) v
     ON v.mst_key = c.mst_key AND c.status <> 'failed'
 WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 

@@ -7,7 +7,8 @@ FROM (SELECT nextval('cerebro.run_log_run_id_seq') AS run_id OFFSET 0) n
 
 -- name: recorded
 SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_policy', r.spec ->> 'schedule',
-       CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions
+       CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'functions') = 'object' THEN r.spec ->> 'functions' ELSE '{}' END AS functions,
+       CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'epochs_before') = 'object' THEN r.spec ->> 'epochs_before' ELSE '{}' END AS epochs_before
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
 -- name: recorded_visits
@@ -50,6 +51,7 @@ WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_s
 -- name: drop_state_table
 SET LOCAL lock_timeout = '2s';
 DROP TABLE {state};
+SET LOCAL lock_timeout = '0';
 UPDATE cerebro.config_log c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
 WHERE c.run_id = %s::bigint AND %s::text = ANY (c.state_tables)
 
@@ -74,6 +76,12 @@ FROM pg_catalog.json_to_recordset(%s::json) AS m (dataset text, name text, value
 -- The time of the statement: Greenplum makes the change on every segment, and it must be the same there.
 UPDATE cerebro.run_log r SET status = %s::text, error = %s::text, ended_at = pg_catalog.statement_timestamp()
 WHERE r.run_id = %s::bigint
+
+-- name: moment
+SELECT pg_catalog.clock_timestamp()::text
+
+-- name: complete
+UPDATE cerebro.run_log r SET status = 'completed', error = %s::text, ended_at = %s::timestamptz WHERE r.run_id = %s::bigint
 
 -- name: outputs_missing
 UPDATE cerebro.run_log r SET error = 'the output tables were not made: ' || %s::text
@@ -132,8 +140,11 @@ WHERE f.run_id IS NOT NULL
            <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => %s::double precision))
 ORDER BY f.run_id
 
--- name: drop_log
-DELETE FROM cerebro.{table} t WHERE t.run_id = %s::bigint
+-- name: mark_dropped
+UPDATE cerebro.run_log r SET dropped = true WHERE r.run_id = %s::bigint AND r.owner = current_user
+
+-- name: remove_dropped
+SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,

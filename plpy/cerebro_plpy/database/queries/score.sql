@@ -2,6 +2,11 @@
 -- A table of MADlib's has no backend.
 SELECT t.compile_params::text, pg_catalog.to_json(t) ->> 'backend' FROM {table} t WHERE t.mst_key = %s::integer
 
+-- name: best
+-- Of a search: losses of validation decide where there are any.
+SELECT t.mst_key::integer FROM {table} t WHERE t.model_size IS NOT NULL
+ORDER BY coalesce(t.validation_loss_final, t.training_loss_final), t.mst_key LIMIT 1
+
 -- name: model
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer
 

@@ -20,8 +20,8 @@ SELECT pg_catalog.current_setting('transaction_isolation') AS isolation,
        pg_catalog.current_setting('transaction_read_only') AS read_only
 
 -- name: mark_alive
--- Whoever holds this is the orchestrator of the run.
-SELECT pg_catalog.{lock}(1667590770, %s::integer)
+-- Whoever holds this is the orchestrator of the run: see the view cerebro.orchestrator.
+SELECT pg_catalog.{lock}((1667590770::bigint << 32) # %s::bigint)
 
 -- name: reserve
 -- Whoever holds this is about to make a table of that name.
@@ -47,18 +47,61 @@ SELECT pg_catalog.current_setting(%s) AS value
 -- name: set
 SELECT pg_catalog.set_config(%s, %s, true)
 
--- name: waits_for_caller
--- Whether one of these backends waits, directly or through others, for a lock of the caller's own backend.
+-- name: patience
+-- What the caller has set, else a limit.
+SELECT coalesce(nullif(s.setting::double precision, 0) / 1000, %s::double precision) AS seconds
+FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'
+
+-- name: holders
+-- Who has locked a table of schema cerebro against everybody.
+SELECT l.pid, l.relation::pg_catalog.regclass::text AS table, a.query
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' AND d.datname = pg_catalog.current_database()
+  AND pg_catalog.starts_with(l.relation::pg_catalog.regclass::text, 'cerebro.')
+LIMIT 1
+
+-- name: waits
+-- Which of these backends wait, directly or through others, for a lock of the caller's own backend, and who has one that
+-- they wait for on a table of schema cerebro.
 WITH RECURSIVE blocked (pid, by) AS (
     SELECT w.pid, b.pid FROM pg_catalog.unnest(%s::integer[]) w (pid), pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) b (pid)
     UNION
     SELECT k.by, b.pid FROM blocked k, pg_catalog.unnest(pg_catalog.pg_blocking_pids(k.by)) b (pid)
 )
-SELECT k.pid, a.query FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
-WHERE k.by = %s::integer LIMIT 1
+(SELECT k.pid, a.query, NULL AS table FROM blocked k LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
+ WHERE k.by = %s::integer LIMIT 1)
+UNION ALL
+(SELECT k.by, a.query, l.relation::pg_catalog.regclass::text
+ FROM blocked k JOIN pg_catalog.pg_locks l ON l.pid = k.pid LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = k.by
+ WHERE NOT l.granted AND l.locktype = 'relation' AND pg_catalog.starts_with(l.relation::pg_catalog.regclass::text, 'cerebro.')
+ LIMIT 1)
+
+-- name: room
+-- How many more sessions the server, the role and the database have slots for, as far as anybody may know.
+SELECT least(pg_catalog.current_setting('max_connections')::integer - pg_catalog.current_setting('superuser_reserved_connections')::integer
+                 - coalesce(pg_catalog.current_setting('reserved_connections', true)::integer, 0) - s.sessions,
+             nullif(r.rolconnlimit, -1) - s.of_role, nullif(d.datconnlimit, -1) - s.in_database)
+FROM (SELECT count(*) AS sessions, count(*) FILTER (WHERE a.usename = session_user) AS of_role,
+             count(*) FILTER (WHERE a.datname = pg_catalog.current_database()) AS in_database
+      FROM pg_catalog.pg_stat_activity a WHERE a.usesysid IS NOT NULL) s,
+     pg_catalog.pg_roles r, pg_catalog.pg_database d
+WHERE r.rolname = session_user AND d.datname = pg_catalog.current_database()
+
+-- name: workers_total
+-- How many sessions calls have open, whosever they are, and how many they may by default: half of all.
+SELECT (SELECT count(*) FROM pg_catalog.pg_stat_activity a WHERE a.application_name LIKE 'cerebro\_db%') AS open,
+       greatest(2, pg_catalog.current_setting('max_connections')::integer / 2) AS most
+
+-- name: look_anew
+-- A transaction that has looked at the other sessions once goes on to see them as they were.
+SELECT pg_catalog.pg_stat_clear_snapshot()
 
 -- name: still_there
 SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = ANY (%s::integer[]))
 
 -- name: users
 SELECT current_user::text, session_user::text
+
+-- name: hold
+LOCK TABLE {table} IN ACCESS SHARE MODE

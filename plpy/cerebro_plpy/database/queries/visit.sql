@@ -49,6 +49,7 @@ SELECT cerebro.job_finish(){at}
 -- whatever snapshots others hold.
 SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};
+SET LOCAL lock_timeout = '0';
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
     SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120) AS chunk) c

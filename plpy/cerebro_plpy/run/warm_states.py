@@ -1,0 +1,42 @@
+"""Whether the states that configurations go on from fit: asked of trainers, before there is a run that could fail.
+
+Only trainers can build a model, so only they know whether another architecture takes the weights of an earlier one.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.database.dispatch import drive
+from cerebro_plpy.errors import ConfigFailure, DatatypeMismatch
+from cerebro_plpy.platform.job import Job
+from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.run import visits
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.workers import Crew
+
+
+def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
+    """Raises DatatypeMismatch where weights do not fit; a NOTICE says where an optimizer begins anew."""
+    for config in request.configs:
+        warm = request.warm_states.get(config.mst_key)
+        if not warm or not (warm.source == "warm" or warm.other_architecture):
+            continue
+        whole = _restore(request, config, crew)
+        if warm.source == "warm" and not whole:
+            workplace.db.notice(
+                f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the weights that it"
+                " trains, are not those of before."
+            )
+
+
+def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:
+    worker = next(each for each in crew.workers if each.framework == request.backends[config.mst_key])
+    state = visits.initial_state(request, config, 0)
+    job = Job("restore", visits.program(request, config), state.key)
+    try:
+        return drive(worker.session, crew.visits.restore(worker, state, job))
+    except ConfigFailure as error:
+        raise DatatypeMismatch(
+            f"mst_key={config.mst_key} cannot go on from the weights of the model before: {error.message}",
+            hint=f"{error.hint or ''} Or leave warm_start out, and name a table that does not exist.".strip(),
+        ) from error
