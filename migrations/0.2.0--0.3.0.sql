@@ -7,6 +7,10 @@ COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trai
 ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
 
+-- A run is logged before its frameworks are chosen.
+ALTER TABLE cerebro.config_log ALTER COLUMN backend DROP NOT NULL;
+COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
+
 -- Who may update or delete the rows of a table may also lock it against everybody: roles may update columns instead.
 DO $$
 DECLARE
@@ -20,7 +24,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);

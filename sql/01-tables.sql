@@ -38,12 +38,12 @@ CREATE TABLE cerebro.config_log (
     compile_params text NOT NULL,
     fit_params     text NOT NULL,
     architecture   json NOT NULL,
-    backend        text NOT NULL,
+    backend        text,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
 COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was when the run began';
-COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax';
+COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state';
 
 CREATE TABLE cerebro.visit (

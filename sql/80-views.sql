@@ -68,7 +68,7 @@ CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
     SELECT c.run_id, c.mst_key, c.status, cardinality(r.segments) AS segments,
            count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done,
-           max(v.epoch) AS epoch, max(v.ended_at) AS last_end
+           max(v.epoch) AS epoch, min(v.started_at) AS first_start, max(v.ended_at) AS last_end
     FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) LEFT JOIN cerebro.visit v USING (run_id, mst_key)
     GROUP BY c.run_id, c.mst_key, c.status, cardinality(r.segments)
 ), configs AS (
@@ -78,7 +78,7 @@ WITH config AS (
            sum(k.done)::bigint AS done,
            sum(k.done) FILTER (WHERE k.status = 'failed')::bigint AS lost,
            coalesce(min(k.done / nullif(k.segments, 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
-           max(k.last_end) AS last_end
+           min(k.first_start) AS first_start, max(k.last_end) AS last_end
     FROM config k GROUP BY k.run_id
 ), best AS (
     SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
@@ -95,7 +95,7 @@ SELECT r.run_id, r.name, r.owner, r.status,
        b.value AS best_value,
        coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
-            THEN (clock_timestamp() - r.started_at) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(c.lost, 0) - c.done, 0) / c.done END AS eta
+            THEN (clock_timestamp() - c.first_start) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(c.lost, 0) - c.done, 0) / c.done END AS eta
 FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (run_id);
 COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
 

@@ -81,13 +81,22 @@ COLOURS = re.compile(r"\x1b\[\d*m")
 
 
 def summary(error: BaseException) -> str:
-    """One line of an exception's text, which in Keras may go on for pages.
+    """One line of an exception's text.
 
     >>> summary(ValueError("Unknown thing.\\n\\nFull config: {...}"))
     'Unknown thing.'
     """
-    lines = [line.strip() for line in COLOURS.sub("", str(error)).splitlines()]
+    return text_summary(str(error)) or type(error).__name__
+
+
+def text_summary(text: str) -> str:
+    """One line of what Keras says, which may go on for pages; empty where nothing is said.
+
+    >>> text_summary("Graph execution error:\\n\\nToo large.")
+    'Too large.'
+    """
+    lines = [line.strip() for line in COLOURS.sub("", text).replace("\0", "").splitlines()]
     lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
     inner = [line for line in lines if line.startswith("Exception encountered: ")]
-    line = (inner or lines or [type(error).__name__])[-1 if inner else 0]
+    line = (inner or lines or [""])[-1 if inner else 0]
     return line.removeprefix("Exception encountered: ")[:500]

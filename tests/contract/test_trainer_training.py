@@ -205,3 +205,16 @@ def test_running_out_of_memory_fails_the_config_only(trainer: Peer) -> None:
         trainer.train(program(huge), NEW)
     assert (failed.value.error["kind"], failed.value.error["sqlstate"]) == ("config", "53200")
     assert trainer.train(program(), NEW)[0]["rows"] == 10
+
+
+def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
+    """Though Keras says it once, when it compiles."""
+    x = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+    trainer.load("d", [[("x", x), ("y", np.ones((20, 1), np.float32))]])
+    lone = program(sequential([4], dense(1, "out", "softmax")), metrics=None, targets=[{"kind": "float"}])
+    first, state = trainer.train(lone, NEW)
+    assert any("num_classes > 1" in text for text in first["warnings"])
+    second, _ = trainer.train(lone, state)
+    assert second["warnings"] == first["warnings"]
+    trainer.load("d", buffers(8))
+    assert trainer.train(program(), NEW)[0]["warnings"] == []

@@ -124,7 +124,7 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     }
     configs = with_metrics((config(row, rest.functions) for row in alive), architectures, source)
     check_callbacks(catalog.db, (each.fit for each in configs))
-    return Models(configs, architectures, table, {row["mst_key"]: row["backend"] for row in alive})
+    return Models(configs, architectures, table, {row["mst_key"]: row["backend"] for row in alive if row["backend"]})
 
 
 def config(row: Row, functions: Functions | None) -> Config:

@@ -128,8 +128,8 @@ class Runs:
         failed: ConfigFailure | None = None
         self.run_ids.append(reserve_run(self._db, self._workplace))
         self._holding.add(self.run_ids[-1])
-        self._crew = self._crew or workers.start(self._workplace, request)
         with logged_run(self._db, self._workplace, request, self.run_ids[-1]) as log:
+            self._crew = self._crew or workers.start(self._workplace, request)
             around = surroundings(self._db, self._workplace, request)
             orchestrator = Orchestrator(self._crew.visits, request, self._crew.workers, log, around, {})
             try:

@@ -93,7 +93,8 @@ class EvaluateVisit:
 class VisitResult:
     """What a training visit came to.
 
-    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked.
+    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked, `warnings`
+    what the framework has warned of.
     """
 
     rows: int
@@ -102,6 +103,7 @@ class VisitResult:
     state_table: str
     timings: Mapping[str, Any]
     fallback: str | None = None
+    warnings: Sequence[str] = ()
 
 
 class Visits(Protocol):

@@ -80,6 +80,7 @@ class SharedVisits(ABC):
             state_table=table,
             timings=done["timings"],
             fallback=done["fallback"],
+            warnings=done["warnings"],
         )
 
     def _store(self, worker: Worker, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]) -> Steps[str]:

@@ -61,6 +61,7 @@ class Orchestrator:
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
         self._fallbacks: set[str] = set()  # programs of which the caller was told
+        self._warnings: set[str] = set()  # of which the caller was told
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
         self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
@@ -166,6 +167,10 @@ class Orchestrator:
         if result.fallback and training.program not in self._fallbacks:
             self._fallbacks.add(training.program)
             self._around.note(f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}")
+        for text in result.warnings:
+            if text not in self._warnings:
+                self._warnings.add(text)
+                self._around.note(f"mst_key={visit.mst_key}: {text}")
         training.trained(visit, result)
         if training.completed():
             self._log.config_completed(visit.mst_key)

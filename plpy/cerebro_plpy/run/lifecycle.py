@@ -40,12 +40,12 @@ def train(
 ) -> int:
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
     run_id = interrupted.run_id if interrupted else reserve_run(db, workplace)
-    crew = start(workplace, request)
-    request, workers = choose_frameworks(workplace, request, crew)
-    if not interrupted:
-        warm_states.check(workplace, request, replace(crew, workers=workers))
     past = interrupted.past if interrupted else {}
     with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
+        crew = start(workplace, request)
+        request, workers = choose_frameworks(workplace, request, crew, log)
+        if not interrupted:
+            warm_states.check(workplace, request, replace(crew, workers=workers))
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
     if not db.in_procedure or workplace.control.segment_lost:  # else it is completed with its output tables
@@ -67,12 +67,17 @@ def logged_run(
     interrupted: InterruptedRun | None = None,
     logged: Logged = nobody,
 ) -> Iterator[RunLog]:
-    """A run that is in the log, and of which the log says how it ended where that is by an error."""
+    """A run that is in the log, and of which the log says how it ended where that is by an error.
+
+    One of which nothing was trained by then is taken out again, but for one that was cancelled or is in the background:
+    the caller hears of the error.
+    """
     log, pid = RunLog(workplace.control, run_id), os.getpid()
+    past = interrupted.past if interrupted else {config.mst_key: Past() for config in request.configs}
     try:
         workplace.show(run_id)
         if interrupted:
-            log.resume(pid, request, [key for key, found in interrupted.past.items() if not found.visits])
+            log.resume(pid)
         else:
             log.begin(request, pid)
         db.info(
@@ -80,10 +85,14 @@ def logged_run(
             f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
         )
         logged(run_id)
+        log.make_state_tables(request, [key for key, found in past.items() if not found.visits])
         yield log
     except BaseException as error:
         stop_run(workplace, log, error)
         refuse_lost_role(workplace, log, error)
+        if not (log.trained or interrupted or db.in_procedure or _cancels(error)):
+            with suppress(CerebroError):  # it stays as failed
+                log.discard()
         raise
 
 
@@ -123,17 +132,20 @@ def reserve_run(db: Database, workplace: Workplace) -> int:
 
 def stop_run(workplace: Workplace, log: RunLog, error: BaseException) -> None:
     """End what the run began, and log why it ends early."""
-    # Some servers cancel by a KeyboardInterrupt.
-    cancelled = isinstance(error, KeyboardInterrupt) or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
     with suppress(CerebroError):  # where the control session is lost too, the run shows as interrupted
         workplace.stop_workers()
-        log.stop("cancelled" if cancelled else "failed", str(error) or "the statement was cancelled")
+        log.stop("cancelled" if _cancels(error) else "failed", str(error) or "the statement was cancelled")
+
+
+def _cancels(error: BaseException) -> bool:
+    # Some servers cancel by a KeyboardInterrupt.
+    return isinstance(error, KeyboardInterrupt) or getattr(error, "sqlstate", None) == QueryCanceled.sqlstate
 
 
 def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
     return Surroundings(
-        workplace.check, partial(announce, db, request), partial(announce_failure, db), db.info, workplace.reopen
+        workplace.check, partial(announce, db, request), partial(announce_failure, db), db.notice, workplace.reopen
     )
 
 

@@ -29,25 +29,26 @@ class RunLog:
     def __init__(self, control: Session, run_id: int) -> None:
         self._control = control
         self.run_id = run_id
+        self.trained = False  # whether a visit of it was begun
 
     def begin(self, request: FitRequest, pid: int) -> None:
-        """Log the run and its configurations, and make their state tables."""
+        """Log the run and its configurations."""
         segments = list(request.source.segments)
         spec = json.dumps(request.spec.to_json())
         run = [self.run_id, request.spec.title, spec, pid, request.spec.epochs, segments]
         configs = [self._described(c, request) for c in request.configs]
         text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
         self._control.run(text, [*run, *chain.from_iterable(configs)])
-        self._make_state_tables((config.mst_key for config in request.configs), route_of(request).tables)
 
-    def resume(self, pid: int, request: FitRequest, untrained: Iterable[int]) -> None:
-        """The run goes on; what its interrupted orchestrator left open has failed, or is made now."""
+    def resume(self, pid: int) -> None:
+        """The run goes on; what its interrupted orchestrator left open has failed."""
         run, reason = self.run_id, "the run was interrupted"
         parts = ("stop_visits", "stop_evaluations", "resume", "resume_configs")
         self._control.run("; ".join(sql(f"run.{name}") for name in parts), (reason, run, reason, run, pid, run, run))
-        self._make_state_tables(untrained, route_of(request).tables)
 
-    def _make_state_tables(self, mst_keys: Iterable[int], count: int) -> None:
+    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
+        """Make the state tables of these configurations, of which no visit was made yet."""
+        count = route_of(request).tables
         tables = [name for mst_key in mst_keys for name in state_tables.state_tables(self.run_id, mst_key, count)]
         for start in range(0, len(tables), TABLES_AT_ONCE):
             made = tables[start : start + TABLES_AT_ONCE]
@@ -56,11 +57,16 @@ class RunLog:
     def _described(self, config: Config, request: FitRequest) -> tuple[object, ...]:
         tables = state_tables.state_tables(self.run_id, config.mst_key, route_of(request).tables)
         key = (self.run_id, config.mst_key, tables)
-        architecture, backend = request.architectures[config.model_id].json, request.backends[config.mst_key]
+        architecture, backend = request.architectures[config.model_id].json, request.backends.get(config.mst_key)
         return (*key, config.model_id, config.compile_text, config.fit_text, architecture, backend)
 
+    def backends(self, chosen: Mapping[int, str]) -> None:
+        """Frameworks were chosen, by mst_key."""
+        self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
+
     def config_running(self, mst_key: int) -> None:
-        """A configuration made its first visit."""
+        """A configuration makes its first visit."""
+        self.trained = True
         self._control.run(sql("run.config_running"), (self.run_id, mst_key))
 
     def config_completed(self, mst_key: int) -> None:
@@ -130,6 +136,11 @@ class RunLog:
     def outputs_missing(self, reason: str) -> None:
         """The run is completed, but its output tables could not be made."""
         self._control.run(sql("run.outputs_missing"), (reason, self.run_id))
+
+    def discard(self) -> None:
+        """Remove a run of which nothing was trained, with its state tables."""
+        self.drop_states(keep=[])
+        self._control.run("; ".join([sql("run.mark_dropped"), sql("run.remove_dropped")]), (self.run_id, self.run_id))
 
     def stop(self, status: str, error: str) -> None:
         """The run ended early; nothing in its log looks as if it went on."""

@@ -1,4 +1,4 @@
-"""Whether the states that configurations go on from fit: asked of trainers, before there is a run that could fail.
+"""Whether the states that configurations go on from fit: asked of trainers, before anything is trained.
 
 Only trainers can build a model, so only they know whether another architecture takes the weights of an earlier one.
 """

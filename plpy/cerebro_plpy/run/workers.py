@@ -1,6 +1,6 @@
 """The workers of a run: a place for each that trains at a time, and in each place a worker per framework.
 
-Their trainers are started at once, before there is a run that could fail.
+Their trainers are started at once, before any configuration is trained.
 """
 
 from __future__ import annotations
@@ -81,13 +81,15 @@ def _missing(
     return missing
 
 
-def choose_frameworks(workplace: Workplace, request: FitRequest, crew: Crew) -> tuple[FitRequest, Sequence[Worker]]:
+def choose_frameworks(
+    workplace: Workplace, request: FitRequest, crew: Crew, log: RunLog
+) -> tuple[FitRequest, Sequence[Worker]]:
     """The request with a framework for each configuration, and the workers that these need."""
     if request.backends:
         return request, crew.workers
     first = [worker for worker in crew.workers if worker.number == 0]
-    log = RunLog(workplace.control, 0)  # of no run yet: timings belong to none
     found = framework_choice.choose(crew.visits, request, first, log, workplace.db.info)
+    log.backends(found)
     needed = [worker for worker in crew.workers if worker.framework in found.values()]
     workplace.dismiss([worker for worker in crew.workers if worker not in needed])
     return replace(request, backends=found), needed

@@ -14,6 +14,7 @@ from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.forms import Forms
+from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
 from cerebro_trainer.programs.protocol import Framework, Program, Programs
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, serialization
@@ -51,6 +52,7 @@ class Work:
         self._datasets = datasets
         self._check_peer = check_peer
         self._programs = Programs(framework.make)
+        self._warnings = FrameworkWarnings()
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
         self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
@@ -111,6 +113,8 @@ class Work:
         if isinstance(job, TrainJob):
             self._origin = Origin(job.epoch, whole=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
+        if isinstance(job, TrainJob):
+            job.warnings = self._warnings.of(job.program)
         return (Message({"ok": job.result()}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
@@ -149,6 +153,7 @@ class Work:
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
         self._job = self._loading = None
+        self._warnings.forget()
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
@@ -250,7 +255,8 @@ class Work:
     def _boundary(self) -> Iterator[None]:
         """The one place where what a framework raises for a config becomes that config's failure."""
         try:
-            yield
+            with self._warnings.heard():
+                yield
         except self._framework.memory_errors as error:
             raise ConfigError(
                 f"the config ran out of memory: {summary(error)}",

@@ -80,7 +80,12 @@ class Fit:
 
 
 class TrainJob(Job):
-    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers."""
+    """A visit: one config over one segment's partition, `epochs` times, pass by pass over the buffers.
+
+    `warnings` are what the framework has warned of while it worked on the program.
+    """
+
+    warnings: Sequence[str] = ()
 
     def __init__(self, program: Program, datasets: tuple[str, ...], fit: Fit, forms: Forms, threads: int) -> None:
         super().__init__(program, datasets)
@@ -151,6 +156,7 @@ class TrainJob(Job):
             "form": self._form or self.program.forms[0],
             "timings": {form: timing.as_header() for form, timing in self._forms.measured().items()},
             "fallback": self._forms.reason if self._form == FALLBACK else None,
+            "warnings": self.warnings,
             "threads": self._threads,
             "seconds": self._seconds,
         }
@@ -201,6 +207,7 @@ class AverageJob(Job):
             "form": None,
             "timings": {},
             "fallback": None,
+            "warnings": [],
             "threads": self._threads,
             "seconds": 0.0,
         }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
 import pytest
+from interpreters import interpreter
 from processes import eventually, trainers
 from searches import OUTPUTS, compiles, family, runs, search, states
 from workbench import Workbench
@@ -171,21 +170,11 @@ def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> Non
 
 
 @pytest.mark.long
-def test_without_optuna_nothing_is_begun(bench: Workbench, folder: Path) -> None:
-    interpreter = folder / "python"
-    interpreter.write_text(WITHOUT_OPTUNA.format(python=sys.executable))
-    interpreter.chmod(0o755)
-    os.chmod(folder, 0o755)
-    administrator = Workbench(bench.url.replace("//cerebro@", "//postgres@", 1))
-    (before,) = administrator.row("SELECT value FROM cerebro.setting WHERE name = 'trainer_python'")
+def test_without_optuna_nothing_is_begun(bench: Workbench, shared_superuser: Workbench, folder: Path) -> None:
     newest = bench.newest_run()
-    administrator.rows("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", str(interpreter))
-    try:
+    with interpreter(shared_superuser, folder, WITHOUT_OPTUNA):
         with pytest.raises(psycopg2.Error, match="no configurations can be suggested") as caught:
             search(bench, "lacking", automl_method="hyperopt")
         assert caught.value.pgcode == "55000" and "optuna" in str(caught.value.diag.message_hint)
         assert nothing_of(bench, "lacking") and bench.newest_run() == newest
         search(bench, "banded_without", automl_params="R=3")
-    finally:
-        administrator.rows("UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'", before)
-        administrator.close()

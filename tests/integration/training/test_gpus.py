@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from interpreters import interpreter
 from roles import refused
 from workbench import Workbench
 
@@ -17,18 +17,11 @@ LISTED = ("GPU 0: NVIDIA H200 (UUID: GPU-1)", "GPU 1: NVIDIA H200 (UUID: GPU-2)"
 @contextmanager
 def driver(superuser: Workbench, folder: Path, script: str) -> Iterator[None]:
     """Trainers find this in the place of nvidia-smi."""
-    smi, wrapper = folder / "nvidia-smi", folder / "python"
-    python = superuser.value("SELECT value FROM cerebro.setting WHERE name = 'trainer_python'")
+    smi = folder / "nvidia-smi"
     smi.write_text(f"#!/bin/sh\n{script}\n")
-    wrapper.write_text(f'#!/bin/sh\nPATH="{folder}:$PATH" exec {python} "$@"\n')
-    for path in (smi, wrapper):
-        path.chmod(stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
-    change = "UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'"
-    superuser.rows(change, str(wrapper))
-    try:
+    smi.chmod(0o755)
+    with interpreter(superuser, folder, f'#!/bin/sh\nPATH="{folder}:$PATH" exec {{python}} "$@"\n'):
         yield
-    finally:
-        superuser.rows(change, python)
 
 
 @pytest.mark.parametrize("source", ["tensorflow", "jax", "nvidia", None])

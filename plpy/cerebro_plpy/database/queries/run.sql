@@ -31,6 +31,10 @@ SELECT c.run_id, c.mst_key,
 FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text))
      AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend)
 
+-- name: backends
+UPDATE cerebro.config_log c SET backend = b.value FROM pg_catalog.json_each_text(%s::json) b
+WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
+
 -- name: state_table
 -- A chunk fills a page, so that no TOAST table is needed: with one and its index, a TRUNCATE takes four times as long.
 -- It is not made either, because there never is a column that could be moved to it.
