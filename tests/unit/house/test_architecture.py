@@ -34,7 +34,8 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "hopping", "configs", "database", "trainer", "packing", "platform", "tables", "run", "calls", "api",
+        "errors", "hopping", "configs", "database", "trainer", "features", "packing", "platform", "tables", "run",
+        "calls", "api",
     ),
     "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
     "cerebro_db": (

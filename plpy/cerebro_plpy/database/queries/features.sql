@@ -1,0 +1,54 @@
+-- name: columns
+-- With the types that domains stand for, and the columns that name a row: those of the primary key.
+SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
+       b.typtype::text AS kind, b.typcategory::text AS category,
+       EXISTS (SELECT FROM pg_catalog.pg_index i
+               WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key
+FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
+    WITH RECURSIVE d AS (
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
+        UNION ALL
+        SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+    )
+    SELECT d.typname, d.typtype, d.typcategory FROM d WHERE d.typtype <> 'd') b
+WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+
+-- name: rows
+-- Of the training side, and how many of them may be looked at more closely.
+SELECT count(*) AS rows FROM {source} t WHERE {side}
+
+-- name: spread
+-- {columns} are expressions, each of them named; {aggregates} say something about each. A row is of the sample by its hash,
+-- so that it is the same whatever order the rows come in.
+SELECT {aggregates}
+FROM (SELECT {columns}, {sampled} AS sampled FROM {source} t WHERE {side} OFFSET 0) r
+
+-- name: numbers
+-- What is asked of a column of numbers {c}. Infinite ones are none of the range.
+count({c}) AS {c}_rows,
+min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
+max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high,
+pg_catalog.percentile_disc('{{0.25,0.5,0.75}}'::double precision[]) WITHIN GROUP (ORDER BY {c})
+    FILTER (WHERE r.sampled AND {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
+count({c}) FILTER (WHERE r.sampled) AS {c}_sampled,
+count(DISTINCT {c}) FILTER (WHERE r.sampled) AS {c}_distinct
+
+-- name: texts
+-- What is asked of a column of texts {c}.
+count({c}) AS {c}_rows,
+count({c}) FILTER (WHERE r.sampled) AS {c}_sampled,
+count(DISTINCT {c}) FILTER (WHERE r.sampled) AS {c}_distinct,
+pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)
+    FILTER (WHERE r.sampled)::double precision AS {c}_words
+
+-- name: categories
+-- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.
+SELECT f.place, f.value, f.rows
+FROM (SELECT g.place, g.value, g.rows, pg_catalog.row_number() OVER (PARTITION BY g.place ORDER BY g.rows DESC, g.value COLLATE "C") AS n
+      FROM (SELECT GROUPING({names}) AS place, coalesce({names}) AS value, count(*) AS rows
+            FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0) r
+            GROUP BY GROUPING SETS ({sets}) HAVING count(*) > 1) g
+      WHERE g.value IS NOT NULL) f
+WHERE f.n <= %s::bigint
+ORDER BY f.place, f.n

@@ -1,0 +1,164 @@
+"""What becomes of each raw column: the kind of feature, its constants, or why it is left out. Pure.
+
+The rules are those that other systems have, by their names there: AutoGluon's and Ludwig's for what is a category and
+what only names a row, RealMLP's for scales (arXiv 2407.04491, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.recipe import (
+    LARGEST,
+    MOMENTS,
+    NUMBERS,
+    Category,
+    Feature,
+    LeftOut,
+    Moment,
+    Number,
+    Scale,
+)
+from cerebro_plpy.features.statistics import Spread, Statistics, Texts
+
+FEWEST = 20
+"""Of fewer rows it cannot be said that values only name them."""
+FREE_WORDS = 3.0
+FREE_SHARE = 0.01
+"""A text is free where it has so many words, and so large a share of all is different."""
+
+
+class Chosen(NamedTuple):
+    """The features whose constants the statistics have, and the columns that are categories if they have values."""
+
+    features: Mapping[str, Feature]
+    categories: tuple[str, ...]
+
+
+def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]) -> Chosen:
+    """What the statistics decide; `types` are the kinds that the caller wants for columns."""
+    features: dict[str, Feature] = {}
+    categories: list[str] = []
+    for column in columns:
+        found = _chosen(column, known, types.get(column.name))
+        if found is None:
+            categories.append(column.name)
+        else:
+            features[column.name] = found
+    return Chosen(features, tuple(categories))
+
+
+def category(column: str, values: tuple[str, ...], rows: int, present: int) -> Feature:
+    """A category of the values that are there more than once."""
+    if not values:
+        return LeftOut(column, "no value is there twice")
+    if len(values) == 1 and rows == present:
+        return LeftOut(column, "it has one value only")
+    return Category(column, values)
+
+
+def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:
+    """Raises InvalidParameter for kinds that are none, or that a column cannot have."""
+    families = {column.name: column.family for column in columns}
+    for name, kind in types.items():
+        if name not in families:
+            raise InvalidParameter(
+                f"{module} error: types names column {name!r}, which is none of those that are learned from.",
+                hint=f"These are: {', '.join(families)}.",
+            )
+        possible = _kinds(families[name])
+        if kind not in possible:
+            raise InvalidParameter(
+                f"{module} error: types wants column {name!r} to be {kind!r}; expected"
+                f" {' or '.join(possible) or 'no entry, for no input can be made of its type'}.",
+                hint="Cast the column in a view, and train on that.",
+            )
+
+
+def _kinds(family: str | None) -> tuple[str, ...]:
+    if family == TEXT:
+        return (Category.kind,)
+    if family in MOMENTS:
+        return (Moment.kind, Category.kind)
+    return () if family is None else (Number.kind, Category.kind)
+
+
+def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | None:
+    """The feature of a column; None for a category, whose values are still to be looked for."""
+    if column.family is None:
+        return LeftOut(column.name, f"no input can be made of type {column.type}")
+    if column.key and wanted is None:
+        return LeftOut(column.name, "it is of the primary key, and names a row")
+    if column.family == TEXT:
+        return _text(column, known.texts[column.name], known.rows, wanted)
+    if wanted == Category.kind:
+        return None
+    if column.family in MOMENTS:
+        return _moment(column, known)
+    return _number(column, known, wanted)
+
+
+def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Feature | None:
+    if texts.rows == 0:
+        return LeftOut(column.name, "it is NULL in all rows")
+    if wanted is not None:
+        return None
+    if texts.sampled >= FEWEST and texts.distinct == texts.sampled:
+        return LeftOut(column.name, "all of its values differ: it names a row")
+    if texts.words >= FREE_WORDS and texts.distinct > FREE_SHARE * texts.sampled and texts.sampled >= FEWEST:
+        return LeftOut(column.name, "it is free text")
+    return None
+
+
+def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:
+    spread = known.spreads[column.name, ""]
+    assert column.family in NUMBERS
+    missing = spread.rows < known.rows
+    if spread.rows == 0:
+        return LeftOut(column.name, "it is NULL in all rows")
+    if wanted is None and _names_rows(column, spread):
+        return LeftOut(column.name, "all of its values differ, and it is called an id: it names a row")
+    scale = scale_of(spread)
+    if scale is None and not missing:
+        return LeftOut(column.name, "it has one value only")
+    return Number(column.name, column.family, scale or Scale(_within(spread.low or 0.0), 1.0), missing)
+
+
+def _names_rows(column: RawColumn, spread: Spread) -> bool:
+    called = column.name.lower().rsplit("_", 1)[-1] == "id"
+    return called and column.family == "integer" and spread.sampled >= FEWEST and spread.distinct == spread.sampled
+
+
+def _moment(column: RawColumn, known: Statistics) -> Feature:
+    assert column.family is not None
+    spreads = {part: known.spreads[column.name, part] for part in MOMENTS[column.family]}
+    present = spreads["epoch"].rows
+    if present == 0:
+        return LeftOut(column.name, "it is NULL in all rows")
+    scales = {part: scale for part, spread in spreads.items() if (scale := scale_of(spread)) is not None}
+    missing = present < known.rows
+    if not scales and not missing:
+        return LeftOut(column.name, "it has one value only")
+    return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)
+
+
+def scale_of(spread: Spread) -> Scale | None:
+    """The median and the distance of the quartiles, or half of the range where that is none; None for a single value.
+
+    >>> scale_of(Spread(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9)), scale_of(Spread(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
+    (Scale(center=4.0, width=4.0), Scale(center=4.0, width=4.0))
+    """
+    if spread.low is None or spread.high is None or spread.low == spread.high:
+        # Infinite ones of both signs, or beside a single finite one, still differ.
+        return Scale(_within(spread.low or 0.0), 1.0) if spread.distinct > 1 else None
+    low, high = _within(spread.low), _within(spread.high)
+    first, middle, last = map(_within, spread.quartiles or (low, low / 2 + high / 2, high))
+    width = last - first or high / 2 - low / 2
+    return Scale(middle, min(max(width, 1 / LARGEST), LARGEST))
+
+
+def _within(value: float) -> float:
+    return min(max(value, -LARGEST), LARGEST)

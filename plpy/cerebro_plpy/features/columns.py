@@ -1,0 +1,68 @@
+"""The raw columns of a table: which are taken, and of which family each is, by its type alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import split_columns
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+
+ALL = "*"
+EXCEPT = "* except "
+TEXT = "text"
+FAMILIES = {
+    "int2": "integer", "int4": "integer", "int8": "integer", "float4": "real", "float8": "real",
+    "numeric": "numeric", "money": "numeric",
+    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "time",
+    "interval": "interval",
+    "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
+}  # fmt: skip
+"""By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
+
+
+class RawColumn(NamedTuple):
+    """A column: its type as PostgreSQL writes it, its family or None where no input can be made of it."""
+
+    name: str
+    type: str
+    family: str | None
+    key: bool
+
+
+def raw_columns(catalog: Catalog, table: Relation) -> tuple[RawColumn, ...]:
+    """All columns of a table or view, in their order; `key` are those of its primary key."""
+    return tuple(
+        RawColumn(row["name"], row["type"], _family(row["base"], row["kind"], row["category"]), row["key"])
+        for row in catalog.db.rows(sql("features.columns"), table.oid)
+    )
+
+
+def _family(base: str, kind: str, category: str) -> str | None:
+    # An enum, or a type of character strings.
+    return TEXT if kind == "e" or category == "S" else FAMILIES.get(base)
+
+
+def selected(
+    module: str, columns: Sequence[RawColumn], wanted: str | None, others: Collection[str]
+) -> tuple[RawColumn, ...]:
+    """The columns that a call asks for: '*', '* except a, b', or a list; none of those of another role."""
+    text = (wanted or ALL).strip()
+    without = text.lower().startswith(EXCEPT)
+    named = () if text == ALL else split_columns(text[len(EXCEPT) :] if without else text)
+    known = {column.name for column in columns}
+    for name in named:
+        if name not in known:
+            raise UndefinedColumn(
+                f"{module} error: there is no column {name!r}, which columns names.",
+                hint=f"The table has: {', '.join(sorted(known))}.",
+            )
+    chosen = [c for c in columns if c.name not in others and (text == ALL or (c.name in named) != without)]
+    if not chosen:
+        raise InvalidParameter(
+            f"{module} error: columns is {wanted!r}, which leaves no column to learn from.",
+            hint=f"There are: {', '.join(sorted(known - set(others))) or 'no others'}.",
+        )
+    return tuple(chosen)

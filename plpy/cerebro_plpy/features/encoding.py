@@ -1,0 +1,108 @@
+"""A recipe as SQL: expressions that make the inputs of a network from the columns of a row.
+
+They are made anew for each use, of PostgreSQL's own functions and types alone; names are quoted, constants are values.
+The same expressions serve training and prediction, and all rows of a statement at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
+
+DOUBLE = "double precision"
+
+
+class Expression(NamedTuple):
+    """SQL text, and the values of its placeholders."""
+
+    text: str
+    values: tuple[object, ...] = ()
+
+
+class Encoding(NamedTuple):
+    """What makes the inputs of a row: `numbers` is a real[], `codes` an integer[]; each may be of no elements."""
+
+    numbers: Expression
+    codes: Expression
+
+
+def encode(recipe: Recipe, row: str = "t") -> Encoding:
+    """The encoding of rows that have this alias."""
+    numbers: list[Expression] = []
+    codes: list[Expression] = []
+    for feature in recipe.inputs:
+        if isinstance(feature, Category):
+            codes.append(_code(feature, row))
+        elif isinstance(feature, Number):
+            numbers += _scaled(number(feature.column, feature.family, row), (feature.scale,), feature.missing)
+        elif isinstance(feature, Moment):
+            parts = [moment(feature.column, feature.family, part, row) for part in feature.parts]
+            for value, scale in zip(parts, feature.parts.values()):
+                numbers += _scaled(value, (scale,), missing=False)
+            numbers += _scaled(parts[0], (), feature.missing)
+    return Encoding(_array(numbers, "real"), _array(codes, "integer"))
+
+
+def number(column: str, family: str, row: str = "t") -> Expression:
+    """A column of numbers as double precision, NULL where it is NULL or NaN."""
+    name = f"{row}.{quote_identifier(column)}"
+    if family == "integer":
+        return Expression(f"{name}::{DOUBLE}")
+    if family == "real":
+        return Expression(f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})")
+    # One that double precision cannot hold, for it is too large or too near to 0, would be an error.
+    bounded = f"least(greatest({name}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
+    text = (
+        f"CASE WHEN {name}::numeric BETWEEN %s::numeric AND %s::numeric THEN 0"
+        f" WHEN {name}::numeric <> 'NaN'::numeric THEN {bounded} END"
+    )
+    return Expression(text, (-1 / LARGEST, 1 / LARGEST, -LARGEST, LARGEST))
+
+
+def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
+    """A part of a point or span of time as double precision; NULL where it is NULL, or has no such part."""
+    name = f"{row}.{quote_identifier(column)}"
+    moved = f"({name} AT TIME ZONE 'UTC')" if family == "timestamptz" else name
+    return Expression(f"nullif(pg_catalog.date_part('{part}', {moved}), 'NaN'::{DOUBLE})")
+
+
+def category(column: str, row: str = "t") -> Expression:
+    """A column as the text by which its values are told apart."""
+    return Expression(f"{row}.{quote_identifier(column)}::text")
+
+
+def _scaled(value: Expression, scales: tuple[Scale, ...], missing: bool) -> Iterator[Expression]:
+    """See `Scale.apply`; the sine of the arcus tangent is the formula there with the number in one place.
+
+    A quotient that is too near to 0 would be an error of PostgreSQL, and so would be the cast of such a number to real:
+    4 is added and taken away, which leaves none.
+    """
+    for scale in scales:
+        low, high = scale.bounds
+        bounded = f"least(greatest({value.text}, %s::{DOUBLE}), %s::{DOUBLE})"
+        scaled = f"3 * pg_catalog.sin(pg_catalog.atan2({bounded} - %s::{DOUBLE}, %s::{DOUBLE})) + 4 - 4"
+        yield Expression(
+            f"CASE WHEN {value.text} IS NULL THEN 0 ELSE {scaled} END",
+            (*value.values, *value.values, low, high, scale.center, 3 * scale.width),
+        )
+    if missing:
+        yield Expression(f"CASE WHEN {value.text} IS NULL THEN 1 ELSE 0 END", value.values)
+
+
+def _code(feature: Category, row: str) -> Expression:
+    """By a subselect, which is evaluated once, however many rows there are."""
+    value = category(feature.column, row)
+    place = "pg_catalog.json_object(%s::text[], %s::text[])::jsonb"
+    numbers = [str(number) for number in range(1, len(feature.values) + 1)]
+    return Expression(
+        f"coalesce(pg_catalog.jsonb_object_field_text((SELECT {place}), {value.text})::integer, 0)",
+        (list(feature.values), numbers, *value.values),
+    )
+
+
+def _array(items: list[Expression], element: str) -> Expression:
+    text = ", ".join(item.text for item in items)
+    return Expression(f"ARRAY[{text}]::{element}[]", tuple(value for item in items for value in item.values))

@@ -1,0 +1,253 @@
+"""A recipe: what was learned of raw columns from training rows, as data of a closed grammar.
+
+It is kept as JSON, which whoever owns a model could have changed. So it is checked as a whole each time that it is
+read; what is made of it afterwards relies on nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Union
+
+from cerebro_plpy.database.names import check_name
+from cerebro_plpy.errors import DataCorrupted, InvalidName
+
+VERSION = 1
+MOST_FEATURES = 1600
+"""As many columns as a table can have."""
+MOST_CATEGORIES = 10_000
+LARGEST = 1e300
+"""No constant is larger: then nothing that is computed of it is infinite."""
+NUMBERS = ("integer", "real", "numeric")
+"""Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
+MOMENTS = {
+    "date": ("epoch", "year", "month", "day", "dow"),
+    "timestamp": ("epoch", "year", "month", "day", "dow", "hour"),
+    "timestamptz": ("epoch", "year", "month", "day", "dow", "hour"),
+    "time": ("epoch",),
+    "interval": ("epoch",),
+}
+"""Families of points and spans of time, with the parts that are taken of each."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a number becomes one of about -3 to 3: (x - center) / width, its ends bent smoothly.
+
+    z / sqrt(1 + (z/3)^2) as in RealMLP (arXiv 2407.04491, section 3): what lies far out still has an order.
+    """
+
+    center: float
+    width: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Beyond them nothing changes any more, so that numbers of any size can be computed with."""
+        reach = 1e6 * self.width
+        return max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
+
+    def apply(self, value: float | None) -> float:
+        """What becomes of a number; NULL and NaN are in the middle.
+
+        >>> [round(Scale(10.0, 2.0).apply(value), 3) for value in (10.0, 12.0, math.inf)]
+        [0.0, 0.949, 3.0]
+        """
+        if value is None or math.isnan(value):
+            return 0.0
+        low, high = self.bounds
+        return 3 * math.sin(math.atan2(min(max(value, low), high) - self.center, 3 * self.width))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers; `missing` where an input of its own says whether there is none."""
+
+    kind: ClassVar[str] = "number"
+    column: str
+    family: str
+    scale: Scale
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any other value."""
+
+    kind: ClassVar[str] = "category"
+    column: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A column of points or spans of time: a number of each of its parts."""
+
+    kind: ClassVar[str] = "moment"
+    column: str
+    family: str
+    parts: Mapping[str, Scale]
+    missing: bool
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is no input, and why."""
+
+    kind: ClassVar[str] = "left out"
+    column: str
+    reason: str
+
+
+Feature = Union[Number, Category, Moment, LeftOut]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The features of a table, in the order of its columns."""
+
+    features: tuple[Feature, ...]
+
+    @property
+    def inputs(self) -> tuple[Feature, ...]:
+        """Those that are inputs."""
+        return tuple(each for each in self.features if not isinstance(each, LeftOut))
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        """The inputs that are numbers, in order: the column of each, and what of it."""
+        return tuple(
+            (each.column, what)
+            for each in self.inputs
+            if isinstance(each, (Number, Moment))
+            for what in (*(each.parts if isinstance(each, Moment) else ("value",)), *(("missing",) * each.missing))
+        )
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """How many codes each category has, 0 included."""
+        return tuple(len(each.values) + 1 for each in self.inputs if isinstance(each, Category))
+
+    def to_json(self) -> dict[str, Any]:
+        """As `from_json` takes it."""
+        return {"version": VERSION, "features": [{"kind": each.kind, **asdict(each)} for each in self.features]}
+
+    @classmethod
+    def from_json(cls, value: object) -> Recipe:
+        """The recipe that this is; raises DataCorrupted where it is none, whatever it is."""
+        found = _record(value, "recipe", "version", "features")
+        if found["version"] != VERSION:
+            raise _wrong("version", found["version"], f"{VERSION}")
+        features = found["features"]
+        if not isinstance(features, list) or len(features) > MOST_FEATURES:
+            raise _wrong("features", features, f"a list of at most {MOST_FEATURES}")
+        read = tuple(_feature(each) for each in features)
+        if len({each.column for each in read}) < len(read):
+            raise _wrong("features", [each.column for each in read], "no column twice")
+        return cls(read)
+
+
+def _feature(value: object) -> Feature:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        raise _wrong("feature", value, f"an object whose kind is one of {', '.join(_READERS)}")
+    return reader(value)
+
+
+def _number(value: object) -> Number:
+    found = _record(value, "feature", "kind", "column", "family", "scale", "missing")
+    family = _choice(found["family"], "family", NUMBERS)
+    return Number(_column(found["column"]), family, _scale(found["scale"]), _flag(found["missing"]))
+
+
+def _category(value: object) -> Category:
+    found = _record(value, "feature", "kind", "column", "values")
+    values = found["values"]
+    if not isinstance(values, (list, tuple)) or not 1 <= len(values) <= MOST_CATEGORIES:
+        raise _wrong("values", values, f"a list of 1 to {MOST_CATEGORIES} texts")
+    texts = tuple(_text(each, "a category") for each in values)
+    if len(set(texts)) < len(texts):
+        raise _wrong("values", values, "no text twice")
+    return Category(_column(found["column"]), texts)
+
+
+def _moment(value: object) -> Moment:
+    found = _record(value, "feature", "kind", "column", "family", "parts", "missing")
+    family = _choice(found["family"], "family", tuple(MOMENTS))
+    parts = found["parts"]
+    if not isinstance(parts, dict) or not parts or not set(parts) <= set(MOMENTS[family]):
+        raise _wrong("parts", parts, f"an object with some of {', '.join(MOMENTS[family])}")
+    # JSON keeps no order.
+    scales = {part: _scale(parts[part]) for part in MOMENTS[family] if part in parts}
+    return Moment(_column(found["column"]), family, scales, _flag(found["missing"]))
+
+
+def _left_out(value: object) -> LeftOut:
+    found = _record(value, "feature", "kind", "column", "reason")
+    return LeftOut(_column(found["column"]), _text(found["reason"], "reason"))
+
+
+_READERS: Mapping[str, Callable[[object], Feature]] = {
+    Number.kind: _number,
+    Category.kind: _category,
+    Moment.kind: _moment,
+    LeftOut.kind: _left_out,
+}
+
+
+def _scale(value: object) -> Scale:
+    found = _record(value, "scale", "center", "width")
+    center, width = found["center"], found["width"]
+    if not _finite(center) or not _finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
+        raise _wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
+    return Scale(float(center), float(width))
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def _column(value: object) -> str:
+    name = _text(value, "column")
+    try:
+        check_name(name)
+    except InvalidName as error:
+        raise _wrong("column", value, "the name of a column") from error
+    return name
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise _wrong(what, value, "a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _wrong(what, ascii(value), "a text of Unicode characters") from error
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong("missing", value, "true or false")
+    return value
+
+
+def _choice(value: object, what: str, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise _wrong(what, value, f"one of {', '.join(choices)}")
+    return value
+
+
+def _record(value: object, what: str, *names: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise _wrong(what, value, f"an object with {', '.join(names)}")
+    return value
+
+
+def _wrong(what: str, value: object, expected: str) -> DataCorrupted:
+    return DataCorrupted(
+        f"the recipe of the model is damaged: {what} is {value!r:.100}; expected {expected}",
+        hint="Train the model again.",
+    )

@@ -1,0 +1,104 @@
+"""Which rows are trained on, and which are held back: a row itself says it, alike in every version of a model.
+
+A model that is trained again, on more rows or after a restore, is compared with the one before on rows that neither has
+seen. So a side is never drawn: it is a hash of what names the row and of the model's seed, or follows from columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.encoding import Expression
+
+STEADY = {
+    "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1",
+    "bytea_output": "hex", "lc_monetary": "C",
+}  # fmt: skip
+"""What the text of a value depends on, and so its hash: sessions that ask for sides have it so."""
+SHARE = 0.2
+PARTS = 1_000_000
+HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column'"
+TRAINING = ("training", "train", "false", "f")
+_RANDOM = re.compile(r"random(?:\s+(?P<share>\S+))?", re.IGNORECASE)
+_LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
+_COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
+
+
+class Split(NamedTuple):
+    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as a `column` says."""
+
+    kind: str
+    share: float
+    column: str | None
+
+
+def read_split(module: str, text: str | None) -> Split:
+    """The split that a text asks for.
+
+    >>> read_split("train", "last 0.1 by ts")
+    Split(kind='last', share=0.1, column='ts')
+    """
+    wanted = (text or f"random {SHARE}").strip()
+    if found := _RANDOM.fullmatch(wanted):
+        return Split("random", _share(module, wanted, found["share"] or str(SHARE)), None)
+    if found := _LAST.fullmatch(wanted):
+        return Split("last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"]))
+    if found := _COLUMN.fullmatch(wanted):
+        return Split(found["kind"].lower(), SHARE, _name(module, wanted, found["column"]))
+    raise _unknown(module, wanted)
+
+
+def _share(module: str, wanted: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError as error:
+        raise _unknown(module, wanted) from error
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            f"{module} error: split is {wanted!r}, which holds back a share of {text}; expected one between 0 and 1.",
+            hint=f"For example {SHARE}: a fifth of the rows.",
+        )
+    return share
+
+
+def _name(module: str, wanted: str, text: str) -> str:
+    names = split_columns(text)
+    if len(names) != 1:
+        raise _unknown(module, wanted)
+    return names[0]
+
+
+def _unknown(module: str, wanted: str) -> InvalidParameter:
+    return InvalidParameter(f"{module} error: split is {wanted!r}; expected one of {HELP}.", hint="Or leave it out.")
+
+
+def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
+    """A bigint that depends on the texts of these columns, and on the seed."""
+    values = ", ".join(f"{row}.{quote_identifier(name)}" for name in names)
+    return Expression(f"pg_catalog.hashtextextended(ROW({values})::text, %s::bigint)", (seed,))
+
+
+def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:
+    """The columns that name a row: those of a group, else the primary key, else all."""
+    if split.kind == "group" and split.column is not None:
+        return (split.column,)
+    return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
+
+
+def training_side(
+    split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t"
+) -> Expression:
+    """Whether a row is trained on; of `last`, `bound` is the text of the value where the rest begins."""
+    if split.kind in ("random", "group"):
+        drawn = row_hash(named, seed, row)
+        held = round(split.share * PARTS)
+        return Expression(f"({drawn.text} & 4294967295) % {PARTS} >= {held}", drawn.values)
+    name = f"{row}.{quote_identifier(split.column or '')}"
+    if split.kind == "last":
+        return Expression(f"({name} < %s) IS NOT FALSE", (bound,))
+    return Expression(f"pg_catalog.lower({name}::text) = ANY (%s::text[])", (list(TRAINING),))

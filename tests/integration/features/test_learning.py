@@ -1,0 +1,135 @@
+"""What is learned of a table: of its training rows alone, whatever its columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from recipes import Session, encoded
+from workbench import Workbench
+
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.features.choice import check_types
+from cerebro_plpy.features.columns import FAMILIES, RawColumn
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.learn import learn
+from cerebro_plpy.features.recipe import Category, LeftOut, Moment, Number, Recipe
+from cerebro_plpy.features.split import naming, read_split, row_hash, training_side
+from cerebro_plpy.features.statistics import Source
+
+PASSENGERS = """
+    CREATE TABLE passengers AS
+    SELECT n AS passenger_id, 'name ' || md5(n::text) || ' of the ship' AS name,
+           CASE WHEN n % 10 > 0 THEN (n * 7919 % 80)::double precision END AS age,
+           (n % 3 + 1)::smallint AS class, (ARRAY['C', 'Q', 'S', NULL])[n % 4 + 1] AS port, n % 2 = 0 AS alone,
+           CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40) END::numeric AS fare, NULL::text AS nothing,
+           'the same' AS ship, timestamp '1912-04-10 12:00' + n * interval '1 minute' AS boarded,
+           '{1,2}'::integer[] AS list,
+           CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END AS "odd "" name %s {}"
+    FROM generate_series(1, 2000) AS n"""
+EVERYWHERE = Source("passengers", Expression("true"), Expression("t.passenger_id::bigint << 32"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.rows(PASSENGERS)
+
+
+@pytest.fixture(scope="module")
+def raw(bench: Workbench, tables: None) -> list[RawColumn]:
+    query = """
+        SELECT a.attname, format_type(a.atttypid, NULL), t.typname
+        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
+    return [
+        RawColumn(name, kind, "text" if base == "text" else FAMILIES.get(base), False)
+        for name, kind, base in bench.rows(query, "passengers")
+    ]
+
+
+@pytest.fixture(scope="module")
+def session(bench: Workbench) -> Session:
+    return Session(bench)
+
+
+def learned(
+    session: Session, raw: list[RawColumn], source: Source = EVERYWHERE, types: Mapping[str, str] | None = None
+) -> Recipe:
+    return learn(session, source, raw, types or {})
+
+
+def test_each_column_becomes_what_it_is(session: Session, raw: list[RawColumn]) -> None:
+    recipe = learned(session, raw)
+    found = {each.column: each for each in recipe.features}
+    kinds = {name: type(each) for name, each in found.items() if not isinstance(each, LeftOut)}
+    assert kinds == {
+        "age": Number, "class": Number, "port": Category, "alone": Category, "fare": Number, "boarded": Moment,
+        'odd " name %s {}': Category,
+    }  # fmt: skip
+    reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
+    assert reasons == {
+        "passenger_id": "all of its values differ, and it is called an id: it names a row",
+        "name": "all of its values differ: it names a row",
+        "nothing": "it is NULL in all rows",
+        "ship": "it has one value only",
+        "list": "no input can be made of type integer[]",
+    }
+    assert isinstance(found["port"], Category) and found["port"].values == ("C", "Q", "S")
+    odd = found['odd " name %s {}']
+    assert isinstance(odd, Category) and odd.values == ("", 'a "b" % {}')
+    age, fare = found["age"], found["fare"]
+    assert isinstance(age, Number) and age.missing and 35 <= age.scale.center <= 45
+    assert isinstance(fare, Number) and not fare.missing and fare.scale.width < 1e18
+
+
+def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: list[RawColumn]) -> None:
+    recipe = learned(session, raw)
+    numbers, codes = encoded(session, recipe, "passengers")
+    assert len(numbers) == 2000
+    assert all(len(row) == len(recipe.numbers) and all(-3 <= number <= 3 for number in row) for row in numbers)
+    assert all(0 <= code < most for row in codes for code, most in zip(row, recipe.cardinalities, strict=True))
+
+
+def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: list[RawColumn]) -> None:
+    split = read_split("train", "random 0.25")
+    named = ("passenger_id",)
+    source = Source("passengers", training_side(split, named, 5), row_hash(named, 6))
+    before = learned(session, raw, source)
+    text, values = source.side
+    change = f"""
+        UPDATE passengers t SET age = 1e9, port = 'X', fare = 'NaN', ship = 'another' WHERE NOT ({text}) RETURNING 1"""
+    bench.rows("BEGIN")
+    try:
+        assert 400 < len(session.run(change, values)) < 600
+        assert learned(session, raw, source) == before
+    finally:
+        bench.rows("ROLLBACK")
+
+
+def test_the_caller_may_say_what_a_column_is(session: Session, raw: list[RawColumn]) -> None:
+    recipe = learned(session, raw, types={"class": "category", "name": "category", "passenger_id": "number"})
+    found = {each.column: each for each in recipe.features}
+    assert isinstance(found["class"], Category) and sorted(found["class"].values) == ["1", "2", "3"]
+    assert isinstance(found["passenger_id"], Number)
+    assert found["name"] == LeftOut("name", "no value is there twice")
+    for name, kind in (("nowhere", "number"), ("name", "number"), ("list", "category"), ("age", "image")):
+        with pytest.raises(InvalidParameter, match=name):
+            check_types("train", raw, {name: kind})
+
+
+def test_a_table_of_five_rows(session: Session, raw: list[RawColumn]) -> None:
+    five = Source("(SELECT * FROM passengers ORDER BY passenger_id LIMIT 5)", Expression("true"), EVERYWHERE.hash)
+    kinds = {each.column: each.kind for each in learned(session, raw, five).inputs}
+    assert {"age", "class", "alone"} <= kinds.keys()
+
+
+def test_a_table_without_rows(session: Session, raw: list[RawColumn]) -> None:
+    nobody = Source("passengers", Expression("false"), EVERYWHERE.hash)
+    assert not learned(session, raw, nobody).inputs
+
+
+def test_what_names_a_row() -> None:
+    named = [RawColumn("a", "integer", "integer", True), RawColumn("b", "text", "text", False)]
+    assert naming(named, read_split("train", None)) == ("a",)
+    assert naming(named[1:], read_split("train", None)) == ("b",)
+    assert naming(named, read_split("train", "group b")) == ("b",)

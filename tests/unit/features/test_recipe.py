@@ -1,0 +1,95 @@
+"""A recipe is data of a closed grammar: what it says it says again, and nothing else is one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hostile import changed
+from hypothesis import given
+from hypothesis import strategies as st
+from trials import trials
+
+from cerebro_plpy.errors import CerebroError, DataCorrupted
+from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.recipe import (
+    LARGEST,
+    MOMENTS,
+    NUMBERS,
+    Category,
+    Feature,
+    LeftOut,
+    Moment,
+    Number,
+    Recipe,
+    Scale,
+)
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
+SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
+
+
+def moments(name: str) -> st.SearchStrategy[Feature]:
+    def of(family: str) -> st.SearchStrategy[Feature]:
+        parts = st.lists(st.sampled_from(MOMENTS[family]), min_size=1, unique=True)
+        ordered = parts.map(lambda some: [part for part in MOMENTS[family] if part in some])
+        scales = ordered.flatmap(lambda some: st.fixed_dictionaries({part: SCALES for part in some}))
+        return st.builds(Moment, st.just(name), st.just(family), scales, st.booleans())
+
+    return st.sampled_from(sorted(MOMENTS)).flatmap(of)
+
+
+def features(name: str) -> st.SearchStrategy[Feature]:
+    values = st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)
+    return st.one_of(
+        st.builds(Number, st.just(name), st.sampled_from(NUMBERS), SCALES, st.booleans()),
+        st.builds(Category, st.just(name), values),
+        st.builds(LeftOut, st.just(name), WORDS),
+        moments(name),
+    )
+
+
+RECIPES = (
+    st.lists(NAMES, max_size=6, unique=True)
+    .flatmap(lambda names: st.tuples(*(features(name) for name in names)))
+    .map(Recipe)
+)
+
+
+@given(RECIPES)
+def test_json_says_the_same_again(recipe: Recipe) -> None:
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+@trials(300)
+@given(st.data(), RECIPES)
+def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
+    """And one that is read can be used: nothing later relies on what was not checked."""
+    value: Any = data.draw(changed(json.loads(json.dumps(recipe.to_json()))))
+    try:
+        read = Recipe.from_json(value)
+    except DataCorrupted as error:
+        assert error.hint
+        return
+    encoded = encode(read)
+    assert encoded.numbers.text.count("%s") >= len(read.numbers)
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}])
+def test_what_is_none_is_refused(value: object) -> None:
+    with pytest.raises(CerebroError, match="damaged"):
+        Recipe.from_json(value)
+
+
+@given(SCALES, st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_scales_keep_the_order_within_bounds(scale: Scale, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert -3 <= scale.apply(low) <= scale.apply(high) <= 3
+
+
+@given(SCALES)
+def test_the_center_is_zero_and_what_is_missing_is_there_too(scale: Scale) -> None:
+    assert scale.apply(scale.center) == scale.apply(None) == scale.apply(math.nan) == 0
