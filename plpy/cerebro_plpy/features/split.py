@@ -43,7 +43,7 @@ def read_split(module: str, text: str | None) -> Split:
     >>> read_split("train", "last 0.1 by ts")
     Split(kind='last', share=0.1, column='ts')
     """
-    wanted = (text or f"random {SHARE}").strip()
+    wanted = f"random {SHARE}" if text is None else text.strip()
     if found := _RANDOM.fullmatch(wanted):
         return Split("random", _share(module, wanted, found["share"] or str(SHARE)), None)
     if found := _LAST.fullmatch(wanted):
