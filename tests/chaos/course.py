@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg2
 from faults import FAULTS, Scene, nothing
-from premises import KEPT, LEFT, LOST, Observer, Premises
+from premises import KEPT, LEFT, Observer, Premises, check_passing
 from processes import LONGEST_WAIT, PAUSE, eventually
 from rounds import Misfortune, Round
 from states import same, stored
@@ -184,7 +184,8 @@ class Course:
                     while session.value("SELECT cerebro.wait(%s, '1 s')", run) == "running":
                         pass
                 return
-            except LOST:
+            except psycopg2.Error as error:
+                check_passing(error)
                 time.sleep(PAUSE)
 
     def _runs(self) -> list[Row]:

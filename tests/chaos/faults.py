@@ -20,12 +20,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg2
-from premises import LOST, ROLE, Premises
+from premises import ROLE, Premises
+from processes import trainers
 from workbench import Workbench, opened
 
 AWAY = "away"
 STATES = "SELECT unnest(state_tables) FROM cerebro.config WHERE run_id = %s"
 LOG = "cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric"
+ENDED = """
+    SELECT worker_pid, extract(epoch FROM max(ended_at))::float8 FROM cerebro.visit
+    WHERE run_id = %s AND status = 'completed' GROUP BY worker_pid"""
 LABELLED = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND datname = current_database()"
 
 
@@ -81,6 +85,18 @@ def signalled(number: int, scene: Scene) -> bool:
     if pid:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+    return bool(pid)
+
+
+def stopped(scene: Scene) -> bool:
+    """A trainer stands still for ever: one that has trained, for while it starts nobody notices for ten minutes."""
+    with opened(scene.premises.superuser_url) as session:
+        ended = session.rows(ENDED, scene.run)
+    seen = scene.premises.seen
+    pid = scene.one({pid for worker, at in ended for pid in trainers({worker}) if seen.get(pid, at) < at})
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
     return bool(pid)
 
 
@@ -275,7 +291,7 @@ def crowded(scene: Scene) -> bool:
         return False
     with ExitStack() as crowd, opened(scene.premises.superuser_url) as session:
         ended = False
-        with suppress(*LOST):
+        with suppress(psycopg2.OperationalError):
             while True:
                 crowd.enter_context(opened(scene.premises.url))
                 if not ended:
@@ -302,7 +318,7 @@ def folder_removed(scene: Scene) -> bool:
 FAULTS = {
     "a trainer is killed": Fault(partial(signalled, signal.SIGKILL)),
     "a trainer is told to end": Fault(partial(signalled, signal.SIGTERM)),
-    "a trainer is stopped for good": Fault(partial(signalled, signal.SIGSTOP)),
+    "a trainer is stopped for good": Fault(stopped),
     "a trainer is stopped for a while": Fault(partial(paused, a_trainer)),
     "a trainer's folder is removed": Fault(folder_removed),
     "a worker's session is ended": Fault(partial(told, "pg_terminate_backend", Scene.worker)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from workbench import Row, Workbench, opened
 CONNECTIONS = 30
 """Few, so that the connection table is soon full."""
 SEGMENTS = (2, 3)
-LOST = (psycopg2.OperationalError, psycopg2.InterfaceError)
 ROLE = "cerebro"
 LEFT = {
     "sessions": "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'",
@@ -46,6 +46,12 @@ KEPT = {
 """What goes when somebody removes runs and models."""
 
 
+def check_passing(error: psycopg2.Error) -> None:
+    """Raise what does not say that a session was lost, refused or kept waiting; of a lost one there may be no code."""
+    if error.pgcode is not None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
+        raise error
+
+
 class Observer:
     """A superuser's session that waits for no lock, and is opened again when it is lost."""
 
@@ -60,8 +66,9 @@ class Observer:
                 self._session = Workbench(self._url)
                 self._session.rows("SET lock_timeout = '200ms'")
             return self._session.rows(query, *values)
-        except LOST:
+        except psycopg2.Error as error:
             self.close()
+            check_passing(error)
             return None
 
     def close(self) -> None:
@@ -81,7 +88,7 @@ class Premises:
         self.elsewhere = self.superuser_url.replace("/cerebro?", "/postgres?", 1)
         self.postmaster = 0
         self.abandoned = False
-        self.seen: set[int] = set()  # processes of the server, and what they started
+        self.seen: dict[int, float] = {}  # processes of the server, and what they started, and since when
         with opened(self.superuser_url) as session:
             self.postmaster = parent(session.pid())
             session.rows(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
@@ -123,16 +130,17 @@ class Premises:
 
     def watch(self) -> None:
         """Remember the processes that there are, to know later what is left of them."""
-        self.seen |= descendants(self.postmaster)
+        for pid in descendants(self.postmaster):
+            self.seen.setdefault(pid, time.time())
 
     def trainers(self) -> set[int]:
         """Trainers of backends that were seen."""
-        return trainers(self.seen)
+        return trainers(set(self.seen))
 
     def folders(self) -> set[str]:
         """Private folders of trainers of backends that were seen."""
-        found = Path(tempfile.gettempdir()).glob("cerebro_trainer-*")
-        return {str(folder) for folder in found if int(folder.name.split("-")[1]) in self.seen}
+        folder = Path(tempfile.gettempdir())
+        return {str(found) for pid in self.seen for found in folder.glob(f"cerebro_trainer-{pid}-*")}
 
     def left(self, queries: dict[str, str]) -> dict[str, object]:
         """What is left, by what it is; nothing should be."""
@@ -146,13 +154,15 @@ def _opened(url: str) -> list[Workbench]:
     """A session; none while the server takes none."""
     try:
         return [Workbench(url)]
-    except LOST:
+    except psycopg2.Error as error:
+        check_passing(error)
         return []
 
 
 def _lost(session: Workbench) -> bool:
     try:
         session.rows("SELECT 1")
-    except LOST:
+    except psycopg2.Error as error:
+        check_passing(error)
         return True
     return False
