@@ -19,7 +19,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long floors bench objects lint clean bootstrap
+.PHONY: help all server install uninstall installcheck demo test test-long chaos floors bench objects lint clean bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -82,6 +82,13 @@ test-long: bootstrap ## run the slow tests that rarely tell more, try each prope
 	@$(READY) .venv/dev .venv/package
 	$(PYTEST) -m "long or hypothesis"
 	@$(READY) floors
+
+# A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.
+chaos: MINUTES ?= 15
+chaos: SEED ?= $(shell date +%s)
+chaos: bootstrap ## disturb runs for MINUTES in every way that is known, drawn from SEED, and compare what they come to
+	@$(READY) .venv/dev .venv/package
+	CHAOS_MINUTES=$(MINUTES) CHAOS_SEED=$(SEED) .venv/bin/pytest -s tests/chaos
 
 floors: bootstrap ## try the oldest releases of the libraries that pyproject.toml allows
 	@.ci/floors $(PYTHON)

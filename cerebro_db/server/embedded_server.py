@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import os
 import pwd
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -108,7 +107,7 @@ class EmbeddedServer:
             cluster.initialise()
         socket = self._socket_folder()
         cluster.configure(socket, self.port)
-        shutil.rmtree(self.data / "python", ignore_errors=True)
+        deployment.place_backend(self.data / "python")  # now, for sessions that are quicker than this one
         # Relative to the cluster, where the server's processes work, because a path is cut at colons.
         cluster.start(socket, {"PYTHONPATH": "../python"})
         running = cluster.running()

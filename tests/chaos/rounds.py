@@ -1,0 +1,111 @@
+"""What a round is, drawn from a seed: a small fit, how it is asked for, and the faults that befall it, each when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice, product
+from typing import TypeVar
+
+from faults import FAULTS
+from premises import SEGMENTS
+from workbench import compile_text
+
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+FORMS = tuple(product(("rotation", "longest"), (False, True)))
+FRAMEWORKS = ("jax", "jax", "tensorflow")  # JAX starts faster
+SIZES = (1, 2, 3, 3)
+"""How many faults befall a round: those that meet tell most."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Misfortune:
+    """A fault, and when it strikes: so long after so many visits were completed; -1: when a trainer was started."""
+
+    fault: str
+    visits: int
+    seconds: float
+
+    def __str__(self) -> str:
+        when = "the start" if self.visits < 0 else f"visit {self.visits}"
+        return f"{self.fault} {self.seconds:.2f} s after {when}"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A fit, and what is to befall it."""
+
+    name: str
+    framework: str
+    schedule: str
+    background: bool
+    segments: int
+    epochs: int
+    workers: int
+    evaluated: bool
+    optimizers: Sequence[str]
+    misfortunes: Sequence[Misfortune]
+
+    @property
+    def compiles(self) -> list[str]:
+        """What its configurations say."""
+        return [compile_text(optimizer) for optimizer in self.optimizers]
+
+    @property
+    def visits(self) -> int:
+        """How many visits the run has."""
+        return self.segments * self.epochs * len(self.optimizers)
+
+    def __str__(self) -> str:
+        call = "submit" if self.background else "fit"
+        size = f"{len(self.optimizers)} configurations, {self.segments} segments, {self.epochs} epochs"
+        how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers"
+        return f"{self.name}: {how}, {size}: {'; '.join(str(each) for each in self.misfortunes)}"
+
+
+def rounds(seed: str) -> Iterator[Round]:
+    """The rounds of a seed, without end; of `SEED/NUMBER` that one alone.
+
+    No fault comes twice before each has come once, and so with the ways to call.
+    """
+    whole, _, number = seed.partition("/")
+    every = _rounds(whole)
+    return islice(every, int(number) - 1, int(number)) if number else every
+
+
+def _rounds(seed: str) -> Iterator[Round]:
+    order = random.Random(seed)
+    faults, forms, frameworks = dealt(order, list(FAULTS)), dealt(order, FORMS), dealt(order, FRAMEWORKS)
+    for number in count(1):
+        name = f"{seed}/{number}"
+        hand = list(islice(faults, order.choice(SIZES)))
+        yield drawn(random.Random(name), name, next(frameworks), next(forms), hand)
+
+
+def dealt(order: random.Random, cards: Sequence[T]) -> Iterator[T]:
+    """All of them in a drawn order, again and again."""
+    while True:
+        yield from order.sample(cards, len(cards))
+
+
+def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool], hand: Sequence[str]) -> Round:
+    """A round of that way to call, with those faults."""
+    optimizers = draw.sample(OPTIMIZERS, draw.randint(1, len(OPTIMIZERS)))
+    segments, epochs = draw.choice(SEGMENTS), draw.randint(2, 3)
+    last = segments * epochs * len(optimizers) - 1
+    moments = sorted((draw.randint(-1, last), draw.uniform(0, 0.5), fault) for fault in hand)
+    return Round(
+        name=name,
+        framework=framework,
+        schedule=form[0],
+        background=form[1],
+        segments=segments,
+        epochs=epochs,
+        workers=draw.randint(1, segments),
+        evaluated=draw.random() < 0.5,
+        optimizers=optimizers,
+        misfortunes=[Misfortune(fault, visits, seconds) for visits, seconds, fault in moments],
+    )
