@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import containers
 import docker
 import pytest
-from docker.errors import DockerException
+from containers import ran
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.image import DockerImage
 
@@ -39,21 +38,7 @@ CONVOLUTION = [
 CHECKPOINTER = ["psql", "-Atc", "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"]
 
 
-def missing() -> str | None:
-    """Why there is no engine to build and run the image with."""
-    found = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # a client that finds no engine leaves its socket open
-        try:
-            docker.from_env().ping()
-        except DockerException as error:
-            found = f"no Docker engine answers: {str(error).splitlines()[0][:120]}"
-        gc.collect()
-    return found
-
-
-MISSING = missing()
-pytestmark = [pytest.mark.docker, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
+pytestmark = containers.needed
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +69,6 @@ def awaited(container: DockerContainer) -> None:
     while container.exec(["pg_isready", "--quiet", "--host=localhost"])[0]:
         assert time.monotonic() < deadline, container.get_logs()
         time.sleep(0.5)
-
-
-def ran(container: DockerContainer, command: list[str], **environment: str) -> tuple[int, str]:
-    """The exit status of a command in the container, and what it wrote to standard output."""
-    done = container.get_wrapped_container().exec_run(command, environment=environment, demux=True)
-    return int(done.exit_code), (done.output[0] or b"").decode()
 
 
 def test_the_tour_of_the_readme(tour: tuple[int, str]) -> None:
