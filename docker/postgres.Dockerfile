@@ -28,12 +28,14 @@ RUN make --silent install DESTDIR=/made PG_CONFIG=/usr/lib/postgresql/15/bin/pg_
 ARG EXTRA=tensorflow
 RUN python3 -m venv /opt/cerebro && /opt/cerebro/bin/pip --no-cache-dir --quiet install ".[${EXTRA}]"
 
-# TensorFlow brings two things that no process here reads. The symbol table of its library (200 MB) has names for a
+# TensorFlow brings three things that no process here reads. The symbol table of its library (200 MB) has names for a
 # debugger; what other libraries are linked with stands in another table. From its headers (290 MB) operations in C++ are
-# compiled, for which there is no compiler here: install TensorFlow elsewhere for tf.sysconfig.get_include().
+# compiled, for which there is no compiler here: install TensorFlow elsewhere for tf.sysconfig.get_include(). And it asks
+# for libclang (60 MB), which none of its modules imports.
 RUN cd /opt/cerebro/lib/python3*/site-packages \
     && find . -path './tensorflow/libtensorflow_*.so.*' -type f -exec strip --strip-unneeded {} + \
-    && rm -rf tensorflow/include
+    && rm -rf tensorflow/include \
+    && /opt/cerebro/bin/pip --quiet uninstall --yes libclang
 
 FROM ${BASE}
 
