@@ -19,7 +19,8 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall installcheck demo test test-long chaos floors bench objects lint clean bootstrap
+.PHONY: help all server install uninstall installcheck demo test test-long chaos floors matrix bench objects lint clean
+.PHONY: bootstrap
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | column -t -s'|'
@@ -74,9 +75,9 @@ demo: bootstrap ## from a bare machine to a leaderboard
 # The order is that of the folders, which ends with many short files: neither process waits long for the other.
 PYTEST := .venv/bin/pytest -rfEs -n 2 --dist loadscope --no-loadscope-reorder
 
-test: bootstrap ## run the tests, on a PostgreSQL that they start themselves
+test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; with TESTS="tests/upgrade -n 0" these
 	@$(READY) .venv/dev .venv/package
-	$(PYTEST) -m "not long" --hypothesis-profile few
+	$(PYTEST) -m "not long" --hypothesis-profile few $(TESTS)
 
 test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
 	@$(READY) .venv/dev .venv/package
@@ -92,6 +93,11 @@ chaos: bootstrap ## disturb runs for MINUTES in every way that is known, drawn f
 
 floors: bootstrap ## try the oldest releases of the libraries that pyproject.toml allows
 	@.ci/floors $(PYTHON)
+
+# TESTS is as for `make test`; KEEP=1 keeps the folders.
+SUITES ?= trixie forky
+matrix: ## run the tests on the PostgreSQL and the Python of other releases of Debian (root and debootstrap)
+	@for suite in $(SUITES); do .ci/matrix $$suite $(TESTS) || exit; done
 
 # What BENCH may say: .venv/bin/python -m bench --help
 bench: bootstrap ## measure beside other ways to do the same work; with BENCH="--scale report" write docs/benchmarks.md
@@ -110,6 +116,7 @@ lint: bootstrap ## ruff (rules and format), and mypy in strict mode
 
 clean: ## remove what make built; the embedded server and its data stay
 	rm -rf build dist $(EXTENSION).egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf --one-file-system .matrix
 	for folder in .venv .floors; do [ ! -d $$folder ] || rm -rf "$$(realpath $$folder)" $$folder; done
 
 # The virtual environment. Each stamp file says which step is done, so that a second call costs nothing.

@@ -14,7 +14,8 @@ FROM ${BASE}
 ARG PG_CONFIG=/usr/local/greenplum-db/bin/pg_config
 ARG PLPYTHON=/usr/bin/python3
 ARG OWNER=gpadmin
-# For trainers: Python 3.11 or newer with venv, and what installs it. The names are Debian's and Ubuntu's; on Rocky Linux 9:
+# For trainers: Python 3.11, 3.12 or 3.13 with venv, and what installs it. The names are Debian's and Ubuntu's; on Rocky
+# Linux 9:
 #     --build-arg PYTHON=python3.11 --build-arg PACKAGES="make python3.11 python3-psycopg2"
 ARG PYTHON=python3
 ARG PACKAGES="make python3-venv python3-psycopg2"

@@ -6,14 +6,12 @@
 #
 # With GPUs: --build-arg EXTRA=cuda, and docker run --gpus all (the host needs the NVIDIA container toolkit).
 ARG BASE=debian:bookworm-slim
-FROM ${BASE}
 
+# What makes the installation, and is not needed to run it, stays behind in this stage.
+FROM ${BASE} AS made
 RUN apt-get -qq update \
-    && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends postgresql-common >/dev/null \
-    && echo 'create_main_cluster = false' >> /etc/postgresql-common/createcluster.conf \
     && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends \
-        make postgresql-15 postgresql-plpython3-15 python3-psycopg2 python3-venv tini >/dev/null \
-    && rm -rf /var/lib/apt/lists/*
+        binutils make postgresql-client-15 python3-venv >/dev/null
 
 WORKDIR /usr/local/src/cerebro_db
 COPY Makefile README.md assembly.py cerebro_db.control pyproject.toml setup.py ./
@@ -24,14 +22,37 @@ COPY migrations migrations
 COPY plpy plpy
 COPY cerebro_db cerebro_db
 
-RUN make --silent install PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config PLPYTHON=/usr/bin/python3
+RUN make --silent install DESTDIR=/made PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config PLPYTHON=/usr/bin/python3
 
 # What of pyproject.toml's extras the trainers get: tensorflow (for CPUs) or cuda; several as tensorflow,jax.
 ARG EXTRA=tensorflow
-RUN python3 -m venv /opt/cerebro \
-    && /opt/cerebro/bin/pip --no-cache-dir --quiet install ".[${EXTRA}]" \
-    && /opt/cerebro/bin/python -I -c 'import cerebro_trainer' \
-    && ln -s /opt/cerebro/bin/cerebro-db /usr/local/bin/cerebro-db
+RUN python3 -m venv /opt/cerebro && /opt/cerebro/bin/pip --no-cache-dir --quiet install ".[${EXTRA}]"
+
+# TensorFlow brings three things that no process here reads. The symbol table of its library (200 MB) has names for a
+# debugger; what other libraries are linked with stands in another table. From its headers (290 MB) operations in C++ are
+# compiled, for which there is no compiler here: install TensorFlow elsewhere for tf.sysconfig.get_include(). And it asks
+# for libclang (60 MB), which none of its modules imports.
+RUN cd /opt/cerebro/lib/python3*/site-packages \
+    && find . -path './tensorflow/libtensorflow_*.so.*' -type f -exec strip --strip-unneeded {} + \
+    && rm -rf tensorflow/include \
+    && /opt/cerebro/bin/pip --quiet uninstall --yes libclang
+
+FROM ${BASE}
+
+# JIT compilation of queries is left out, as PostgreSQL provides for (pg_jit_available() is false): it would be LLVM and Z3,
+# 150 MB, which does nothing for queries that read a table of buffers in order.
+RUN printf 'path-exclude=%s\n' '/usr/lib/*/libLLVM-*' '/usr/lib/*/libz3.so*' '/usr/lib/postgresql/*/lib/llvmjit*' \
+        '/usr/lib/postgresql/*/lib/bitcode/*' >/etc/dpkg/dpkg.cfg.d/without-jit \
+    && apt-get -qq update \
+    && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends postgresql-common >/dev/null \
+    && echo 'create_main_cluster = false' >> /etc/postgresql-common/createcluster.conf \
+    && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends \
+        postgresql-15 postgresql-plpython3-15 python3-psycopg2 tini >/dev/null \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log
+
+COPY --from=made /made/ /
+COPY --from=made /opt/cerebro /opt/cerebro
+RUN /opt/cerebro/bin/python -I -c 'import cerebro_trainer' && ln -s /opt/cerebro/bin/cerebro-db /usr/local/bin/cerebro-db
 
 # The tour of README.md, for `psql -f`.
 COPY tests/sql/tour.sql tests/sql/iris_data.sql /usr/local/share/cerebro_db/

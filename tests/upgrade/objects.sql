@@ -5,6 +5,10 @@ WITH member AS (
     SELECT d.classid, d.objid
     FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
     WHERE e.extname = 'cerebro_db' AND d.deptype = 'e'
+    -- From PostgreSQL 17 on, what comes with each relation and type is said to be the extension's, too.
+    AND NOT (d.classid = 'pg_type'::regclass
+             AND EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+                         WHERE t.oid = d.objid AND (t.typcategory = 'A' OR c.relkind <> 'c')))
 ), relation AS (
     SELECT c.*, c.oid::regclass::text AS label
     FROM pg_class c JOIN member m ON (m.classid, m.objid) IN (('pg_class'::regclass, c.oid), ('pg_type'::regclass, c.reltype))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import containers
 import docker
 import pytest
-from docker.errors import DockerException
+from containers import ran
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.image import DockerImage
 
@@ -18,26 +17,28 @@ ROOT = Path(__file__).parents[3]
 TOUR = "/usr/local/share/cerebro_db/tour.sql"
 PASSWORD = 'it\'s "quoted"'
 START_SECONDS = 120
+LARGEST = 1_600_000_000
+"""Bytes that the image has at most, with its base."""
 OTHER = "host=localhost user=postgres dbname=postgres"
+CONVOLUTION = [
+    """SELECT load_keras_model('convolutions', '{"class_name": "Sequential", "config": {"name": "small", "layers": [
+        {"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}},
+        {"class_name": "Reshape", "config": {"target_shape": [2, 2, 1]}},
+        {"class_name": "Conv2D", "config": {"filters": 8, "kernel_size": [2, 2], "activation": "relu"}},
+        {"class_name": "Flatten", "config": {}},
+        {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]}}')""",
+    """SELECT generate_model_configs('convolutions', 'convolution_configs', ARRAY[1],
+        $$ {'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1]}], 'loss': ['categorical_crossentropy'],
+            'metrics': [['accuracy']]} $$, $$ {'batch_size': [16]} $$)""",
+    "SELECT madlib_fit_multiple_model('iris_packed', 'convolution', 'convolution_configs', 2)",
+    "SELECT madlib_predict('convolution', 'iris', 'id', 'attributes', 'convolved', 'response', mst_key => 1)",
+    "SELECT count(*) FROM convolved",
+]
 # Another one after a crash of the server.
 CHECKPOINTER = ["psql", "-Atc", "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"]
 
 
-def missing() -> str | None:
-    """Why there is no engine to build and run the image with."""
-    found = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # a client that finds no engine leaves its socket open
-        try:
-            docker.from_env().ping()
-        except DockerException as error:
-            found = f"no Docker engine answers: {str(error).splitlines()[0][:120]}"
-        gc.collect()
-    return found
-
-
-MISSING = missing()
-pytestmark = [pytest.mark.docker, pytest.mark.skipif(MISSING is not None, reason=str(MISSING))]
+pytestmark = containers.needed
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,12 @@ def server(image: str) -> Iterator[DockerContainer]:
         yield container
 
 
+@pytest.fixture(scope="module")
+def tour(server: DockerContainer) -> tuple[int, str]:
+    """The exit status of the tour and what it printed; its tables stay."""
+    return ran(server, ["psql", "--host=localhost", "--file", TOUR], PGPASSWORD=PASSWORD)
+
+
 def awaited(container: DockerContainer) -> None:
     """Wait until the server can be reached as its health check does."""
     deadline = time.monotonic() + START_SECONDS
@@ -64,21 +71,40 @@ def awaited(container: DockerContainer) -> None:
         time.sleep(0.5)
 
 
-def ran(container: DockerContainer, command: list[str], **environment: str) -> tuple[int, str]:
-    """The exit status of a command in the container, and what it wrote to standard output."""
-    done = container.get_wrapped_container().exec_run(command, environment=environment, demux=True)
-    return int(done.exit_code), (done.output[0] or b"").decode()
+def test_the_tour_of_the_readme(tour: tuple[int, str]) -> None:
+    assert tour == (0, (ROOT / "tests/sql/tour.out").read_text())
 
 
-def test_the_tour_of_the_readme(server: DockerContainer) -> None:
-    status, printed = ran(server, ["psql", "--host=localhost", "--file", TOUR], PGPASSWORD=PASSWORD)
-    assert (status, printed) == (0, (ROOT / "tests/sql/tour.out").read_text())
+@pytest.mark.usefixtures("tour")
+def test_other_layers_are_trained_and_predict(server: DockerContainer) -> None:
+    """What was cut from TensorFlow is not missed."""
+    statements = [part for statement in CONVOLUTION for part in ("-c", statement)]
+    status, printed = ran(server, ["psql", "-v", "ON_ERROR_STOP=1", "-At", *statements])
+    assert (status, printed.splitlines()[-1:]) == (0, ["150"])
+
+
+def test_the_image_is_not_larger_than_promised(image: str) -> None:
+    assert docker.from_env().images.get(image).attrs["Size"] <= LARGEST
+
+
+def test_queries_do_without_a_compiler(server: DockerContainer) -> None:
+    """It is left out: no plan must fail for it, however costly it is said to be."""
+    costly = ["-c", "SET jit_above_cost = 0", "-c", "SELECT sum(n) FROM generate_series(1, 1000) n"]
+    assert ran(server, ["psql", "-At", "-c", "SELECT pg_jit_available()", *costly]) == (0, "f\nSET\n500500\n")
 
 
 def test_the_check_finds_nothing(server: DockerContainer) -> None:
     status, printed = ran(server, ["cerebro-db", "check"], PGUSER="postgres")
     assert status == 0 and "FAIL" not in printed, printed
     assert "the server is not process 1" in printed
+
+
+def test_the_check_takes_the_variables_of_libpq(server: DockerContainer) -> None:
+    """There is no other server: the image says which one, and whoever sets them says another."""
+    status, printed = ran(server, ["cerebro-db", "check"])
+    assert status == 0 and "database cerebro, as cerebro" in printed, printed
+    status, printed = ran(server, ["cerebro-db", "check"], PGDATABASE="postgres", PGUSER="postgres")
+    assert status == 1 and "database postgres, as postgres" in printed, printed
 
 
 def test_nobody_comes_in_without_a_password(server: DockerContainer) -> None:

@@ -139,7 +139,14 @@ def test_a_machine_that_has_what_is_too_old_is_told_what_was_found(clone: Path, 
     told = refusal(bootstrapped(clone, PG_CONFIG=old))
     assert f"PostgreSQL 13.18 ({old})" in told and "PostgreSQL 14 or newer" in told
     told = refusal(bootstrapped(clone, PYTHON=python(tmp_path / "python", (3, 10, 4))))
-    assert "Python 3.10.4" in told and "Python 3.11 or newer" in told
+    assert "Python 3.10.4" in told and "Python 3.11, 3.12 or 3.13" in told
+
+
+def test_a_python_that_has_no_tensorflow_yet_is_passed_over(clone: Path, tmp_path: Path) -> None:
+    new = python(tmp_path / "python", (3, 14, 0))
+    assert "Python 3.14.0" in refusal(bootstrapped(clone, PYTHON=new))
+    chosen = subprocess.run([clone / ".ci/python"], env={**os.environ, "PYTHON": f"{new} {sys.executable}"}, stdout=-1)
+    assert chosen.stdout.decode().strip() == sys.executable
 
 
 def test_without_a_python_make_says_nothing_of_its_own(clone: Path) -> None:

@@ -21,6 +21,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MADE_THERE = (
     ".venv",
     ".floors",
+    ".matrix",
     ".git",
     "build",
     "dist",
