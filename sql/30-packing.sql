@@ -21,3 +21,10 @@ return packing.validation_preprocessor(plpy, GD, source_table, output_table, dep
 $$;
 COMMENT ON FUNCTION validation_preprocessor_dl(varchar, varchar, varchar, varchar, varchar, integer, text)
 IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
+
+CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import packing
+return packing.rows_seen(plpy, GD, rows)
+$$;
+COMMENT ON FUNCTION cerebro.rows_seen(bigint) IS 'Internal: let those who look at this session know how many rows the preprocessor has read so far; always true';

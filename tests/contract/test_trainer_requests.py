@@ -37,16 +37,31 @@ def test_error_of_a_request_without_reply_comes_with_the_next_reply(packer: Peer
     [
         ({"do": "unheard of"}, "unheard of"),
         ({"do": "close"}, "dataset"),
-        ({"do": "pack", "arrays": [], "rows": "three"}, "rows"),
-        ({"do": "pack", "arrays": [{"kind": "text"}], "rows": 1, "lengths": [8, 0]}, "image, int16, onehot"),
-        ({"do": "pack", "arrays": [{"kind": "float32", "divide": 0}], "rows": 1, "lengths": [8, 0]}, "divide"),
-        ({"do": "pack", "arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
+        ({"do": "pack"}, "no rows"),
     ],
 )
 def test_wrong_requests_say_what_is_wrong(packer: Peer, header: dict[str, Any], words: str) -> None:
     with pytest.raises(TrainerFailed, match=words) as failed:
-        packer.ask(header, bytes(sum(header.get("lengths", ()))))
+        packer.ask(header)
     assert failed.value.error["kind"] == "request"
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ({"arrays": [], "rows": "three"}, "rows"),
+        ({"arrays": [{"kind": "text"}], "rows": 1, "lengths": [8, 0]}, "image, int16, onehot"),
+        ({"arrays": [{"kind": "float32", "divide": 0}], "rows": 1, "lengths": [8, 0]}, "divide"),
+        ({"arrays": [{"kind": "int16"}, {"kind": "int16"}], "rows": 1}, "lengths"),
+    ],
+)
+def test_wrong_blocks_are_told_of_when_they_are_to_be_packed(packer: Peer, header: dict[str, Any], words: str) -> None:
+    packer.tell({"do": "block", **header}, bytes(sum(header.get("lengths", ()))))
+    with pytest.raises(TrainerFailed, match=words) as failed:
+        packer.ask({"do": "pack"})
+    assert failed.value.error["kind"] == "request"
+    with pytest.raises(TrainerFailed, match="no rows"):
+        packer.ask({"do": "pack"})
 
 
 @pytest.mark.parametrize(
@@ -88,13 +103,14 @@ def test_pack_gives_what_a_packed_table_stores(packer: Peer) -> None:
     indices = struct.pack(">ii", 2, 0)
     packer.tell(
         {
-            "do": "pack",
+            "do": "block",
             "rows": 2,
             "lengths": [16, 48, 8],
             "arrays": [{"kind": "float32", "divide": 255.0}, {"kind": "onehot", "classes": 3}],
         },
         numbers + floats + indices,
     )
+    packer.tell({"do": "pack"})
     reply, payload = packer.reply()
     assert reply == {"shapes": [[2, 1], [2, 3]], "lengths": [8, 12]}
     assert np.frombuffer(payload[:8], "<f4").tolist() == [1.0, np.float32(51) / np.float32(255)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,13 @@ def descendants(pid: int) -> set[int]:
 
 def processes() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def most_memory(pid: int) -> int:
+    """The most address space that a process has had, in bytes: what it has of the server's is there from the start."""
+    found = re.search(r"^VmPeak:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1]) * 1024
 
 
 def parent(pid: int) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, call, database
 from cerebro_plpy.calls import pack
+from cerebro_plpy.database import progress
+from cerebro_plpy.database.caller import raise_to_sql
+from cerebro_plpy.trainer import fields
 
 
 def training_preprocessor(
@@ -47,3 +50,13 @@ def validation_preprocessor(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
     call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training_table))
+
+
+def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:
+    """Let those who look know that so many rows have come; always true."""
+
+    def seen() -> bool:
+        progress.current(gd).reached(database(plpy), fields.require("rows", rows))
+        return True
+
+    return raise_to_sql(plpy, seen)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from cerebro_plpy.api.entry import database, package_version
-from cerebro_plpy.database import strict_json
+from cerebro_plpy.database import progress, strict_json
 from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables import granted_function
-from cerebro_plpy.trainer import fields, prediction_rows, requests, segment, settings, wire
+from cerebro_plpy.trainer import fields, packed_rows, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
 from cerebro_plpy.trainer.settings import TrainerOptions
@@ -168,17 +168,25 @@ def predict_rest(plpy: Any, gd: Globals) -> Predicted | None:
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).next())
 
 
-def pack_rows(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
-    """Send a block of rows to be packed; the packed arrays of the block before."""
+def pack_rows(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
+    """Send a block of rows to be packed; JSON of the buffer before, where this one begins another."""
 
     def start() -> None:
         _started(plpy, gd, TrainerOptions(framework="none"))
 
-    def packed() -> list[Buffer] | None:
+    def packed() -> str | None:
         ready = database(plpy).platform.packer_ready(segment.has_trainer(gd), spec is not None, start)
-        return segment.pack_rows(gd, spec, data) if ready else None
+        about = packed_rows.send(gd, segment.trainer(gd), spec, data) if ready else None
+        if progress.KEY in gd:
+            progress.current(gd).more(database(plpy), "packed", packed_rows.sent(gd))
+        return about
 
     return raise_to_sql(plpy, packed)
+
+
+def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
+    """An array of the buffer that pack_rows has told of."""
+    return raise_to_sql(plpy, lambda: packed_rows.fetch(gd, segment.trainer(gd), fields.whole("place", place)))
 
 
 def trainer_stop(plpy: Any, gd: Globals) -> None:

@@ -59,7 +59,9 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
     source, output, dependent, independent = find_inputs(catalog, arguments, options.dependent_type)
     chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
+        packers.begin("counted")
         rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
+        packers.begin("looked for classes in", rows)
         plan = Packing(
             source=source,
             output=output,
@@ -114,7 +116,9 @@ def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, 
     check_order(catalog, model.dependent, [column.name for column in dependent], "the targets")
     along = db.platform.distribution_along(db, catalog.module, model.segments, rules)
     with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
+        packers.begin("looked for classes in")
         dependent = tuple(as_in_training(catalog, source, c, model, i) for i, c in enumerate(dependent))
+        packers.begin("counted")
         plan = Packing(
             source=source,
             output=output,

@@ -96,7 +96,11 @@ class Distribution:
 class Packers(Protocol):
     """Packers that are ready for the rows of one table, wherever these are to be packed."""
 
-    rows: str  # what the rows are read from, quoted
+    rows: str  # what the rows are read from, as it stands in FROM
+
+    def begin(self, done: str, total: int | None = None) -> None:
+        """Let those who look know how many rows are `done`, such as "counted", of a total; where that is possible."""
+        ...
 
     def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
         """What the packer of that segment says of the first image: `column` has it, `sent` is how it is sent."""

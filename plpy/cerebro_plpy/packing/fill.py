@@ -23,6 +23,8 @@ from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
 
 # 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
+# What a backend sends at a time, and the packer decodes: a MB of float32, or a single row.
+ELEMENTS_PER_BLOCK, MOST_BLOCKS = 1 << 18, 1 << 16
 ELEMENTS_PER_ARRAY = 3  # what the head of an array takes, in elements, on its way to the packer
 
 
@@ -94,11 +96,21 @@ def layout(packing: Packing, elements: int) -> tuple[int, int]:
     return buffers, -(-packing.rows // buffers)
 
 
+def blocks(rows: int, elements: int) -> int:
+    """In how many blocks the rows of a buffer are sent: a power of two.
+
+    >>> blocks(1000, 4), blocks(1024, 4096), blocks(3, 1 << 24)
+    (1, 16, 4)
+    """
+    most = min(rows, -(-rows * elements // ELEMENTS_PER_BLOCK), MOST_BLOCKS)
+    return 1 << (most - 1).bit_length()
+
+
 def pack(db: Database, packing: Packing) -> None:
     """Make the packed table and its summary."""
     elements = sum(row_elements(db, packing, c) for c in (*packing.independent, *packing.dependent))
     buffers, buffer_size = layout(packing, elements)
-    fill(db, packing, buffers)
+    fill(db, packing, buffers, blocks(buffer_size, elements))
     summarize(db, packing, buffer_size)
 
 
@@ -117,13 +129,13 @@ def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequenc
         db.rows(sql("pack.external", output=packing.output.quoted, column=name))
 
 
-def fill(db: Database, packing: Packing, buffers: int) -> None:
+def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:
     """Create the packed table and fill it."""
     columns = (*packing.independent, *packing.dependent)
     named = [quote_identifier(c.name) for c in columns]
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
-    parts = insertion(db, packing, named, shapes, buffers)
+    parts = insertion(db, packing, named, shapes, buffers, blocks)
     packing.packers.fill(parts, packing.seed, json.dumps([describe_column(packing, c) for c in columns]))
     check_shapes(db, packing, shapes)
     db.rows(sql("pack.index", output=packing.output.quoted))
@@ -144,9 +156,9 @@ def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
 
 
 def insertion(
-    db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int
+    db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int, blocks: int = 1
 ) -> dict[str, str]:
-    """The parts of the statement that packs all rows."""
+    """The parts of the statement that packs all rows; those of a buffer in so many blocks."""
     columns = (*packing.independent, *packing.dependent)
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
@@ -160,12 +172,13 @@ def insertion(
         shape_names=", ".join(shapes),
         segments=str(packing.segments),
         buffers=str(buffers),
+        blocks=str(blocks),
         seed="NULL" if packing.seed is None else f"'{packing.seed}'::bigint",
         columns=", ".join(f"t.{n} AS {c}" for n, c in zip(named, carried)),
         carried=", ".join(f"{numbers.get(c, f'n.{c}')} AS {c}" for c in carried),
         joins=joins,
         aggregates=", ".join(f"pg_catalog.string_agg({c.sent(f'g.{n}')}, ''::bytea)" for c, n in zip(columns, carried)),
-        parts=", ".join(f"b.packed[{i}]" for i in range(2, len(columns) + 2)),
+        parts=", ".join(f"cerebro.packed_array({i})" for i in range(1, len(columns) + 1)),
         part_shapes=", ".join(
             f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
         ),

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cerebro_plpy.database import progress
 from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.driver import OPTIONS
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
+from cerebro_plpy.database.progress import Progress
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
@@ -130,7 +132,8 @@ class Postgres:
         spec = settings.trainer_spec(settings.read(db), TrainerOptions(framework="none"))
         segment.begin_trainer(db.check_interrupts, gd, spec)
         try:
-            yield PostgresPackers(db, source.quoted)
+            with progress.shown(db, gd, "packing", source.spelling) as shown:
+                yield PostgresPackers(db, source, columns, shown)
         finally:
             segment.stop_trainer(gd)
 
@@ -170,9 +173,17 @@ class Postgres:
 class PostgresPackers:
     """See `database.platform.Packers`."""
 
-    def __init__(self, db: Caller, rows: str) -> None:
+    def __init__(self, db: Caller, source: Table, columns: Sequence[str], shown: Progress) -> None:
         self._db = db
-        self.rows = rows
+        self._source = source.quoted
+        self._shown = shown
+        self.rows = source.quoted
+        if not db.value(sql("pack.is_table"), source.oid):
+            self.rows = _watched(source.quoted, columns)
+
+    def begin(self, done: str, total: int | None = None) -> None:
+        """Of a table nobody is told how many rows were counted: that is soon over, and may be done in parallel."""
+        self._shown.begin(self._db, done, total)
 
     def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
         """What the packer says of the first image."""
@@ -183,7 +194,21 @@ class PostgresPackers:
         name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
         buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
         with self._db.configured(**PACKING_SETTINGS):
-            self._db.rows(sql("pack.fill", **parts, buffer=buffer), arrays)
+            self.begin("read", int(parts["rows"]))
+            made = {**parts, "source": self._source, "buffer": buffer, "seen": sql("pack.seen")}
+            self._db.rows(sql("pack.fill", **made), arrays)
+
+
+def _watched(source: str, columns: Sequence[str]) -> str:
+    """The rows of a view, under names that no column can have in the way until they are counted."""
+    carried = [f"c{number}" for number in range(len(columns))]
+    return sql(
+        "pack.watched",
+        names=", ".join(f"n.{c} AS {name}" for c, name in zip(carried, columns)),
+        columns=", ".join(f"t.{name} AS {c}" for c, name in zip(carried, columns)),
+        source=source,
+        seen=sql("pack.seen"),
+    )
 
 
 class PostgresVisits(SharedVisits):

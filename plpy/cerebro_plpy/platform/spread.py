@@ -82,6 +82,9 @@ class SpreadPackers:
         self._source = source
         self.rows = source.rows
 
+    def begin(self, done: str, total: int | None = None) -> None:
+        """Nobody is told: each further statement of a function can end the coordinator, if it is cancelled then."""
+
     def about_image(self, key: int, column: str, sent: str, spec: str) -> Any:
         """What the packer of that segment says of the first image, which is brought there."""
         image = self._db.value(sql("spread.first", column=column, source=self.rows))

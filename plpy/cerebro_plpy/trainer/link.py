@@ -8,6 +8,7 @@ killed backend would not run.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
@@ -52,6 +53,7 @@ class Link:
         self._broken = False
         self._owed = 0
         self._unanswered = False
+        self._unread = 0
         self._watch = memory.Watch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
@@ -109,7 +111,7 @@ class Link:
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._owed or self._unanswered or self._process.poll() is not None:
+        if self._broken or self._owed or self._unread or self._unanswered or self._process.poll() is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
@@ -124,6 +126,8 @@ class Link:
     def send_head(self, header: Header, size: int) -> None:
         """Begin a frame whose payload of `size` bytes follows in parts."""
         self._check_open()
+        if self._unread:
+            raise _not_fetched()
         if self._owed:
             # A statement that was passing on a large payload has failed; the rest of it will never come.
             raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
@@ -144,7 +148,7 @@ class Link:
     def post(self, header: Header, *payload: bytes) -> None:
         """Send a request whose answer is fetched later, before there is another."""
         if self._unanswered:
-            raise errors.ObjectNotReady("an earlier answer was not fetched", hint="Call cerebro.trainer_start anew.")
+            raise _not_fetched()
         self.send(header, *payload)
         self._unanswered = True
 
@@ -152,6 +156,26 @@ class Link:
         """Send a request and return what its answer holds under `ok`."""
         self.post(header, *payload)
         return self.answer()
+
+    def reply_in_parts(self) -> tuple[Header, int]:
+        """The next answer, and how many bytes came with it, which are to be taken by `part` before all else."""
+        answer, self._unread = self._head()
+        self._unanswered = False
+        return self._accepted(answer), self._unread
+
+    def part(self, size: int) -> bytes:
+        """The next bytes of what came with an answer.
+
+        They are received into the object that is returned: nothing of their size is made beside it.
+        """
+        self._check_open()
+        if size > self._unread:
+            raise self._failure(f"the trainer sent {self._unread} bytes where {size} were expected")
+        data = io.BytesIO(bytes(size))
+        with data.getbuffer() as room:
+            self._fill(room)
+        self._unread -= size
+        return data.getvalue()
 
     def answer(self) -> Header:
         """The next answer; an error in it is raised as the class of its SQLSTATE."""
@@ -176,6 +200,11 @@ class Link:
 
     def receive(self) -> tuple[Header, memoryview]:
         """The next frame."""
+        header, size = self._head()
+        return header, self._read(size)
+
+    def _head(self) -> tuple[Header, int]:
+        """The header of the next frame, and the size of its payload, which is still to be read."""
         self._check_open()
         magic, head, body = FRAME.unpack(self._read(FRAME.size))
         if magic != MAGIC or max(head, body) > LARGEST:
@@ -184,7 +213,7 @@ class Link:
         header = answers.header(text)
         if header is None:
             raise self._failure(f"the trainer sent {text[:80]!r} where a JSON object was expected")
-        return header, self._read(body)
+        return header, body
 
     def close(self) -> None:
         """End the trainer at once, with what it started, and remove what it had on disk."""
@@ -224,9 +253,13 @@ class Link:
                 raise self._failure(f"the trainer (process {self.pid}) is gone") from error
 
     def _read(self, size: int) -> memoryview:
-        data = bytearray(size)
-        view, done = memoryview(data), 0
-        while done < size:
+        view = memoryview(bytearray(size))
+        self._fill(view)
+        return view
+
+    def _fill(self, view: memoryview) -> None:
+        done = 0
+        while done < len(view):
             try:
                 count = self._socket.recv_into(view[done:])
             except BlockingIOError:
@@ -237,7 +270,6 @@ class Link:
             if count == 0:
                 raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
             done += count
-        return view
 
     def _wait(self, event: int) -> None:
         poll = select.poll()
@@ -265,3 +297,7 @@ class Link:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
         # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.
         return process.gave_up(self.spec, code, tail)
+
+
+def _not_fetched() -> CerebroError:
+    return errors.ObjectNotReady("an earlier answer was not fetched", hint="Call cerebro.trainer_start anew.")

@@ -6,19 +6,16 @@ function on a Greenplum segment may not do so; the statement around the function
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate
 from math import prod
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
-from cerebro_plpy.trainer import fields, machine, ownership, prediction_rows, wire
+from cerebro_plpy.trainer import fields, machine, ownership, packed_rows, prediction_rows, wire
 from cerebro_plpy.trainer.link import Buffer, Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
 KEY = "cerebro_trainer"
-PACKING = "cerebro_packing"  # the number of the buffer that is being packed
 PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
@@ -33,7 +30,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
     link: Link | None = gd.get(KEY)
-    for left in (PACKING, CHUNKS, PART, SEALED, prediction_rows.KEY):
+    for left in (packed_rows.PACKING, packed_rows.PACKED, CHUNKS, PART, SEALED, prediction_rows.KEY):
         gd.pop(left, None)
     if link is not None and link.spec == spec and link.alive() and ownership.owned(gd):
         link.send(wire.request("reset"))
@@ -80,7 +77,8 @@ def rest(gd: Globals, seconds: int) -> None:
 
 def stop_trainer(gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
-    gd.pop(PACKING, None)
+    for left in (packed_rows.PACKING, packed_rows.PACKED):
+        gd.pop(left, None)
     link: Link | None = gd.pop(KEY, None)
     if link is not None:
         link.close()
@@ -188,27 +186,3 @@ def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
     for frame in link.chunks(wire.request("state_get", chunk_bytes=COLLECTED_BYTES // size * size)):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
-
-
-def pack_rows(gd: Globals, spec: str | None, data: list[bytes] | None) -> list[Buffer] | None:
-    """Send rows to be packed, without waiting; None at the end. Returns what became of the rows sent before.
-
-    So the packer works while the database writes one buffer and collects the rows of the next. What is returned
-    are the number of the buffer and its shapes as JSON, and its arrays.
-    """
-    link = trainer(gd)
-    packed = _packed(link, gd.pop(PACKING)) if PACKING in gd else None
-    if spec is not None and data is not None:
-        header = fields.record("spec", spec)
-        number = fields.whole("buffer_id", header.get("buffer_id"))
-        parts = [fields.kind("an element of data", part, bytes) for part in data]
-        link.post(wire.request("pack", header, lengths=[len(part) for part in parts]), *parts)
-        gd[PACKING] = number
-    return packed
-
-
-def _packed(link: Link, buffer_id: int) -> list[Buffer]:
-    done, payload = link.reply()
-    starts = accumulate(done["lengths"], initial=0)
-    about = json.dumps({"buffer_id": buffer_id, "shapes": done["shapes"]}).encode()
-    return [about, *(payload[start : start + length] for start, length in zip(starts, done["lengths"]))]

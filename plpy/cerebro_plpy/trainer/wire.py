@@ -17,7 +17,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "open": ("dataset", "cache_bytes"),
     "buffer": ("dataset", "buffer_id", "pass", "arrays"),
     "close": ("dataset",),
-    "pack": ("rows", "buffer_id", "seed", "arrays", "lengths", "shapes_only"),
+    "block": ("rows", "arrays", "lengths"),
+    "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
         "sealed",

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from cerebro_trainer.commands import gpus
 from cerebro_trainer.commands.job_commands import Work
-from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.buffers import Dataset, from_frame
+from cerebro_trainer.data.packing import Packing
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
 from cerebro_trainer.programs.protocol import Framework
 from cerebro_trainer.wire.fields import integer, number, text
@@ -37,6 +37,7 @@ class Trainer:
         self._datasets: dict[str, Dataset] = {}
         self._gpus = framework.gpus if framework else gpus.listed
         self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
+        self._packing = Packing()
         self._deferred: TrainerError | None = None
         self._idle: float | None = None
         """How long no request may come, when no call uses the trainer; while one does it may wait for hours."""
@@ -45,6 +46,7 @@ class Trainer:
             "open": Command(self._open, replies=False),
             "buffer": Command(self._buffer, replies=False),
             "close": Command(self._close),
+            "block": Command(self._block, replies=False),
             "pack": Command(self._pack),
             "suggest": Command(self._suggest),
             "gpus": Command(lambda header, payload: (Message({"ok": {"gpus": self._gpus()}}),)),
@@ -98,6 +100,7 @@ class Trainer:
     def _fail(self, error: TrainerError) -> None:
         """Keep the error for the next reply. It ends the job that is open, whose state is lost."""
         self._deferred = error
+        self._packing = Packing()
         if self._work is not None:
             self._work.abandon()
 
@@ -106,6 +109,7 @@ class Trainer:
         seconds = header.get("idle_seconds")
         self._idle = None if seconds is None else number(header, "idle_seconds")
         self._datasets.clear()
+        self._packing = Packing()
         if self._work is not None:
             self._work.reset()
         return ()
@@ -129,11 +133,17 @@ class Trainer:
         dataset.closed = True
         return (Message({"ok": dataset.summary()}),)
 
+    def _block(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        self._packing.add(header, payload)
+        return ()
+
     def _pack(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
-        columns = raw_rows.pack(header, payload)
-        told = [] if header.get("shapes_only") is True else [column.data for column in columns]
-        reply = {"shapes": [column.shape for column in columns], "lengths": [data.nbytes for data in told]}
-        return (Message({"ok": reply}, *told),)
+        """What came since the last one; then another buffer begins."""
+        packing, self._packing = self._packing, Packing()
+        shapes = packing.shapes()
+        told = [] if header.get("shapes_only") is True else list(packing.columns(header))
+        reply = {"shapes": shapes, "lengths": [column.nbytes for column in told]}
+        return (Message({"ok": reply}, *(column.data for column in told)),)
 
     def _suggest(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         # Loaded here, because Optuna need not be installed.

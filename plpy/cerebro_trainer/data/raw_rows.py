@@ -1,17 +1,18 @@
-"""The `pack` command: raw SQL arrays of one buffer to the arrays that a packed table stores.
+"""Columns of raw rows, as SQL sends them, to arrays: those that a packed table stores, and a model's inputs.
 
 It needs numpy only, so a trainer without a framework serves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import arrays, order
+from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import integer, items, number, text, typed
 from cerebro_trainer.wire.frames import Bytes
@@ -28,37 +29,25 @@ FINDING = {
     "22023": "The dimensions that there are: SELECT array_dims({array}), count(*) … GROUP BY 1.",
 }
 """How to find the rows that caused an error, by its SQLSTATE."""
-ROW_NUMBER = np.dtype(">i8")
 
 
-def pack(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
-    """All columns of a buffer, each of shape (rows, ...); the payload's first part are the numbers of its rows.
-
-    The rows come as it suits the database. Their order in the buffer follows from their numbers: by a hash under
-    "seed" and "buffer_id", or as they are where the seed is null.
-    """
-    entries = items(header, "arrays")
-    numbers, *parts = split(header, payload, len(entries) + 1)
-    if numbers.nbytes != integer(header, "rows", minimum=1) * ROW_NUMBER.itemsize:
-        raise RequestError(f'"rows" is {header["rows"]}, but there are {numbers.nbytes} bytes of row numbers')
-    placed = np.argsort(numbers.view(ROW_NUMBER), kind="stable")
-    if header.get("seed") is not None:
-        placed = placed[order.shuffled((integer(header, "seed"), integer(header, "buffer_id")), len(placed))]
-    return [column[placed] for column in _columns(header, entries, parts)]
+def columns(entries: list[dict[str, Any]], parts: list[Bytes], rows: int) -> list[Array]:
+    """The values of each column, of shape (rows, ...)."""
+    found = []
+    for entry, part in zip(entries, parts, strict=True):
+        with told(entry):
+            found.append(_decoded(entry, part, rows))
+    return found
 
 
-def _columns(header: Mapping[str, Any], entries: list[dict[str, Any]], parts: list[Bytes]) -> list[Array]:
-    rows = integer(header, "rows", minimum=1)
-    return [_decoded_or_told(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
-
-
-def _decoded_or_told(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
-    """The values of a column; an error names it where its table is known.
+@contextmanager
+def told(entry: Mapping[str, Any]) -> Iterator[None]:
+    """An error of a column names it where its table is known.
 
     It says how such rows are found, where "array" is the column in SQL.
     """
     try:
-        return _decoded(entry, payload, rows)
+        yield
     except RequestError as error:
         if "source" not in entry:
             raise
@@ -91,7 +80,7 @@ def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     entries = items(header, "arrays")
     for entry in entries:
         text(entry, "kind", choices=INPUTS)
-    return _columns(header, entries, split(header, payload, len(entries)))
+    return columns(entries, split(header, payload, len(entries)), integer(header, "rows", minimum=1))
 
 
 def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cerebro_trainer.data import arrays, raw_rows
+from cerebro_trainer.data import arrays
+from cerebro_trainer.data.packing import MOST_BYTES, Packing
 from cerebro_trainer.errors import RequestError
 
 FORMATS = {700: "f", 701: "d", 21: "h", 23: "i", 20: "q"}
@@ -144,28 +146,36 @@ def test_several_columns_are_cut_by_their_lengths() -> None:
         "lengths": [len(numbers), len(floats), len(small)],
         "arrays": [{"kind": "float32"}, {"kind": "int16"}],
     }
-    first, second = raw_rows.pack(header, np.concatenate([numbers, floats, small]))
+    packing = Packing()
+    packing.add(header, np.concatenate([numbers, floats, small]))
+    first, second = packing.columns({})
     assert first.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert second.tolist() == [[7], [7]]
     with pytest.raises(RequestError, match="add up"):
-        raw_rows.pack(header, floats)
+        packing.add(header, floats)
 
 
 def row_numbers(numbers: Sequence[int]) -> np.ndarray:
     return payload(np.array(numbers, ">i8").tobytes())
 
 
-def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0) -> list[int]:
-    """The numbers of rows, packed as their only column."""
-    sent = [row_numbers(numbers), column(np.array(numbers, float).reshape(-1, 1), 701)]
-    header = {
-        "rows": len(numbers),
-        "lengths": [len(part) for part in sent],
-        "arrays": [{"kind": "float64"}],
-        "seed": seed,
-        "buffer_id": buffer_id,
-    }
-    return [int(value) for value in raw_rows.pack(header, np.concatenate(sent))[0][:, 0]]
+def add(packing: Packing, numbers: Sequence[int], shape: Sequence[int] = (1,)) -> None:
+    """A block of rows, their numbers packed as their only column."""
+    values = np.repeat(np.array(numbers, float), np.prod(shape)).reshape(-1, *shape)
+    sent = [row_numbers(numbers), column(values, 701)]
+    entry = {"kind": "float64", "column": "x", "source": "t", "array": "x"}
+    header = {"rows": len(numbers), "lengths": [len(part) for part in sent], "arrays": [entry]}
+    packing.add(header, np.concatenate(sent))
+
+
+def packed(numbers: Sequence[int], seed: int | None, buffer_id: int = 0, cuts: Sequence[int] = ()) -> list[int]:
+    """The numbers of rows, packed as their only column; they come in blocks that begin at the cuts."""
+    packing = Packing()
+    for begin, end in pairwise([0, *sorted(cuts), len(numbers)]):
+        add(packing, numbers[begin:end])
+    assert packing.shapes() == [(len(numbers), 1)]
+    (found,) = packing.columns({"seed": seed, "buffer_id": buffer_id})
+    return [int(value) for value in found[:, 0]]
 
 
 SEEDS = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
@@ -176,7 +186,8 @@ def test_rows_are_placed_by_their_numbers_and_not_by_how_they_came(
     numbers: list[int], seed: int | None, data: st.DataObject
 ) -> None:
     found = packed(numbers, seed)
-    assert packed(data.draw(st.permutations(numbers)), seed) == found
+    cuts = data.draw(st.sets(st.integers(1, len(numbers) - 1), max_size=5)) if len(numbers) > 1 else ()
+    assert packed(data.draw(st.permutations(numbers)), seed, cuts=list(cuts)) == found
     assert sorted(found) == sorted(numbers)
     assert seed is not None or found == sorted(numbers)
 
@@ -184,3 +195,27 @@ def test_rows_are_placed_by_their_numbers_and_not_by_how_they_came(
 def test_the_seed_and_the_buffer_decide_the_order() -> None:
     orders = {tuple(packed(range(1, 50), seed, buffer)) for seed in (1, 2) for buffer in (0, 1)}
     assert len(orders) == 4
+
+
+def test_a_block_of_another_shape_is_refused_with_its_column() -> None:
+    packing = Packing()
+    add(packing, [1, 2], (2, 3))
+    with pytest.raises(RequestError, match="shape 3x2, but others have shape 2x3") as refused:
+        add(packing, [3], (3, 2))
+    assert refused.value.message.endswith("(column x of table t)")
+    assert refused.value.detail is not None and "array_dims(x)" in refused.value.detail
+
+
+def test_a_buffer_that_no_row_of_a_table_can_hold_is_refused_as_it_grows() -> None:
+    """Its blocks are views of nothing here, so that the test takes no memory."""
+    packing = Packing()
+    add(packing, [1])
+    packing._blocks[0].append(np.broadcast_to(np.float32(0), (MOST_BYTES // 4, 1)))
+    with pytest.raises(RequestError, match="expected at most 1023 MB") as refused:
+        add(packing, [2])
+    assert "buffer_size" in str(refused.value.hint)
+
+
+def test_a_buffer_without_rows_is_refused() -> None:
+    with pytest.raises(RequestError, match="no rows"):
+        Packing().shapes()

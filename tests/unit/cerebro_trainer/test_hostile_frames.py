@@ -37,12 +37,15 @@ NUMBERS = np.arange(3, dtype=">i8").tobytes()
 BUFFER = [{"role": "x", "dtype": "float32", "shape": [2, 3]}, {"role": "y", "dtype": "int16", "shape": [2, 1]}]
 COLUMNS = [{"kind": "float32", "divide": 2.0, "array": "x"}, {"kind": "onehot", "classes": 2}]
 PARTS = (NUMBERS, PACKED, CLASSES)
-PACK = {"do": "pack", "buffer_id": 0, "seed": 1, "rows": 3, "lengths": [*map(len, PARTS)], "arrays": COLUMNS}
+BLOCK = {"do": "block", "rows": 3, "lengths": [*map(len, PARTS)], "arrays": COLUMNS}
+PACK = {"do": "pack", "buffer_id": 0, "seed": 1}
 REQUESTS: tuple[Request, ...] = (
     ({"do": "open", "dataset": "d", "cache_bytes": 1000}, b""),
     ({"do": "buffer", "dataset": "d", "buffer_id": 0, "pass": 0, "arrays": BUFFER}, bytes(28)),
     ({"do": "close", "dataset": "d"}, b""),
-    (PACK, b"".join(PARTS)),
+    (BLOCK, b"".join(PARTS)),
+    (BLOCK, b"".join(PARTS)),
+    (PACK, b""),
     ({"do": "reset"}, b""),
 )
 KINDS = ("float32", "float64", "int32", "int64", "image", "int16", "onehot")
@@ -123,12 +126,10 @@ def test_arrays_that_are_none(kind: str, data: bytes, rows: int) -> None:
     """Nobody but a person who calls the packer by hand sends such."""
     numbers = np.arange(rows, dtype=">i8").tobytes()
     header = {
-        "do": "pack",
-        "buffer_id": 0,
-        "seed": None,
+        "do": "block",
         "rows": rows,
         "lengths": [len(numbers), len(data)],
         "arrays": [{"kind": kind, "classes": 2}],
     }
-    (answer,) = answers(frame(header, numbers + data))
+    (answer,) = answers(frame(header, numbers + data) + frame(PACK))
     assert "ok" in answer or answer["error"]["message"]

@@ -287,9 +287,11 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("results", program_key="p", sums={}), ask("results", program=BARE, sums={}),
     ],
     "pack": [
-        ask("pack", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48], seed=1, buffer_id=0),
-        ask("pack", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8],
-            shapes_only=True),
+        ask("block", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
+        ask("block", NUMBERS + FLOATS * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
+        ask("pack", seed=1, buffer_id=0),
+        ask("block", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8]),
+        ask("pack", shapes_only=True),
     ],
     "suggest": [
         ask("suggest", space=SPACE, algorithm="rand", seed=1, count=1,
@@ -300,8 +302,9 @@ CONVERSATIONS: dict[str, list[Request]] = {
 
 NAN = FLOATS[:-4] + np.array([np.nan], np.float32).tobytes()
 REFUSED = [
-    ask("pack", NUMBERS + NAN * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
-    ask("pack", NUMBERS[:8] + IMAGE, rows=1, arrays=[{**COLUMN, "kind": "image"}], lengths=[8, len(IMAGE)]),
+    ask("block", NUMBERS + NAN * 2, rows=2, arrays=[COLUMN], lengths=[16, 48]),
+    ask("pack"),
+    ask("block", NUMBERS[:8] + IMAGE, rows=1, arrays=[{**COLUMN, "kind": "image"}], lengths=[8, len(IMAGE)]),
 ]
 """What is looked at for messages only."""
 

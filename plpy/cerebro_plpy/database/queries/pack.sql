@@ -1,3 +1,16 @@
+-- name: is_table
+-- Whether rows lie there, and are not made or fetched as they are read.
+SELECT c.relkind IN ('r', 'm', 'p') FROM pg_catalog.pg_class c WHERE c.oid = %s::oid
+
+-- name: seen
+-- True; when it is time, those who look are told how many rows have come.
+CASE WHEN pg_catalog.current_setting('cerebro_db.look_at')::float8 <= pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
+     THEN cerebro.rows_seen(n.number) ELSE true END
+
+-- name: watched
+-- The rows of a source, counted as they come.
+(SELECT {names} FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n WHERE {seen})
+
 -- name: count
 SELECT count(*) AS rows{nulls} FROM {source} t
 
@@ -21,11 +34,11 @@ SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
 
 -- name: image
 -- What the packer says of the first image.
-SELECT pg_catalog.convert_from(b.packed[1], 'UTF8') AS about
-FROM (SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS packed
+SELECT b.about
+FROM (SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS about
       FROM (SELECT {image} AS image FROM {source} t LIMIT 1) r
       UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
-WHERE b.packed IS NOT NULL
+WHERE b.about IS NOT NULL
 
 -- name: shapes
 SELECT t.{shape}[2:] AS shape, sum(t.{shape}[1]) AS rows FROM {output} t GROUP BY 1 ORDER BY 2 DESC, 1
@@ -39,20 +52,21 @@ CREATE TABLE {output} (
 ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 
 -- name: fill
--- Neighbouring buffers form a segment, so that segments are as even as buffers. A buffer comes back with the call for the
--- one that follows it.
+-- Neighbouring buffers form a segment, so that segments are as even as buffers. The rows of a buffer are sent in so many
+-- blocks, about equal; it is done with the first call for the one that follows it, and its arrays are fetched one by one.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
 SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
 FROM (SELECT cerebro.pack_rows(
-          pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.buffer_id, 'arrays', %s::json),
-          ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS packed
-      FROM (SELECT {buffer} AS buffer_id, n.number, {carried}
+          pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
+          ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
+      FROM (SELECT {buffer}::bigint * {blocks} + (pg_catalog.hashint8(n.number) & ({blocks} - 1)) AS block, n.number, {carried}
             FROM (SELECT pg_catalog.row_number() OVER () AS number, {columns} FROM {source} t OFFSET 0) n {joins}
+            WHERE {seen}
             ORDER BY 1) g
-      GROUP BY g.buffer_id
+      GROUP BY g.block
       UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
-     CROSS JOIN LATERAL pg_catalog.json_to_record(pg_catalog.convert_from(b.packed[1], 'UTF8')::json) AS a (buffer_id integer, shapes json)
-WHERE b.packed IS NOT NULL
+     CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
+WHERE b.about IS NOT NULL
 
 -- name: buffer_by_hash
 -- How many of the hashes at which a buffer begins lie below that of the row. They are taken from the order of the hashes

@@ -41,6 +41,10 @@ SELECT pg_catalog.set_config('idle_session_timeout', '0', false), pg_catalog.set
 -- name: label
 SELECT pg_catalog.set_config('application_name', %s, false)
 
+-- name: progress
+-- What others see of this session, and when the rows that it reads are counted again.
+SELECT pg_catalog.set_config('application_name', %s, true), pg_catalog.set_config('cerebro_db.look_at', %s, true)
+
 -- name: setting
 SELECT pg_catalog.current_setting(%s) AS value
 

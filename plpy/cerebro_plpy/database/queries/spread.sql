@@ -80,31 +80,31 @@ JOIN ROWS FROM (pg_catalog.unnest(%s::bigint[]), pg_catalog.unnest(%s::bigint[])
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
 SELECT b.key, {parts}, {part_shapes}, a.buffer_id
 FROM ({packed}) b
-     CROSS JOIN LATERAL (SELECT (m.about ->> 'buffer_id')::integer AS buffer_id, m.about -> 'shapes' AS shapes
-                         FROM (SELECT pg_catalog.convert_from(b.packed[1], 'UTF8')::json AS about) m) a
-WHERE b.packed IS NOT NULL
+     CROSS JOIN LATERAL (SELECT (b.about ->> 'buffer_id')::integer AS buffer_id, b.about -> 'shapes' AS shapes) a
+WHERE b.about IS NOT NULL
 
 -- name: packed
--- A buffer comes back with the call for the one that follows it on its segment. The number of a row within its segment is
--- what brings the rows of one segment together, by that key alone, and sorts them by buffer.
+-- A buffer is done with the first call for the one that follows it on its segment; its rows are sent in so many blocks. The
+-- number of a row within its segment is what brings the rows of one segment together, by that key alone, and sorts them by
+-- buffer and block.
 SELECT g.key, cerebro.pack_rows(
-           pg_catalog.json_build_object('rows', count(g.place), 'seed', {seed}, 'buffer_id', g.buffer_id, 'arrays', %s::json),
-           ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS packed
-FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.buffer_id) AS place
-      FROM (SELECT ('{keys}'::integer[])[n.buffer_id::bigint * {segments} / {buffers} + 1] AS key, n.buffer_id, n.number, {carried}
+           pg_catalog.json_build_object('rows', count(g.place), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
+           ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
+FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.block) AS place
+      FROM (SELECT ('{keys}'::integer[])[n.buffer_id::bigint * {segments} / {buffers} + 1] AS key,
+                   n.buffer_id::bigint * {blocks} + (pg_catalog.hashint8(n.number) & ({blocks} - 1)) AS block, n.number, {carried}
             FROM (SELECT r.*, pg_catalog.width_bucket(r.number, '{bounds}'::bigint[]) AS buffer_id FROM ({numbers}) r) n {joins}) s) g
-GROUP BY g.key, g.buffer_id
+GROUP BY g.key, g.block
 
 -- name: packed_last
-SELECT k.key, cerebro.pack_rows(NULL, NULL) AS packed FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
+SELECT k.key, cerebro.pack_rows(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
 
 -- name: first
 SELECT t.{column} AS image FROM {source} t LIMIT 1
 
 -- name: image
-SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS packed
+SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS about
 FROM cerebro.segment_key k WHERE k.key = {key}
 
 -- name: image_packed
-SELECT pg_catalog.convert_from(p.packed[1], 'UTF8') AS about
-FROM (SELECT cerebro.pack_rows(NULL, NULL) AS packed FROM cerebro.segment_key k WHERE k.key = {key}) p
+SELECT cerebro.pack_rows(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = {key}
