@@ -2,9 +2,26 @@
 DO $$
 DECLARE
     logged text;
+    segments CONSTANT boolean := pg_catalog.to_regclass('pg_catalog.gp_segment_configuration') IS NOT NULL;
+    roles CONSTANT boolean := pg_catalog.current_setting('gp_role', true) IS NOT NULL;
+    kernel CONSTANT integer := pg_catalog.current_setting('server_version_num')::integer / 10000;
 BEGIN
-    IF pg_catalog.to_regclass('pg_catalog.gp_segment_configuration') IS NULL THEN
+    IF NOT segments AND NOT roles THEN
         RETURN;
+    END IF;
+    -- It is told by its catalog and settings; how it works is known by the PostgreSQL that it is made of.
+    IF NOT (segments AND roles AND kernel IN (12, 14)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = pg_catalog.format('cerebro_db does not know this kind of server: %s', pg_catalog.version()),
+            DETAIL = pg_catalog.format('gp_segment_configuration %s, gp_role %s, made of PostgreSQL %s.',
+                                       CASE WHEN segments THEN 'exists' ELSE 'does not exist' END,
+                                       CASE WHEN roles THEN 'exists' ELSE 'does not exist' END, kernel),
+            HINT = 'Servers with segments are known that are made of PostgreSQL 12 (Greenplum 7, Greengage 7, WarehousePG 7) or 14 (Apache Cloudberry 1 and 2).';
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_catalog.gp_segment_configuration c WHERE c.content >= 0 AND c.role = 'p') THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = 'this server could have segments and has none, so nothing could be trained on them',
+            HINT = 'Add segments to the cluster, or use PostgreSQL where one machine is enough.';
     END IF;
     -- Visits and evaluations are logged on the segment that makes them: so a visit's state and its row are one commit on one
     -- segment. What functions on segments read, and what policies look up, is on every segment.

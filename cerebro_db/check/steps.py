@@ -22,7 +22,6 @@ from cerebro_db.errors import CerebroError, from_driver
 from cerebro_db.show.boards import plain
 
 OLDEST = 14
-OLDEST_GREENPLUM = 12  # as which Greenplum 7 counts
 STYLES = {"OK": "green", "WARN": "yellow", "FAIL": "bold red"}
 
 
@@ -71,9 +70,11 @@ def _server(connection: sa.Connection) -> Finding:
     product = segments.greenplum(connection)
     server = f"{product}, PostgreSQL {name}" if product else f"PostgreSQL {name}"
     told = f"{server}, database {database}, as {user}"
-    if number < (OLDEST_GREENPLUM if product else OLDEST) * 10000:
-        needed = "Greenplum 7 or Apache Cloudberry" if product else f"PostgreSQL {OLDEST} or newer"
-        return Finding(state="FAIL", told=told, remedy=f"{needed} is needed.")
+    known = number // 10000 in segments.KERNELS if product else number >= OLDEST * 10000
+    if not known:
+        kernels = "; or ".join(f"PostgreSQL {kernel} ({of})" for kernel, of in segments.KERNELS.items())
+        needed = f"A server with segments is known that is made of {kernels}." if product else ""
+        return Finding(state="FAIL", told=told, remedy=needed or f"PostgreSQL {OLDEST} or newer is needed.")
     return Finding(told=told)
 
 
@@ -176,6 +177,7 @@ STEPS: tuple[tuple[str, bool, Callable[[sa.Connection], Finding | None]], ...] =
     ("PL/Python", True, _plpython),
     ("trainer", False, _trainer),
     ("worker sessions", False, _workers),
+    ("cancels", False, segments.cancels),
     ("out of memory", False, machine.out_of_memory),
     ("process 1", False, machine.first_process),
 )

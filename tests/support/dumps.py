@@ -86,10 +86,14 @@ def plain(programs: Programs, source: str, target: str, file: Path) -> None:
 
 
 def custom(programs: Programs, source: str, target: str, file: Path) -> None:
-    """Dump in pg_dump's own format, and restore with pg_restore, two jobs at a time."""
+    """Dump in pg_dump's own format, and restore with pg_restore, two jobs at a time.
+
+    On Greenplum one: privileges on columns of one table, which it notes for the table, collide there.
+    """
     programs.done("pg_dump", "--format", "custom", "--file", str(file), source)
     with opened(source) as administrator:
-        restored = programs.run("pg_restore", "--jobs", "2", "--dbname", target, str(file))
+        jobs = "1" if administrator.greenplum else "2"
+        restored = programs.run("pg_restore", "--jobs", jobs, "--dbname", target, str(file))
         assert errors(restored) == repeated(administrator)
 
 

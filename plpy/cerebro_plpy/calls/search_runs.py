@@ -236,7 +236,7 @@ class Runs:
         self._holding = {tried.runs[-1][0] for tried in kept}
 
     def _refuse_lost(self) -> None:
-        if self._workplace.control.segment_lost:
+        if self._workplace.segment_lost:
             raise SegmentLost(
                 f"{self._workplace.platform.name} lost a segment during the search, and this transaction with it",
                 hint="Call madlib_keras_automl() again.",

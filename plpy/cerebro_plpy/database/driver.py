@@ -8,7 +8,7 @@ from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, by_sqlstate
 
 # On every platform, which adds its own: see `Platform.session_options`.
-OPTIONS = {
+ALWAYS = {
     "statement_timeout": "0",
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
@@ -36,6 +36,13 @@ OPTIONS = {
     "client_encoding": "UTF8",
     "client_min_messages": "warning",
 }
+# What came with PostgreSQL 14: an idle worker session waits for its caller, and ends where that is gone.
+SINCE_14 = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
+
+
+def options(version: int) -> dict[str, str]:
+    """The settings that worker sessions have on every platform, by the server's server_version_num."""
+    return {**ALWAYS, **(SINCE_14 if version >= 140000 else {})}
 
 
 def translate(error: Any, platform: Platform) -> CerebroError:
@@ -43,9 +50,13 @@ def translate(error: Any, platform: Platform) -> CerebroError:
     if error.pgcode is None:
         return ConnectionFailure(f"a worker session was lost: {str(error).strip()}")
     diag = error.diag
-    message = platform.message(diag.message_primary or str(error)).removeprefix("plpy.Error: ")
+    told = diag.message_primary or str(error)
+    message = platform.message(told).removeprefix("plpy.Error: ")
+    lost = platform.lost(error.pgcode, told)
+    if lost is not None:
+        return lost
     ours = by_sqlstate(error.pgcode)(message, hint=diag.message_hint, detail=diag.message_detail)
     ours.sqlstate = error.pgcode
     if error.pgcode.startswith("57P"):
         return ConnectionFailure(f"a worker session was ended by the server: {message}")
-    return platform.lost(error.pgcode, message) or ours
+    return ours

@@ -14,9 +14,7 @@ PAUSE_SECONDS = 0.5
 
 
 class ControlSession(WorkerSession):
-    """Repeats what a lost segment kept from being committed; `segment_lost` tells that there was one."""
-
-    segment_lost = False
+    """Repeats what a lost segment kept from being committed."""
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """See `WorkerSession.run`."""
@@ -25,7 +23,6 @@ class ControlSession(WorkerSession):
             try:
                 return super().run(statement, values)
             except SegmentLost:
-                self.segment_lost = True
                 if time.monotonic() - began > PATIENCE_SECONDS:
                     raise
             time.sleep(PAUSE_SECONDS)

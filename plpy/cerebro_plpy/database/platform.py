@@ -157,7 +157,11 @@ class Platform(Protocol):
         ...
 
     def lost(self, sqlstate: str, message: str) -> CerebroError | None:
-        """The error where a part of the server was lost, and the session can go on."""
+        """The error where a part of the server was lost, and the session can go on; `message` is the server's own."""
+        ...
+
+    def settle(self, session: Reader) -> None:
+        """Return when all parts of the server serve that session again; it repeats what a lost part keeps from it."""
         ...
 
     def check_interrupts(self, db: Caller) -> None:

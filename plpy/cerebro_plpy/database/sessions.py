@@ -23,7 +23,13 @@ from cerebro_plpy.database.driver import translate
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.queries import escape_percent, sql
-from cerebro_plpy.errors import CerebroError, ConnectionFailure, InsufficientPrivilege, TooManyConnections
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConnectionFailure,
+    InsufficientPrivilege,
+    SegmentLost,
+    TooManyConnections,
+)
 
 CONNECT_SECONDS = 10.0
 # What a server says that has no slot, to anybody or to this role, or in this database.
@@ -83,6 +89,7 @@ class WorkerSession:
         self.check = check
         self._busy = False
         self._cursor: Any = None
+        self.segment_lost = False  # since it was last put aside
         given = " ".join(f"-c {name}={value}" for name, value in who.options.items())
         try:
             self._connection = psycopg2.connect(
@@ -140,7 +147,7 @@ class WorkerSession:
             self._cursor.execute(escape_percent(statement), [_adapted(v) for v in values])
         except psycopg2.Error as error:
             self._busy = False
-            raise translate(error, self.platform) from error
+            raise self._translated(error) from error
 
     def wants(self) -> int:
         """Move on without waiting: POLL_OK when the answer is complete, else what to wait for."""
@@ -148,9 +155,14 @@ class WorkerSession:
             state = int(self._connection.poll())
         except psycopg2.Error as error:
             self._busy = False
-            raise translate(error, self.platform) from error
+            raise self._translated(error) from error
         self._busy = state != extensions.POLL_OK
         return state
+
+    def _translated(self, error: psycopg2.Error) -> CerebroError:
+        found = translate(error, self.platform)
+        self.segment_lost |= isinstance(found, SegmentLost)
+        return found
 
     def result(self) -> list[tuple[Any, ...]]:
         """The rows of the last statement; [] where it returned none."""
@@ -189,6 +201,7 @@ class WorkerSession:
     def wake(self, check: Callable[[], None], label: str) -> None:
         """Work again; ConnectionFailure where the server has ended the session."""
         self.check = check
+        self.segment_lost = False
         self.platform.wake(self, label)
 
     def messages(self) -> list[str]:

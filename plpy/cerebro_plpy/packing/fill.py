@@ -116,17 +116,14 @@ def pack(db: Database, packing: Packing) -> None:
 
 def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str]) -> None:
     """Create the packed table, with columns of these quoted names."""
-    db.rows(
-        sql(
-            "pack.table",
-            output=packing.output.quoted,
-            columns=", ".join(f"{n} bytea NOT NULL" for n in named),
-            shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
-            **db.platform.clauses,
-        )
+    table = sql(
+        "pack.table",
+        output=packing.output.quoted,
+        columns=", ".join(f"{n} bytea NOT NULL" for n in named),
+        shapes=", ".join(f"{n} integer[] NOT NULL" for n in shapes),
+        **db.platform.clauses,
     )
-    for name in named:
-        db.rows(sql("pack.external", output=packing.output.quoted, column=name))
+    db.rows("; ".join([table, *(sql("pack.external", output=packing.output.quoted, column=n) for n in named)]))
 
 
 def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
-from cerebro_plpy.database.driver import OPTIONS
+from cerebro_plpy.database.driver import options
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
@@ -34,7 +34,6 @@ from cerebro_plpy.platform.shared_visits import SharedVisits
 from cerebro_plpy.platform.statements import at, chunks, join
 from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
-# Greenplum 7 is as old as PostgreSQL 12.
 SESSION_OPTIONS = {
     # The other planner sends statements for one segment to all of them.
     "optimizer": "off",
@@ -58,14 +57,28 @@ CLAUSES = {
     "distributed_randomly": "DISTRIBUTED RANDOMLY",
 }
 SEGMENT_LOST = "58M01"  # a segment does not answer, or not as the one that it was
+# What has no code of its own (XX000): the segment on which a transaction began is gone, or the end of a transaction did
+# not reach all of them. These words are never translated.
+RECONFIGURED = (
+    "gang was lost due to cluster reconfiguration",
+    "required segment is unavailable",
+    "one phase commit notification failed",
+    "The distributed transaction 'Prepare' broadcast failed to one or more segments",
+    "dispatching subtransaction internal command failed",
+)
+INTERNAL_ERROR, ENDED = "XX000", "57P"
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")  # what is added to a message that came from a segment
 
 
 class Greenplum:
     """See `database.platform.Platform` for the laws."""
 
-    name = "Greenplum"
     clauses: Mapping[str, str] = CLAUSES
+
+    @property
+    def name(self) -> str:
+        """Apache Cloudberry alone can do without segments; those made of PostgreSQL 12 work alike."""
+        return "Apache Cloudberry" if hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode") else "Greenplum"
 
     def here(self) -> bool:
         """Whether this process is a backend of Greenplum, or of what descends from it."""
@@ -74,7 +87,8 @@ class Greenplum:
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session; rows that move through proxies go on doing so."""
         proxied = db.value(sql("greenplum.interconnect")) == "proxy"
-        return {**OPTIONS, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
+        usual = options(int(db.value(sql("session.setting"), "server_version_num")))
+        return {**usual, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
 
     def rest(self, session: Reader, seconds: int) -> None:
         """The server has no limit for idle sessions, but one for idle transactions."""
@@ -91,8 +105,19 @@ class Greenplum:
         return _SEGMENT.sub("", text)
 
     def lost(self, sqlstate: str, message: str) -> CerebroError | None:
-        """A segment may be lost, and another process may take its place."""
-        return SegmentLost(f"a segment was lost: {message.splitlines()[0]}") if sqlstate == SEGMENT_LOST else None
+        """A segment may be lost, and another process may take its place.
+
+        What ends a process on a segment (57P01 and its like) ends the statement only: its message names that segment.
+        """
+        ended = sqlstate.startswith(ENDED) and _SEGMENT.search(message)
+        reconfigured = sqlstate == INTERNAL_ERROR and message.startswith(RECONFIGURED)
+        if not (sqlstate == SEGMENT_LOST or ended or reconfigured):
+            return None
+        return SegmentLost(f"a segment was lost: {self.message(message).splitlines()[0]}")
+
+    def settle(self, session: Reader) -> None:
+        """All segments answer: what asks repeats it until they do, for a time."""
+        session.run(sql("greenplum.every_segment"))
 
     def check_interrupts(self, db: Caller) -> None:
         """By what the server has noted in this process, without a statement.
@@ -126,7 +151,7 @@ class Greenplum:
         Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
         """
         raise FeatureNotSupported(
-            f"{module} error: on Greenplum nobody can predict with a model without reading it: its weights pass"
+            f"{module} error: on {self.name} nobody can predict with a model without reading it: its weights pass"
             " to the segments through tables of the session that predicts.",
             hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
         )

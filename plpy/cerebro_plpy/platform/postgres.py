@@ -9,7 +9,7 @@ from typing import Any
 
 from cerebro_plpy.database import progress
 from cerebro_plpy.database.dispatch import Statement, Steps
-from cerebro_plpy.database.driver import OPTIONS
+from cerebro_plpy.database.driver import options
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.progress import Progress
 from cerebro_plpy.database.queries import sql
@@ -21,7 +21,6 @@ from cerebro_plpy.platform.statements import chunks
 from cerebro_plpy.trainer import machine, segment, settings
 from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
-NEWER_OPTIONS = {"idle_session_timeout": "0", "client_connection_check_interval": "500"}
 CLAUSES = dict.fromkeys(
     (
         "distributed_by_mst_key",
@@ -55,7 +54,7 @@ class Postgres:
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session."""
-        return {**OPTIONS, **NEWER_OPTIONS}
+        return options(int(db.value(sql("session.setting"), "server_version_num")))
 
     def rest(self, session: Reader, seconds: int) -> None:
         """The server ends sessions that are idle for so long."""
@@ -72,6 +71,9 @@ class Postgres:
     def lost(self, sqlstate: str, message: str) -> CerebroError | None:
         """The server has no parts."""
         return None
+
+    def settle(self, session: Reader) -> None:
+        """The server has no parts."""
 
     def check_interrupts(self, db: Caller) -> None:
         """Any statement does."""

@@ -62,6 +62,7 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
         self._watch: WorkerSession | None = None
         self._patience = float(db.value(sql("session.patience"), float(PATIENCE_SECONDS)))
@@ -77,10 +78,14 @@ class Workplace:
         """The role that calls, by the name that it had then."""
         return self._who.current_user
 
+    @property
+    def segment_lost(self) -> bool:
+        """Whether any session of this call lost a segment, and so the caller's transaction did."""
+        return self._segment_lost or any(session.segment_lost for _, session in self._open)
+
     def _take_control(self) -> ControlSession:
         control = self._take(CONTROL)
         assert isinstance(control, ControlSession)
-        control.segment_lost = False
         return control
 
     def _take(self, role: str) -> WorkerSession:
@@ -235,6 +240,7 @@ class Workplace:
         """End the sessions of workers that are not needed after all, and so their trainers."""
         gone = [worker.session for worker in workers]
         for session in gone:
+            self._segment_lost |= isinstance(session, WorkerSession) and session.segment_lost
             session.close()
         self._open = [(role, session) for role, session in self._open if session not in gone]
 
@@ -243,6 +249,7 @@ class Workplace:
         self.db.check_interrupts()  # the server may be gone altogether
         self.dismiss([worker])
         try:
+            self.platform.settle(self.control)
             worker.session = self._take(worker.role)
         except NOT_OPENED:
             return False

@@ -48,7 +48,7 @@ def train(
             warm_states.check(workplace, request, replace(crew, workers=workers))
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
-    if not db.in_procedure or workplace.control.segment_lost:  # else it is completed with its output tables
+    if not db.in_procedure or workplace.segment_lost:  # else it is completed with its output tables
         log.end()
     refuse_lost(workplace, log, request)
     if orchestrator.stopped:
@@ -114,7 +114,7 @@ def refuse_lost_role(workplace: Workplace, log: RunLog, error: BaseException) ->
 
 def refuse_lost(workplace: Workplace, log: RunLog, request: FitRequest) -> None:
     """End the call of a completed run where its transaction is lost: a statement in it could end the whole server."""
-    if workplace.control.segment_lost:
+    if workplace.segment_lost:
         server = workplace.platform.name
         lost = f"run {log.run_id} is completed, but {server} lost a segment meanwhile, and this transaction with it"
         log.outputs_missing(lost)

@@ -357,7 +357,7 @@ def test_the_user_hears_nothing_of_distribution_keys(bench: Workbench) -> None:
     bench.rows(f"CREATE VIEW {view} AS SELECT * FROM plain")
     bench.messages()
     validate(bench, view, pack(bench, view))
-    assert bench.messages() == []
+    assert not [message for message in bench.messages() if "istribut" in message]
 
 
 def test_packing_leaves_the_settings_of_the_transaction_as_they_were(bench: Workbench) -> None:

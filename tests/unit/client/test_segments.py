@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cerebro_db.check.segments import ALIKE, Segment, compared, product
+from cerebro_db.check.segments import ALIKE, Segment, compared, mended, product
 
 REPORT = {
     "package": "0.2.0",
@@ -45,11 +45,30 @@ def test_segments_that_agree_on_another_version_than_the_extension(name: str) ->
 @pytest.mark.parametrize(
     ("told", "name"),
     [
-        ("PostgreSQL 15.4 (Debian 15.4-1) on x86_64-pc-linux-gnu", None),
+        ("PostgreSQL 12.12 (WarehousePG 7.2.1 build 7) on x86_64", "WarehousePG 7.2.1"),
+        ("PostgreSQL 12.22 on x86_64", "a server with segments"),
         ("PostgreSQL 9.4.26 (Greenplum Database 6.25.3 build commit:367edc6b) on x86_64", "Greenplum Database 6.25.3"),
         ("PostgreSQL 14.4 (Cloudberry Database 1.6.0 build 1) on x86_64", "Cloudberry Database 1.6.0"),
         ("PostgreSQL 14.4 (Apache Cloudberry 2.0.0 build 1) on x86_64", "Apache Cloudberry 2.0.0"),
     ],
 )
-def test_what_is_a_greenplum(told: str, name: str | None) -> None:
+def test_what_a_greenplum_calls_itself(told: str, name: str) -> None:
     assert product(told) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "state"),
+    [
+        ("Greenplum Database 7.0.0-beta.4", 70000, "WARN"),
+        ("Greenplum Database 7.1.0", 70100, "OK"),
+        ("WarehousePG 7.2.1", 70201, "OK"),
+        ("Greenplum Database 7.1.0", None, "WARN"),
+        ("Greengage Database 7.4.0", 70400, "WARN"),
+        ("Apache Cloudberry 2.0.0", 20000, "WARN"),
+    ],
+)
+def test_versions_that_a_cancel_can_end_are_warned_of(name: str, number: int | None, state: str) -> None:
+    finding = mended(name, number)
+    assert finding.state == state
+    assert name in finding.told
+    assert bool(finding.remedy) == (state == "WARN")

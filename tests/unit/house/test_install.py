@@ -102,6 +102,15 @@ def test_greenplum_is_told_what_its_other_hosts_need(clone: Path, tmp_path: Path
     assert told == {*installed, f"{package}/"}
 
 
+@pytest.mark.parametrize("version", ["9.4.26", "13.4", "16.2"])
+def test_a_greenplum_of_another_postgresql_is_refused(clone: Path, tmp_path: Path, version: str) -> None:
+    config = pg_config(tmp_path, version)
+    (config.parent / "gpstate").touch()
+    told = refusal(install(clone, PG_CONFIG=config, DESTDIR=tmp_path / "to"))
+    assert f"PostgreSQL {version}" in told and "Greenplum 7" in told
+    assert not (tmp_path / "to").exists()
+
+
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
     """What is said of an installation that is not begun: nothing of a command that the shell does not find."""
     assert done.returncode

@@ -48,8 +48,11 @@ SELECT pg_catalog.set_config('application_name', %s, true), pg_catalog.set_confi
 -- name: setting
 SELECT pg_catalog.current_setting(%s) AS value
 
--- name: set
-SELECT pg_catalog.set_config(%s, %s, true)
+-- name: settings
+SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))::text FROM pg_catalog.unnest(%s::text[]) s (name)
+
+-- name: configure
+SELECT pg_catalog.set_config(s.key, s.value, true) FROM pg_catalog.json_each_text(%s::json) s
 
 -- name: patience
 -- What the caller has set, else a limit.
