@@ -33,7 +33,7 @@ def input_shapes(model: Node) -> tuple[Shape, ...]:
 
 
 def output_units(model: Node) -> tuple[int | None, ...]:
-    """The width of each output: the units of the last layer like Dense, or what a Reshape makes rows; None if not told."""
+    """The width of each output: the units of the last layer like Dense, or of a Reshape to rows; None if not told."""
     if model["class_name"] == "Sequential":
         return (_last_units(model),)
     by_name = _layers_by_name(model)

@@ -36,6 +36,7 @@ class Constant:
 
 Argument = Union[Tensor, Constant, float, slice, Sequence["Argument"]]
 
+_MODEL = {"module": "keras.src.models.functional", "class_name": "Functional", "registered_name": "Functional"}
 _HOMES = {name: module for module, names in OPERATIONS.items() for name in names}
 
 
@@ -77,8 +78,7 @@ class Graph:
             "input_layers": [[name, 0, 0] for name in self._inputs],
             "output_layers": [[output.name, 0, 0]],
         }
-        model = {"module": "keras", "class_name": "Functional", "config": config, "registered_name": "Functional"}
-        return json.dumps(model, allow_nan=False)
+        return json.dumps({**_MODEL, "config": config}, allow_nan=False)
 
     def _add(self, name: str, module: str, class_name: str, config: Mapping[str, object], calls: list[Json]) -> None:
         if name in self._nodes:
@@ -113,6 +113,15 @@ def uniform(limit: float) -> Json:
 def constant(value: float) -> Json:
     """Weights that all begin as this value."""
     return _initializer("Constant", value=value)
+
+
+def dense_gradient() -> Json:
+    """A regularizer that adds nothing to the loss, so that the gradient of an Embedding names each row once.
+
+    TensorFlow's names a row for each time that it is looked up, and Keras' Adam then adds squares of the parts instead
+    of squaring their sum: a level that k rows of a batch have would take steps that are up to √k times too long.
+    """
+    return {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.0}, "registered_name": None}
 
 
 def _initializer(class_name: str, **config: float) -> Json:

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate
 
-from cerebro_plpy.configs.templates.functional import Constant, Graph, Json, Tensor, constant, normal
+from cerebro_plpy.configs.templates.functional import Constant, Graph, Json, Tensor, constant, dense_gradient, normal
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Table
 
 OUTPUT = "prediction"
@@ -60,14 +60,27 @@ def places(graph: Graph, table: Table, codes: Tensor) -> Tensor:
 def looked_up(graph: Graph, name: str, table: Table, places: Tensor, width: int, initializer: Json) -> Tensor:
     """So many weights of each category's level."""
     shape = (len(table.cardinalities), width)
-    config = {"input_dim": table.levels, "output_dim": width, "embeddings_initializer": initializer}
-    return graph.layer("Embedding", name, places, shape, **config)
+    return graph.layer(
+        "Embedding",
+        name,
+        places,
+        shape,
+        input_dim=table.levels,
+        output_dim=width,
+        embeddings_initializer=initializer,
+        embeddings_regularizer=dense_gradient(),
+    )
 
 
 def smooth_clip(graph: Graph, x: Tensor) -> Tensor:
     """z/√(1 + (z/3)²): nearly z where it is small, and never beyond 3."""
     squares = graph.operation("Multiply", graph.operation("Square", x), 1 / 9)
     return graph.operation("Multiply", x, graph.operation("Rsqrt", graph.operation("Add", squares, 1.0)))
+
+
+def times(graph: Graph, name: str, x: Tensor, scale: float) -> Tensor:
+    """A tensor times a number, by a layer, which is known to keep the width of an output."""
+    return graph.layer("Rescaling", name, x, x.shape, scale=scale, offset=0.0)
 
 
 def scaled(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
@@ -81,10 +94,10 @@ def dense(graph: Graph, name: str, x: Tensor, units: int, begin: Beginning, rate
     """W·x/√width + b, in the form of neural tangent kernels: W learns at `rate`, and b at a tenth of it."""
     (width,) = x.shape
     slow = BIAS_RATE * rate
-    before = graph.layer("Rescaling", f"{name}_in", x, x.shape, scale=rate / (slow * math.sqrt(width)))
+    before = times(graph, f"{name}_in", x, rate / (slow * math.sqrt(width)))
     config = {"kernel_initializer": normal(begin.kernel / rate), "bias_initializer": normal(begin.bias / slow)}
     after = graph.layer("Dense", name, before, (units,), units=units, **config)
-    return graph.layer("Rescaling", f"{name}_out", after, (units,), scale=slow)
+    return times(graph, f"{name}_out", after, slow)
 
 
 def with_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float = 1.0) -> Tensor:

@@ -60,7 +60,7 @@ def _periodic(graph: Graph, x: Tensor, params: Params) -> Tensor:
     """Each number z, and A·cos(2π·w·z + b) + c beside it, with w, b, A and c of its own."""
     (count,) = x.shape
     rate = float(params["embedding_rate"])
-    turns = graph.layer("Rescaling", "turns", x, x.shape, scale=2 * math.pi)
+    turns = parts.times(graph, "turns", x, 2 * math.pi)
     angles = graph.layer(
         "EinsumDense",
         "frequencies",
