@@ -45,5 +45,5 @@ DROP PROCEDURE IF EXISTS cerebro.work(integer, json);
 -- Its normalizing_const may be a double precision, as drivers send numbers.
 DROP FUNCTION @extschema@.training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, real, integer[], text, integer, bigint, text);
 
--- It tells of a buffer, whose arrays another function fetches.
+-- Blocks of rows are sent by cerebro.pack_block now.
 DROP FUNCTION cerebro.pack_rows(json, bytea[]);

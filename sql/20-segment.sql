@@ -124,19 +124,19 @@ CREATE OR REPLACE FUNCTION cerebro.array_bytes(value anyarray) RETURNS bytea
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'byteasend';
 COMMENT ON FUNCTION cerebro.array_bytes(anyarray) IS 'Internal: an array as it lies in memory';
 
-CREATE OR REPLACE FUNCTION cerebro.pack_rows(spec json, data bytea[]) RETURNS json
+CREATE OR REPLACE FUNCTION cerebro.pack_block(spec json, data bytea[]) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.pack_rows(plpy, GD, spec, data)
+return segment.pack_block(plpy, GD, spec, data)
 $$;
-COMMENT ON FUNCTION cerebro.pack_rows(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer; where it is of another buffer than the block before, return the number and the shapes of that one';
+COMMENT ON FUNCTION cerebro.pack_block(json, bytea[]) IS 'Internal: send a block of rows, or NULL, to be packed into a buffer; where it is of another buffer than the block before, return the number and the shapes of that one';
 
 CREATE OR REPLACE FUNCTION cerebro.packed_array(place integer) RETURNS bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
 return segment.packed_array(plpy, GD, place)
 $$;
-COMMENT ON FUNCTION cerebro.packed_array(integer) IS 'Internal: an array of the buffer that pack_rows has told of, each once and in order from 1';
+COMMENT ON FUNCTION cerebro.packed_array(integer) IS 'Internal: an array of the buffer that pack_block has told of, each once and in order from 1';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_stop() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

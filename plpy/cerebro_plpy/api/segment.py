@@ -168,7 +168,7 @@ def predict_rest(plpy: Any, gd: Globals) -> Predicted | None:
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).next())
 
 
-def pack_rows(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
+def pack_block(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None) -> str | None:
     """Send a block of rows to be packed; JSON of the buffer before, where this one begins another."""
 
     def start() -> None:
@@ -185,7 +185,7 @@ def pack_rows(plpy: Any, gd: Globals, spec: str | None, data: list[bytes] | None
 
 
 def packed_array(plpy: Any, gd: Globals, place: int | None) -> bytes:
-    """An array of the buffer that pack_rows has told of."""
+    """An array of the buffer that pack_block has told of."""
     return raise_to_sql(plpy, lambda: packed_rows.fetch(gd, segment.trainer(gd), fields.whole("place", place)))
 
 

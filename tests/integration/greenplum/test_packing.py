@@ -444,5 +444,5 @@ def test_rows_are_moved_once_and_not_to_the_coordinator(bench: Workbench, segmen
             assert not re.search(r"\bt\.(x|f)\b", motion), plan
     above, below = fill.split(f"Redistribute Motion {segments}:{segments}")
     assert "Motion" not in above + below, fill
-    assert "pack_rows" in above and "pack_rows" not in below
+    assert "pack_block" in above and "pack_block" not in below
     assert "Motion" not in last, last

@@ -249,14 +249,14 @@ def segment(bench: Workbench, functions: list[Function]) -> Iterator[Workbench]:
 
 
 RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
-    ("trainer_start", "spec"): json.dumps(SPEC), ("pack_rows", "spec"): json.dumps(PACK),
+    ("trainer_start", "spec"): json.dumps(SPEC), ("pack_block", "spec"): json.dumps(PACK),
     ("predict_begin", "spec"): json.dumps(REQUEST),
     ("dataset_add", "shapes"): json.dumps(SHAPES), ("dataset_add", "dataset"): "d", ("dataset_open", "dataset"): "d",
     ("dataset_close", "dataset"): "d", ("dataset_open", "cache_bytes"): 1000, ("dataset_add", "pass_no"): 0,
     ("dataset_add", "buffer_id"): 0, ("dataset_add", "part"): bytes(10), ("state_add", "part"): 1,
     ("state_add", "chunk"): bytes(10), ("sealed_add", "part"): 1, ("sealed_add", "chunk"): bytes(10),
     ("sealed_job", "model"): 1259, ("sealed_job", "mst_key"): 1,
-    ("state_chunks", "chunk_bytes"): 1000, ("pack_rows", "data"): "{}",
+    ("state_chunks", "chunk_bytes"): 1000, ("pack_block", "data"): "{}",
     ("packed_array", "place"): 1, ("rows_seen", "rows"): 1,
 }  # fmt: skip
 
@@ -364,7 +364,7 @@ NEED_NO_TRAINER = (
 
 def test_they_say_so_where_no_trainer_was_started(bench: Workbench, functions: list[Function]) -> None:
     session = bench.another()
-    need_none = {*NEED_NO_TRAINER, *(["pack_rows"] if bench.greenplum else [])}  # it starts one itself on a segment
+    need_none = {*NEED_NO_TRAINER, *(["pack_block"] if bench.greenplum else [])}  # it starts one itself on a segment
     for function in functions:
         arguments = [RIGHT_INTERNAL.get((function.name, name), "{}") for name in function.parameters]
         if not function.internal or function.name in need_none:

@@ -289,7 +289,7 @@ def test_a_trainer_serves_the_role_that_started_it_alone(model: Workbench, ann: 
         " SELECT 'NULL::' || format_type(t, NULL) FROM unnest(proargtypes) t), ', '))"
         " FROM pg_proc WHERE pronamespace = 'cerebro'::regnamespace AND prosrc LIKE '%%api import segment%%'"
     )
-    assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_rows"} < {name for name, _ in functions}
+    assert FOR_ALL | GIVING | {"state_chunks", "predict_rest", "pack_block"} < {name for name, _ in functions}
     session = ann.another()
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     session.rows('SELECT cerebro.predict_begin(\'{"request": {}, "block": 10}\')')

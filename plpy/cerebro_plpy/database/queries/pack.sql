@@ -37,9 +37,9 @@ SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
 -- name: image
 -- What the packer says of the first image.
 SELECT b.about
-FROM (SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS about
+FROM (SELECT cerebro.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), r.image]) AS about
       FROM (SELECT {image} AS image FROM {source} t LIMIT 1) r
-      UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
+      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
 WHERE b.about IS NOT NULL
 
 -- name: shapes
@@ -58,7 +58,7 @@ ALTER TABLE {output} ALTER COLUMN {column} SET STORAGE EXTERNAL
 -- blocks, about equal; it is done with the first call for the one that follows it, and its arrays are fetched one by one.
 INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
 SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
-FROM (SELECT cerebro.pack_rows(
+FROM (SELECT cerebro.pack_block(
           pg_catalog.json_build_object('rows', count(*), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
           ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
       FROM (SELECT {buffer}::bigint * {blocks} + (pg_catalog.hashint8(n.number) & ({blocks} - 1)) AS block, n.number, {carried}
@@ -66,7 +66,7 @@ FROM (SELECT cerebro.pack_rows(
             WHERE {seen}
             ORDER BY 1) g
       GROUP BY g.block
-      UNION ALL SELECT cerebro.pack_rows(NULL, NULL)) b
+      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
      CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
 WHERE b.about IS NOT NULL
 

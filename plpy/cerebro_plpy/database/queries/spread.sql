@@ -87,7 +87,7 @@ WHERE b.about IS NOT NULL
 -- A buffer is done with the first call for the one that follows it on its segment; its rows are sent in so many blocks. The
 -- number of a row within its segment is what brings the rows of one segment together, by that key alone, and sorts them by
 -- buffer and block.
-SELECT g.key, cerebro.pack_rows(
+SELECT g.key, cerebro.pack_block(
            pg_catalog.json_build_object('rows', count(g.place), 'seed', {seed}, 'buffer_id', g.block / {blocks}, 'arrays', %s::json),
            ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}]) AS about
 FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.block) AS place
@@ -97,14 +97,14 @@ FROM (SELECT s.*, row_number() OVER (PARTITION BY s.key ORDER BY s.block) AS pla
 GROUP BY g.key, g.block
 
 -- name: packed_last
-SELECT k.key, cerebro.pack_rows(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
+SELECT k.key, cerebro.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = ANY ('{keys}'::integer[])
 
 -- name: first
 SELECT t.{column} AS image FROM {source} t LIMIT 1
 
 -- name: image
-SELECT cerebro.pack_rows(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS about
+SELECT cerebro.pack_block(%s::json, ARRAY[pg_catalog.int8send(1), pg_catalog.array_send(ARRAY[%s]::bytea[])]) AS about
 FROM cerebro.segment_key k WHERE k.key = {key}
 
 -- name: image_packed
-SELECT cerebro.pack_rows(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = {key}
+SELECT cerebro.pack_block(NULL, NULL) AS about FROM cerebro.segment_key k WHERE k.key = {key}
