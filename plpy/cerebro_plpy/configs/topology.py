@@ -33,7 +33,7 @@ def input_shapes(model: Node) -> tuple[Shape, ...]:
 
 
 def output_units(model: Node) -> tuple[int | None, ...]:
-    """The width of each output, the units of the last Dense-like layer; None where it cannot be told."""
+    """The width of each output: the units of the last layer like Dense, or of a Reshape to rows; None if not told."""
     if model["class_name"] == "Sequential":
         return (_last_units(model),)
     by_name = _layers_by_name(model)
@@ -134,8 +134,10 @@ def _own_units(layer: Node, tensor: int) -> int | None:
     if layer.get("class_name") in MODELS:
         outputs = output_units(layer)
         return outputs[tensor] if tensor < len(outputs) else None
-    units = _settings(layer).get("units")
-    return units if type(units) is int else None
+    settings = _settings(layer)
+    shape = settings.get("target_shape") if layer.get("class_name") == "Reshape" else None
+    units = shape[0] if isinstance(shape, list) and len(shape) == 1 else settings.get("units")
+    return units if type(units) is int and units > 0 else None
 
 
 def _units_at(reference: Reference, by_name: Mapping[str, Node]) -> int | None:

@@ -44,6 +44,7 @@ ACTIVATIONS = names("""
     linear log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus
     softsign sparse_plus sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold""")
 OPERATIONS = {
+    "keras.src.ops.core": names("StopGradient"),
     "keras.src.ops.numpy": names("""
         Abs Absolute Add All AllClose Amax Amin Angle Any Append Arccos Arccosh Arcsin Arcsinh
         Arctan Arctan2 Arctanh Argmax Argmin Argpartition Argsort ArraySplit Average Bincount

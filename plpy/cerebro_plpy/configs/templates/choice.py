@@ -1,0 +1,20 @@
+"""The templates that there are, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.linear import LINEAR
+from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.errors import UndefinedObject
+
+TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, LINEAR)
+
+
+def find_template(name: str) -> Template:
+    """The template of that name; raises UndefinedObject where there is none."""
+    for template in TEMPLATES:
+        if template.name == name:
+            return template
+    known = near_matches(name, [template.name for template in TEMPLATES])
+    raise UndefinedObject(f"there is no template {name!r}", hint=known)

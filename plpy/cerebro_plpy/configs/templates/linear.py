@@ -1,0 +1,51 @@
+"""The template `linear`: softmax regression for classes, linear regression for floats; what a model must beat.
+
+All weights begin at 0, so a level of a category that was never seen has no say.
+"""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.draws import Range
+from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal
+from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+
+FARTHEST = 16.0
+"""Centred and scaled numbers beyond it count as this: one row must not decide a line."""
+
+
+def _architecture(table: Table, head: Head, params: Params) -> str:
+    graph = Graph(LINEAR.name)
+    numbers = parts.numbers_input(graph, table)
+    codes = parts.codes_input(graph, table)
+    levels = None if codes is None else _levels(graph, table, codes, head.units)
+    sums = levels if numbers is None else _weighted(graph, numbers, levels, head.units)
+    assert sums is not None
+    raw = parts.with_bias(graph, "bias", sums, normal(0.0))
+    return graph.text(parts.prediction(graph, raw, head))
+
+
+def _levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
+    found = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), units, normal(0.0))
+    return graph.operation("Sum", found, shape=(units,), axis=1, keepdims=False)
+
+
+def _weighted(graph: Graph, numbers: Tensor, levels: Tensor | None, units: int) -> Tensor:
+    near = graph.operation("Clip", numbers, x_min=-FARTHEST, x_max=FARTHEST)
+    weighted = graph.layer(
+        "Dense", "weights", near, (units,), units=units, use_bias=False, kernel_initializer=normal(0.0)
+    )
+    return weighted if levels is None else graph.operation("Add", weighted, levels)
+
+
+LINEAR = Template(
+    name="linear",
+    meaning="Softmax regression for classes, linear regression for floats",
+    fields=(
+        Field("lr", "The learning rate", 0.01, Range(1e-3, 0.1, "log"), limits=(1e-8, 100.0)),
+        BATCH_SIZE,
+        Field("weight_decay", "How fast weights shrink, times lr", 0.0, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
+    ),
+    architecture=_architecture,
+    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
+)

@@ -1,0 +1,221 @@
+"""The templates `realmlp` and `realmlp_simple`: a dense network for tables, with defaults tuned over many of them.
+
+As described by Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as RealMLP-TD and RealMLP-TD-S.
+What that paper draws from data, the scale of the first pre-activations and the biases, begins as in its simple form.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cerebro_plpy.configs.draws import Choices, Range
+from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal, uniform
+from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+
+FREQUENCIES = 16
+PERIODIC = 3
+"""Numbers that a number's frequencies come to; it is kept beside them."""
+EMBEDDING = 8
+"""Numbers that a category's level comes to."""
+ACTIVATION_RATE = 0.1
+SIMPLE_SCALE_RATE = 6.0
+ONE = 2 / math.sqrt(1 + (2 / 3) ** 2)
+"""A 1 among zeros, once it is scaled and clipped as numbers are: divided by half its range."""
+
+
+HIDDEN = parts.Beginning(kernel=1.0, bias=1.0)
+
+
+def _architecture(table: Table, head: Head, params: Params) -> str:
+    graph = Graph(REALMLP.name)
+    x = parts.joined(graph, [*_numbers(graph, table, params), *_categories(graph, table)])
+    x = parts.scaled(graph, "scale", x, float(params["scale_rate"]))
+    for number in range(int(params["depth"])):
+        rate = float(params["first_rate"]) if number == 0 else 1.0
+        y = parts.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN, rate)
+        x = _dropped(graph, number, _parametric(graph, number, y, params), params)
+    raw = parts.dense(graph, "out", x, head.units, parts.Beginning(kernel=1.0, bias=0.0))
+    return graph.text(parts.prediction(graph, raw, head))
+
+
+def _numbers(graph: Graph, table: Table, params: Params) -> list[Tensor]:
+    """What numbers come to, and indicators as they are."""
+    given = parts.numbers_input(graph, table)
+    if given is None:
+        return []
+    x = parts.smooth_clip(graph, given)
+    if not table.numbers:
+        return [x]
+    numbers = _columns(graph, x, slice(None, table.numbers), table.numbers) if table.indicators else x
+    found = [_periodic(graph, numbers, params)]
+    return [*found, _columns(graph, x, slice(table.numbers, None), table.indicators)] if table.indicators else found
+
+
+def _columns(graph: Graph, x: Tensor, which: slice, count: int) -> Tensor:
+    return graph.operation("GetItem", x, [slice(None), which], shape=(count,))
+
+
+def _periodic(graph: Graph, x: Tensor, params: Params) -> Tensor:
+    """Each number z, and A·cos(2π·w·z + b) + c beside it, with w, b, A and c of its own."""
+    (count,) = x.shape
+    rate = float(params["embedding_rate"])
+    turns = parts.times(graph, "turns", x, 2 * math.pi)
+    angles = graph.layer(
+        "EinsumDense",
+        "frequencies",
+        turns,
+        (count, FREQUENCIES),
+        equation="bf,fh->bfh",
+        output_shape=[count, FREQUENCIES],
+        bias_axes="fh",
+        kernel_initializer=normal(float(params["frequency"]) / rate),
+        bias_initializer=uniform(math.pi / rate),
+    )
+    waves = graph.operation("Cos", graph.operation("Multiply", angles, rate))
+    mixed = graph.layer(
+        "EinsumDense",
+        "periodic",
+        waves,
+        (count, PERIODIC),
+        equation="bfh,fho->bfo",
+        output_shape=[count, PERIODIC],
+        bias_axes="fo",
+        kernel_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * rate)),
+        bias_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * rate)),
+    )
+    own = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
+    both = [own, graph.operation("Multiply", mixed, rate)]
+    beside = graph.operation("Concatenate", both, shape=(count, 1 + PERIODIC), dtype="float32", axis=-1)
+    return _flat(graph, "numbers_flat", beside)
+
+
+def _categories(graph: Graph, table: Table) -> list[Tensor]:
+    codes = parts.codes_input(graph, table)
+    if codes is None:
+        return []
+    found = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), EMBEDDING, normal(1.0))
+    return [_flat(graph, "levels_flat", found)]
+
+
+def _flat(graph: Graph, name: str, x: Tensor) -> Tensor:
+    return graph.layer("Flatten", name, x, (math.prod(x.shape),))
+
+
+def _parametric(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
+    """y + a·(f(y) - y), where a begins at 1, for each unit."""
+    bent = _activated(graph, number, y, params)
+    change = graph.operation("Subtract", bent, y)
+    return graph.operation("Add", y, parts.scaled(graph, f"bend_{number}", change, ACTIVATION_RATE))
+
+
+def _activated(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
+    return graph.layer("Activation", f"activation_{number}", y, y.shape, activation=params["activation"])
+
+
+def _dropped(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
+    rate = float(params["dropout"])
+    return graph.layer("Dropout", f"dropout_{number}", x, x.shape, rate=rate) if rate else x
+
+
+def _simple_architecture(table: Table, head: Head, params: Params) -> str:
+    graph = Graph(SIMPLE.name)
+    x = _dropped(graph, 0, _activated(graph, 0, _first(graph, table, params), params), params)
+    for number in range(1, int(params["depth"])):
+        y = parts.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN)
+        x = _dropped(graph, number, _activated(graph, number, y, params), params)
+    raw = parts.dense(graph, "out", x, head.units, parts.Beginning(kernel=0.0, bias=0.0))
+    return graph.text(parts.prediction(graph, raw, head))
+
+
+def _first(graph: Graph, table: Table, params: Params) -> Tensor:
+    """A dense layer over numbers, indicators, and each level of each category as a column of zeros and ones.
+
+    These columns are never made: their weights are looked up. A level 0 is zeros.
+    """
+    width, columns = int(params["width"]), table.columns + table.levels - len(table.cardinalities)
+    found = [*_simple_numbers(graph, table, width), *_simple_levels(graph, table, width)]
+    total = graph.operation("Add", *found) if len(found) > 1 else found[0]
+    mean = graph.operation("Multiply", total, 1 / math.sqrt(columns))
+    return parts.with_bias(graph, "bias_0", mean, normal(1.0 / parts.BIAS_RATE), parts.BIAS_RATE)
+
+
+def _simple_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
+    given = parts.numbers_input(graph, table)
+    if given is None:
+        return []
+    x = parts.scaled(graph, "scale", parts.smooth_clip(graph, given), SIMPLE_SCALE_RATE)
+    config = {"units": width, "use_bias": False, "kernel_initializer": normal(1.0)}
+    return [graph.layer("Dense", "dense_0", x, (width,), **config)]
+
+
+def _simple_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:
+    codes = parts.codes_input(graph, table)
+    if codes is None:
+        return []
+    places, count = parts.places(graph, table, codes), len(table.cardinalities)
+    weights = parts.looked_up(graph, "levels", table, places, width, normal(1.0))
+    scales = parts.looked_up(graph, "level_scales", table, places, 1, constant(1 / SIMPLE_SCALE_RATE))
+    given = graph.operation("ExpandDims", graph.operation("Sign", codes), shape=(count, 1), axis=-1)
+    ones = graph.operation("Multiply", graph.operation("Multiply", scales, SIMPLE_SCALE_RATE * ONE), given)
+    return [graph.operation("Sum", graph.operation("Multiply", weights, ones), shape=(width,), axis=1, keepdims=False)]
+
+
+_SHRINKING = "How fast weights shrink, times lr"
+_DEPTH = Field("depth", "Hidden layers", 3, Range(2, 4, "linear", whole=True), limits=(1, 16), whole=True)
+_WIDTH = Field("width", "Units of a hidden layer", 256, Choices((256, 384, 512)), limits=(1, 65_536), whole=True)
+_ACTIVATION = Field(
+    "activation", "What bends a layer", "selu", Choices(("mish",)), words=("selu", "mish"), floats="mish"
+)
+_RATE_LIMITS = 1e-3, 1e3
+
+
+def _rate(floats: float) -> Field:
+    return Field("lr", "The learning rate", 0.04, Range(0.02, 0.3, "log"), limits=(1e-8, 100.0), floats=floats)
+
+
+def _factor(name: str, what: str, default: float, low: float, high: float) -> Field:
+    return Field(name, f"The learning rate of {what}, in lr", default, Range(low, high, "log"), limits=_RATE_LIMITS)
+
+
+REALMLP = Template(
+    name="realmlp",
+    meaning="A dense network with embeddings of numbers, for tables of any kind",
+    fields=(
+        _rate(floats=0.2),
+        BATCH_SIZE,
+        Field("weight_decay", _SHRINKING, 0.02, Range(0.001, 0.05, "log"), limits=(0.0, 10.0)),
+        Field("dropout", "The share of units left out", 0.15, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
+        _WIDTH,
+        _DEPTH,
+        _ACTIVATION,
+        Field("frequency", "How fast numbers' waves are", 0.1, Range(0.01, 50.0, "log"), limits=(1e-6, 1e3)),
+        _factor("embedding_rate", "embeddings of numbers", 0.1, 0.05, 0.3),
+        _factor("scale_rate", "the weights of columns", 6.0, 2.0, 10.0),
+        _factor("first_rate", "the first hidden layer", 1.0, 0.3, 1.5),
+        Field(
+            "beta_2",
+            "How long squares of gradients count",
+            0.95,
+            Range(0.95, 0.995, "log_near_one"),
+            limits=(0.5, 0.9999),
+        ),
+    ),
+    architecture=_architecture,
+    optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": "beta_2", "weight_decay": "weight_decay"},
+)
+SIMPLE = Template(
+    name="realmlp_simple",
+    meaning="A dense network without embeddings or dropout, faster than realmlp",
+    fields=(
+        _rate(floats=0.07),
+        BATCH_SIZE,
+        Field("weight_decay", _SHRINKING, 0.0, Choices((0.0,)), limits=(0.0, 10.0)),
+        Field("dropout", "The share of units left out", 0.0, Choices((0.0,)), limits=(0.0, 0.95)),
+        _WIDTH,
+        _DEPTH,
+        _ACTIVATION,
+    ),
+    architecture=_simple_architecture,
+    optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": 0.95, "weight_decay": "weight_decay"},
+)

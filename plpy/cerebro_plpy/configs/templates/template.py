@@ -1,0 +1,218 @@
+"""What a template is, what it is made for, and how its fields are filled: records without a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from cerebro_plpy.configs.draws import Choices, Draw
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.literals import finite_number
+from cerebro_plpy.configs.space import compile_text, fit_text
+from cerebro_plpy.errors import InvalidParameter
+
+Value = Union[int, float, str]
+Params = Mapping[str, Value]
+
+AUTO = "auto"
+LARGEST_CODE = 1 << 24
+"""Inputs are packed as float32, which tells whole numbers apart up to here."""
+SCALES = 2.0**-60, 2.0**60
+"""Deviations of float targets whose squares float32 holds."""
+BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
+"""Up to so many rows, so many rows in a batch; 1024 above."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the recipe of a table gives a model: the columns of its inputs.
+
+    `numbers` are centred and scaled in double precision, and not clipped: the graph does that. Behind them, in the
+    same input, come `indicators`: columns that are missing or not, and categories that are columns of their own.
+    `cardinalities` are those of the categories that come as numbers, in an input of their own; the first number of
+    each, 0, stands for missing and unseen ones.
+    """
+
+    numbers: int = 0
+    indicators: int = 0
+    cardinalities: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min(self.numbers, self.indicators) < 0 or not (self.columns or self.cardinalities):
+            raise InvalidParameter(
+                f"a model needs a column; received {self.numbers} numbers, {self.indicators} indicators and"
+                f" {len(self.cardinalities)} categories"
+            )
+        if not all(2 <= count <= LARGEST_CODE for count in self.cardinalities):
+            raise InvalidParameter(
+                f"cardinalities of categories must be from 2 to {LARGEST_CODE}, received {list(self.cardinalities)}"
+            )
+
+    @property
+    def columns(self) -> int:
+        """The width of the input of numbers and indicators."""
+        return self.numbers + self.indicators
+
+    @property
+    def levels(self) -> int:
+        """Numbers of all categories together."""
+        return sum(self.cardinalities)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A head that gives the probability of each class: two classes have two units too, as one-hot targets have."""
+
+    count: int
+    loss = "categorical_crossentropy"
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise InvalidParameter(f"classes must be at least 2, received {self.count}")
+
+    @property
+    def units(self) -> int:
+        return self.count
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A float target: its mean and standard deviation, and the range that predictions are clamped to."""
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not SCALES[0] <= self.deviation <= SCALES[1]:
+            raise InvalidParameter(
+                f"a target's standard deviation must be from {SCALES[0]:g} to {SCALES[1]:g}, received {self.deviation}",
+                hint="Train on the target divided by a constant. One that has one value needs no model.",
+            )
+        if not (self.low <= self.high and all(abs(n) <= SCALES[1] for n in (self.low, self.high, self.mean))):
+            raise InvalidParameter(
+                f"a target's range must be one, and it and its mean within {SCALES[1]:g}; received {self.low} to"
+                f" {self.high} around {self.mean}"
+            )
+
+
+@dataclass(frozen=True)
+class Floats:
+    """A head that gives float targets in their own units."""
+
+    targets: tuple[Measure, ...]
+    loss = "mean_squared_error"
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InvalidParameter("a model needs a target")
+
+    @property
+    def units(self) -> int:
+        return len(self.targets)
+
+
+Head = Union[Classes, Floats]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter of a template.
+
+    `draw` is what a search draws from where nobody said otherwise; a single choice is not searched. A value may be
+    a number within `limits`, or one of `words`. `floats` is the default for float targets, where it differs.
+    """
+
+    name: str
+    meaning: str
+    default: Value
+    draw: Draw
+    limits: tuple[float, float] | None = None
+    whole: bool = False
+    words: tuple[str, ...] = ()
+    floats: Value | None = None
+
+    def default_for(self, head: Head) -> Value:
+        """The value where nobody said otherwise."""
+        return self.floats if self.floats is not None and isinstance(head, Floats) else self.default
+
+    def checked(self, value: object) -> Value:
+        """The value, if the field may have it; else raises InvalidParameter."""
+        if isinstance(value, str) and value in self.words:
+            return value
+        number = finite_number(value)
+        if number is None or not self._holds(number):
+            raise InvalidParameter(f"{self.name} is {value!r}, expected {self._expected()}", hint=f"{self.meaning}.")
+        return int(number) if self.whole else number
+
+    def _holds(self, number: float) -> bool:
+        within = self.limits is not None and self.limits[0] <= number <= self.limits[1]
+        return within and (not self.whole or number == int(number))
+
+    def _expected(self) -> str:
+        kind = "a whole number" if self.whole else "a number"
+        numbers = [f"{kind} from {self.limits[0]:g} to {self.limits[1]:g}"] if self.limits else []
+        return " or ".join([*numbers, *map(repr, self.words)])
+
+
+@dataclass(frozen=True)
+class Template:
+    """A family of architectures: what it is called, its fields, and the JSON that they come to.
+
+    `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers that do not change,
+    by the names of the arguments of AdamW.
+    """
+
+    name: str
+    meaning: str
+    fields: tuple[Field, ...]
+    architecture: Callable[[Table, Head, Params], str]
+    optimizer: Mapping[str, str | float]
+
+    def params(self, head: Head, rows: int, given: Mapping[str, object]) -> dict[str, Value]:
+        """The value of every field for a table of so many training rows; InvalidParameter where one cannot be."""
+        known = {field.name: field for field in self.fields}
+        for name in given:
+            if name not in known:
+                raise InvalidParameter(
+                    f"template {self.name} has no field {name!r}", hint=near_matches(str(name), known)
+                )
+        found = {
+            name: field.checked(given[name]) if name in given else field.default_for(head)
+            for name, field in known.items()
+        }
+        if found["batch_size"] == AUTO:
+            found["batch_size"] = batch_size(rows)
+        return found
+
+    def compile_params(self, head: Head, params: Params, metrics: Sequence[str] = ()) -> str:
+        """The compile parameters of a configuration, as text; always AdamW, so that configurations share a program."""
+        numbers = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
+        return compile_text({"optimizer": "AdamW", **numbers, "loss": head.loss, "metrics": list(metrics)})
+
+    def fit_params(self, params: Params) -> str:
+        """The fit parameters of a configuration, as text."""
+        return fit_text({"batch_size": params["batch_size"], "epochs": 1})
+
+
+def batch_size(rows: int) -> int:
+    """Rows in a batch for a table of so many training rows.
+
+    >>> [batch_size(rows) for rows in (5, 1024, 1025, 10_000, 100_000, 100_001)]
+    [64, 64, 128, 256, 512, 1024]
+    """
+    return next((size for most, size in BATCHES if rows <= most), 1024)
+
+
+BATCH_SIZE = Field(
+    "batch_size",
+    f"Rows in a batch; {AUTO!r} goes by the rows of the table",
+    AUTO,
+    Choices((AUTO,)),
+    limits=(1, 2**31 - 1),
+    whole=True,
+    words=(AUTO,),
+)
+"""The same field in every template."""

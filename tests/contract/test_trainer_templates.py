@@ -1,0 +1,187 @@
+"""Templates in Keras and in the trainer: they predict whatever comes, and learn in any units."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import plain_keras
+import pytest
+from test_trainer_training import NEW
+from trainer_peer import Peer
+from trainer_programs import Json, weights
+
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+
+NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
+TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
+CLASSES = Classes(2)
+FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
+CASES: tuple[tuple[Table, Head], ...] = (
+    (TABLE, CLASSES),
+    (TABLE, FLOATS),
+    (Table(2), CLASSES),
+    (Table(0, 3), FLOATS),
+    (Table(0, 0, (5,)), CLASSES),
+)
+LARGEST = float(np.finfo(np.float32).max)
+EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
+ROWS = 96
+ARRAYS = list[tuple[str, np.ndarray]]
+by_name = pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
+
+
+def extreme_inputs(table: Table) -> list[np.ndarray]:
+    """Rows of which each number, and each code, may be of any size; the last six differ in codes alone."""
+    random, found = np.random.default_rng(0), []
+    if table.columns:
+        x = random.normal(size=(20, table.columns))
+        for row, value in enumerate(EXTREMES):
+            x[row], x[row + len(EXTREMES), 0] = value, value
+        x[14:] = 0.5
+        found.append(x.astype(np.float32))
+    if table.cardinalities:
+        codes = random.integers(0, table.cardinalities, (20, len(table.cardinalities)))
+        codes[14:] = np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [max(table.cardinalities)]])
+        found.append(codes.astype(np.float32))
+    return found
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
+    """By Keras alone, with weights of any size, and the same by what it writes of the model."""
+    small = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    for table, head in CASES:
+        text = template.architecture(table, head, template.params(head, ROWS, small))
+        found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
+        assert found.shape == (20, head.units) and np.isfinite(found).all()
+        np.testing.assert_array_equal(again, found)
+        np.testing.assert_allclose(found[15:], np.tile(found[14], (5, 1)), rtol=1e-3)
+        if isinstance(head, Floats):
+            low, high = (np.array([getattr(t, key) for t in head.targets], np.float32) for key in ("low", "high"))
+            assert (low <= found).all() and (found <= high).all()
+        else:
+            np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
+    """What it trains first are weights over each of them."""
+    small = {"width": 4, "depth": 1} if template.name != "linear" else {}
+    for table, head in CASES:
+        made, _ = program(template, head, table, **small)
+        shapes = [weight.shape for weight in weights(trainer.initial(made))]
+        levels = [shape for shape in shapes if shape[0] == table.levels]
+        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers)]
+        assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
+
+
+def columns() -> tuple[list[np.ndarray], np.ndarray]:
+    """Inputs of the table, and what depends on all of them but by chance."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(ROWS, NUMBERS + INDICATORS)).astype(np.float32)
+    codes = random.integers(0, CARDINALITIES, (ROWS, len(CARDINALITIES))).astype(np.float32)
+    return [x, codes], x[:, 0] + np.abs(x[:, 1]) + codes[:, 0] / 2 + np.sin(codes[:, 1])
+
+
+def data(target: np.ndarray) -> list[ARRAYS]:
+    return [[*(("x", column) for column in columns()[0]), ("y", target)]]
+
+
+def program(template: Template, head: Head, table: Table = TABLE, **given: object) -> tuple[Json, int]:
+    """A program as the backend sends it, and its batch size."""
+    params = template.params(head, ROWS, {"batch_size": 16, **given})
+    kind: Json = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
+    made = {
+        "architecture": json.loads(template.architecture(table, head, params)),
+        "compile": parse_compile_params(template.compile_params(head, params)).to_json(),
+        "targets": [kind],
+    }
+    return made, int(params["batch_size"])
+
+
+def losses(trainer: Peer, chosen: tuple[Json, int], target: np.ndarray, epochs: int) -> tuple[float, float, bytes]:
+    """The loss before and after training, and the state after it."""
+    made, size = chosen
+    trainer.load("d", data(target))
+    begun = trainer.initial(made, 3)
+    _, state = trainer.train(made, NEW, epochs=epochs, batch_size=size)
+    first, last = (trainer.evaluate(made, of)["d"]["sums"][0] for of in (begun, state))
+    return first[0] / first[1], last[0] / last[1], state
+
+
+def measured(target: np.ndarray) -> Floats:
+    return Floats((Measure(float(target.mean()), float(target.std()), float(target.min()), float(target.max())),))
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
+    classes = np.digitize(columns()[1], (1.0, 2.0))
+    before, after, _ = losses(trainer, program(template, Classes(3)), np.eye(3, dtype=np.int16)[classes], 20)
+    assert after < 0.8 * before
+
+
+@pytest.mark.long
+@by_name
+def test_the_trainer_learns_measures(trainer: Peer, template: Template) -> None:
+    target = (np.exp(columns()[1]) * 1e6).astype(np.float32)[:, np.newaxis]
+    before, after, _ = losses(trainer, program(template, measured(target)), target, 20)
+    assert after < 0.8 * before
+
+
+@pytest.mark.long
+def test_units_of_a_target_make_no_difference(trainer: Peer) -> None:
+    """Powers of two change no digits."""
+    target = columns()[1].astype(np.float32)[:, np.newaxis]
+    states = []
+    for unit in (1.0, 2.0**30, 2.0**-30):
+        scaled = (target * np.float32(unit)).astype(np.float32)
+        states.append(losses(trainer, program(SIMPLE, measured(scaled), width=16), scaled, 5)[2])
+    for other in states[1:]:
+        for expected, found in zip(weights(states[0]), weights(other), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+def test_what_begins_out_of_bounds_learns_nevertheless(trainer: Peer) -> None:
+    target = np.linspace(5, 6, ROWS, dtype=np.float32)[:, np.newaxis]
+    head = Floats((Measure(0.0, 1.0, 5.0, 6.0),))
+    before, after, _ = losses(trainer, program(SIMPLE, head, width=16, lr=0.2), target, 20)
+    assert before == pytest.approx(float(((target - 5) ** 2).mean()), rel=1e-4)
+    assert after < 0.8 * before
+
+
+@pytest.mark.long
+@by_name
+def test_every_precision_predicts(trainer: Peer, template: Template) -> None:
+    """Codes are not shortened on their way to a table of weights, and outputs are whole."""
+    trainer.load("d", data(np.eye(3, dtype=np.int16)[np.digitize(columns()[1], (1.0, 2.0))]))
+    made, size = program(template, Classes(3))
+    short, scaled = ({**made, "dtype_policy": policy} for policy in ("mixed_bfloat16", "mixed_float16"))
+    _, state = trainer.train(short, NEW, batch_size=size)
+    (found, rows), (expected, _) = (trainer.evaluate(of, state)["d"]["sums"][0] for of in (short, made))
+    assert found / rows == pytest.approx(expected / rows, rel=0.05)
+    _, state = trainer.train(scaled, NEW, batch_size=size)
+    assert math.isfinite(trainer.evaluate(scaled, state)["d"]["sums"][0][0])
+
+
+@pytest.mark.long_for(framework="jax")
+def test_factors_of_learning_rates_are_those_of_steps(trainer: Peer) -> None:
+    """A first step of Adam is lr long for each variable: a scale of columns moves by scale_rate·lr, kept as a sixth."""
+    made, size = program(REALMLP, Classes(3), lr=0.01, weight_decay=0.0, dropout=0.0, scale_rate=6.0)
+    trainer.load("d", data(np.eye(3, dtype=np.int16)[np.digitize(columns()[1], (1.0, 2.0))]))
+    begun = weights(trainer.initial(made, 3))
+    _, state = trainer.train(made, NEW, batch_size=size, steps_per_epoch=1)
+    steps: list[Any] = [np.abs(after - before).max() for before, after in zip(begun, weights(state), strict=True)]
+    np.testing.assert_allclose(steps, 0.01, rtol=0.02)
+    scales = [before for before in begun if np.allclose(before, 1 / 6)]
+    assert len(scales) == 1
