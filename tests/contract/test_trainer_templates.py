@@ -57,8 +57,9 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 @by_name
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
+    small = {"width": 16, "depth": 2} if template.name != "linear" else {}
     for table, head in CASES:
-        text = template.architecture(table, head, template.params(head, ROWS, {}))
+        text = template.architecture(table, head, template.params(head, ROWS, small))
         found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
         assert found.shape == (20, head.units) and np.isfinite(found).all()
         np.testing.assert_array_equal(again, found)
@@ -68,6 +69,19 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
             assert (low <= found).all() and (found <= high).all()
         else:
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
+    """What it trains first are weights over each of them."""
+    small = {"width": 4, "depth": 1} if template.name != "linear" else {}
+    for table, head in CASES:
+        made, _ = program(template, head, table, **small)
+        shapes = [weight.shape for weight in weights(trainer.initial(made))]
+        levels = [shape for shape in shapes if shape[0] == table.levels]
+        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers)]
+        assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
 
 
 def columns() -> tuple[list[np.ndarray], np.ndarray]:
@@ -82,12 +96,12 @@ def data(target: np.ndarray) -> list[ARRAYS]:
     return [[*(("x", column) for column in columns()[0]), ("y", target)]]
 
 
-def program(template: Template, head: Head, **given: object) -> tuple[Json, int]:
+def program(template: Template, head: Head, table: Table = TABLE, **given: object) -> tuple[Json, int]:
     """A program as the backend sends it, and its batch size."""
     params = template.params(head, ROWS, {"batch_size": 16, **given})
     kind: Json = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
     made = {
-        "architecture": json.loads(template.architecture(TABLE, head, params)),
+        "architecture": json.loads(template.architecture(table, head, params)),
         "compile": parse_compile_params(template.compile_params(head, params)).to_json(),
         "targets": [kind],
     }

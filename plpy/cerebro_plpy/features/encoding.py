@@ -32,18 +32,24 @@ class Encoding(NamedTuple):
 def encode(recipe: Recipe, row: str = "t") -> Encoding:
     """The encoding of rows that have this alias."""
     numbers: list[Expression] = []
+    missing: list[Expression] = []
     codes: list[Expression] = []
     for feature in recipe.inputs:
         if isinstance(feature, Category):
             codes.append(_code(feature, row))
-        elif isinstance(feature, Number):
-            numbers += _scaled(number(feature.column, feature.family, row), (feature.scale,), feature.missing)
-        elif isinstance(feature, Moment):
-            parts = [moment(feature.column, feature.family, part, row) for part in feature.parts]
-            for value, scale in zip(parts, feature.parts.values()):
-                numbers += _scaled(value, (scale,), missing=False)
-            numbers += _scaled(parts[0], (), feature.missing)
-    return Encoding(_array(numbers, "real"), _array(codes, "integer"))
+            continue
+        scaled = list(_values(feature, row))
+        numbers += [_scaled(value, scale) for value, scale in scaled]
+        missing += [_missing(scaled[0][0])] * feature.missing
+    return Encoding(_array([*numbers, *missing], "real"), _array(codes, "integer"))
+
+
+def _values(feature: Number | Moment, row: str) -> Iterator[tuple[Expression, Scale]]:
+    if isinstance(feature, Number):
+        yield number(feature.column, feature.family, row), feature.scale
+    else:
+        for part, scale in feature.parts.items():
+            yield moment(feature.column, feature.family, part, row), scale
 
 
 def number(column: str, family: str, row: str = "t") -> Expression:
@@ -74,22 +80,23 @@ def category(column: str, row: str = "t") -> Expression:
     return Expression(f"{row}.{quote_identifier(column)}::text")
 
 
-def _scaled(value: Expression, scales: tuple[Scale, ...], missing: bool) -> Iterator[Expression]:
-    """See `Scale.apply`; the sine of the arcus tangent is the formula there with the number in one place.
+def _scaled(value: Expression, scale: Scale) -> Expression:
+    """See `Scale.apply`.
 
-    A quotient that is too near to 0 would be an error of PostgreSQL, and so would be the cast of such a number to real:
-    4 is added and taken away, which leaves none.
+    A quotient that is too near to 0 is an error of PostgreSQL, and so is the cast of such a number to real: four widths
+    are added and taken away, which leaves none.
     """
-    for scale in scales:
-        low, high = scale.bounds
-        bounded = f"least(greatest({value.text}, %s::{DOUBLE}), %s::{DOUBLE})"
-        scaled = f"3 * pg_catalog.sin(pg_catalog.atan2({bounded} - %s::{DOUBLE}, %s::{DOUBLE})) + 4 - 4"
-        yield Expression(
-            f"CASE WHEN {value.text} IS NULL THEN 0 ELSE {scaled} END",
-            (*value.values, *value.values, low, high, scale.center, 3 * scale.width),
-        )
-    if missing:
-        yield Expression(f"CASE WHEN {value.text} IS NULL THEN 1 ELSE 0 END", value.values)
+    low, high = scale.bounds
+    bounded = f"least(greatest({value.text}, %s::{DOUBLE}), %s::{DOUBLE})"
+    scaled = f"({bounded} - %s::{DOUBLE} + %s::{DOUBLE} - %s::{DOUBLE}) / %s::{DOUBLE}"
+    return Expression(
+        f"CASE WHEN {value.text} IS NULL THEN 0 ELSE {scaled} END",
+        (*value.values, *value.values, low, high, scale.center, 4 * scale.width, 4 * scale.width, scale.width),
+    )
+
+
+def _missing(value: Expression) -> Expression:
+    return Expression(f"CASE WHEN {value.text} IS NULL THEN 1 ELSE 0 END", value.values)
 
 
 def _code(feature: Category, row: str) -> Expression:

@@ -20,6 +20,7 @@ MOST_FEATURES = 1600
 MOST_CATEGORIES = 10_000
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
+FARTHEST = 1e6
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 MOMENTS = {
@@ -32,11 +33,15 @@ MOMENTS = {
 """Families of points and spans of time, with the parts that are taken of each."""
 
 
+MISSING = "missing"
+"""What is 1 where a column has no value; all of these come after all others."""
+
+
 @dataclass(frozen=True)
 class Scale:
-    """How a number becomes one of about -3 to 3: (x - center) / width, its ends bent smoothly.
+    """How a number becomes one near 0, before it loses digits: (x - center) / width, at most FARTHEST from 0.
 
-    z / sqrt(1 + (z/3)^2) as in RealMLP (arXiv 2407.04491, section 3): what lies far out still has an order.
+    What lies far out is left to the network, which has all digits that a float32 has.
     """
 
     center: float
@@ -45,19 +50,19 @@ class Scale:
     @property
     def bounds(self) -> tuple[float, float]:
         """Beyond them nothing changes any more, so that numbers of any size can be computed with."""
-        reach = 1e6 * self.width
+        reach = FARTHEST * self.width
         return max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
 
     def apply(self, value: float | None) -> float:
         """What becomes of a number; NULL and NaN are in the middle.
 
-        >>> [round(Scale(10.0, 2.0).apply(value), 3) for value in (10.0, 12.0, math.inf)]
-        [0.0, 0.949, 3.0]
+        >>> [Scale(10.0, 2.0).apply(value) for value in (None, 11.0, -math.inf)]
+        [0.0, 0.5, -1000000.0]
         """
         if value is None or math.isnan(value):
             return 0.0
         low, high = self.bounds
-        return 3 * math.sin(math.atan2(min(max(value, low), high) - self.center, 3 * self.width))
+        return (min(max(value, low), high) - self.center) / self.width
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,8 @@ class LeftOut:
     reason: str
 
 
-Feature = Union[Number, Category, Moment, LeftOut]
+Input = Union[Number, Category, Moment]
+Feature = Union[Input, LeftOut]
 
 
 @dataclass(frozen=True)
@@ -110,19 +116,16 @@ class Recipe:
     features: tuple[Feature, ...]
 
     @property
-    def inputs(self) -> tuple[Feature, ...]:
+    def inputs(self) -> tuple[Input, ...]:
         """Those that are inputs."""
         return tuple(each for each in self.features if not isinstance(each, LeftOut))
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """The inputs that are numbers, in order: the column of each, and what of it."""
-        return tuple(
-            (each.column, what)
-            for each in self.inputs
-            if isinstance(each, (Number, Moment))
-            for what in (*(each.parts if isinstance(each, Moment) else ("value",)), *(("missing",) * each.missing))
-        )
+        scaled = [each for each in self.inputs if isinstance(each, (Number, Moment))]
+        parts = [(s.column, part) for s in scaled for part in (s.parts if isinstance(s, Moment) else ("value",))]
+        return (*parts, *((each.column, MISSING) for each in scaled if each.missing))
 
     @property
     def cardinalities(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 
 import pytest
@@ -13,7 +14,7 @@ from cerebro_plpy.features.choice import check_types
 from cerebro_plpy.features.columns import FAMILIES, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import Category, LeftOut, Moment, Number, Recipe
+from cerebro_plpy.features.recipe import FARTHEST, MISSING, Category, LeftOut, Moment, Number, Recipe
 from cerebro_plpy.features.split import naming, read_split, row_hash, training_side
 from cerebro_plpy.features.statistics import Source
 
@@ -86,7 +87,10 @@ def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: list[RawC
     recipe = learned(session, raw)
     numbers, codes = encoded(session, recipe, "passengers")
     assert len(numbers) == 2000
-    assert all(len(row) == len(recipe.numbers) and all(-3 <= number <= 3 for number in row) for row in numbers)
+    scaled = sum(what != MISSING for _, what in recipe.numbers)
+    assert all(len(row) == len(recipe.numbers) and set(row[scaled:]) <= {0, 1} for row in numbers)
+    values = [number for row in numbers for number in row[:scaled]]
+    assert -0.5 < statistics.median(values) < 0.5 and max(map(abs, values)) <= FARTHEST
     assert all(0 <= code < most for row in codes for code, most in zip(row, recipe.cardinalities, strict=True))
 
 

@@ -71,12 +71,14 @@ class Graph:
 
     def text(self, output: Tensor) -> str:
         """The JSON of the model that gives this tensor."""
+        inputs = [[name, 0, 0] for name in self._inputs]
         config = {
             "name": self._name,
             "trainable": True,
             "layers": list(self._nodes.values()),
-            "input_layers": [[name, 0, 0] for name in self._inputs],
-            "output_layers": [[output.name, 0, 0]],
+            # One alone is no list, so that Keras wants no list of one either.
+            "input_layers": inputs if len(inputs) > 1 else inputs[0],
+            "output_layers": [output.name, 0, 0],
         }
         return json.dumps({**_MODEL, "config": config}, allow_nan=False)
 
