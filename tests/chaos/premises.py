@@ -19,6 +19,7 @@ CONNECTIONS = 30
 """Few, so that the connection table is soon full."""
 SEGMENTS = (2, 3)
 ROLE = "cerebro"
+FOLDERS = "cerebro_trainer-*"
 LEFT = {
     "sessions": "SELECT pid, application_name FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'",
     "advisory locks": "SELECT pid, classid, objid FROM pg_locks WHERE locktype = 'advisory'",
@@ -139,8 +140,8 @@ class Premises:
 
     def folders(self) -> set[str]:
         """Private folders of trainers of backends that were seen."""
-        folder = Path(tempfile.gettempdir())
-        return {str(found) for pid in self.seen for found in folder.glob(f"cerebro_trainer-{pid}-*")}
+        found = {str(folder): folder.name.split("-")[1] for folder in Path(tempfile.gettempdir()).glob(FOLDERS)}
+        return {folder for folder, pid in found.items() if pid.isdigit() and int(pid) in self.seen}
 
     def left(self, queries: dict[str, str]) -> dict[str, object]:
         """What is left, by what it is; nothing should be."""

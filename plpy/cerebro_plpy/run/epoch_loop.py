@@ -73,6 +73,7 @@ class Orchestrator:
 
     def run(self) -> None:
         """Train until every configuration is done or has failed."""
+        self._complete()
         dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
         while not schedule.run_finished(self._progress) or dispatcher.busy():
             self._around.check()
@@ -88,6 +89,12 @@ class Orchestrator:
         if not self._progress:
             reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
+
+    def _complete(self) -> None:
+        """Log what was trained to the end before, which a server that crashed could not say any more."""
+        for mst_key, training in self._training.items():
+            if training.completed():
+                self._log.config_completed(mst_key)
 
     def _stop_in_time(self) -> None:
         """When the time of the run is over, let what is under way be the last that each configuration trains."""

@@ -247,6 +247,17 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
     )
 
 
+class Log(RunLog):
+    """A log that knows which configurations it was told to be completed."""
+
+    def __init__(self, looks: Sequence[int]) -> None:
+        super().__init__(Session(looks), RUN_ID)
+        self.completed: set[int] = set()
+
+    def config_completed(self, mst_key: int) -> None:
+        self.completed.add(mst_key)
+
+
 @dataclass(frozen=True)
 class Trial:
     """A request worked through on an unreliable platform."""
@@ -255,6 +266,7 @@ class Trial:
     platform: Unreliable
     orchestrator: Orchestrator
     told: list[Told]
+    log: Log
 
     @property
     def alive(self) -> set[int]:
@@ -294,8 +306,9 @@ def continued(
         return True
 
     around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen)
-    orchestrator = Orchestrator(platform, request, crew, RunLog(Session(looks), RUN_ID), around, past)
-    trial = Trial(request, platform, orchestrator, told)
+    log = Log(looks)
+    orchestrator = Orchestrator(platform, request, crew, log, around, past)
+    trial = Trial(request, platform, orchestrator, told, log)
     try:
         orchestrator.run()
     except ConfigFailure:
@@ -393,6 +406,7 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     assert sorted(evaluations) == sorted(product(configs, request.spec.evaluate_epochs))
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
     assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
+    assert trial.log.completed == set(configs), "also what nobody was left to say of the last visits before"
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
