@@ -199,5 +199,6 @@ UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, 
 
 -- name: resume_configs
 UPDATE cerebro.config_log c
-SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key) THEN 'running' ELSE 'waiting' END
+SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key) THEN 'running' ELSE 'waiting' END,
+    reason = NULL
 WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'stopped')
