@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Union
 
+from cerebro_plpy.configs.templates.template import Table
 from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
 
@@ -131,6 +132,12 @@ class Recipe:
     def cardinalities(self) -> tuple[int, ...]:
         """How many codes each category has, 0 included."""
         return tuple(len(each.values) + 1 for each in self.inputs if isinstance(each, Category))
+
+    @property
+    def table(self) -> Table:
+        """What a template makes a network for; raises InvalidParameter where there is no input."""
+        missing = sum(what == MISSING for _, what in self.numbers)
+        return Table(len(self.numbers) - missing, missing, self.cardinalities)
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.errors import CerebroError, DataCorrupted
+from cerebro_plpy.configs.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.template import Classes, Template
+from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
 from cerebro_plpy.features.encoding import encode
 from cerebro_plpy.features.recipe import (
     FARTHEST,
@@ -78,6 +81,18 @@ def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Rec
         return
     encoded = encode(read)
     assert encoded.numbers.text.count("%s") >= len(read.numbers)
+
+
+@given(RECIPES, st.sampled_from(TEMPLATES))
+def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Template) -> None:
+    if not recipe.inputs:
+        with pytest.raises(InvalidParameter, match="needs a column"):
+            recipe.table  # noqa: B018
+        return
+    head = Classes(2)
+    text = template.architecture(recipe.table, head, template.params(head, 100, {}))
+    assert check_architecture(read_architecture(text)).output_units == (2,)
+    assert recipe.table.columns == len(recipe.numbers)
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], {}, {"version": 1}, {"version": 2, "features": []}])
