@@ -187,7 +187,9 @@ def begun(place: Place, worker: Worker, source: PackedTable) -> Run:
         backends={CONFIG.mst_key: "tensorflow"},
     )
     run_id = worker.session.run(sql("run.reserve"))[0][0]
-    RunLog(worker.session, run_id).begin(request, place.bench.pid())
+    log = RunLog(worker.session, run_id)
+    log.begin(request, place.bench.pid())
+    log.make_state_tables(request, [config.mst_key for config in request.configs])
     return Run(place, request, run_id)
 
 
