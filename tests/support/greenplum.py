@@ -39,11 +39,12 @@ def database(name: str) -> Iterator[Database]:
                 administrator.rows(f"CREATE ROLE {role} {options}")
         administrator.rows(f"DROP DATABASE IF EXISTS {name}")  # of tests that were ended
         administrator.rows(f"CREATE DATABASE {name}")
-        try:
-            with opened(address(name, SUPERUSER)) as superuser:
-                _provide(superuser, name)
-            yield Database(name=name, url=address(name, provision.ROLE), superuser_url=address(name, SUPERUSER))
-        finally:
+    try:
+        with opened(address(name, SUPERUSER)) as superuser:
+            _provide(superuser, name)
+        yield Database(name=name, url=address(name, provision.ROLE), superuser_url=address(name, SUPERUSER))
+    finally:
+        with opened(os.environ[URL]) as administrator:  # the first session may have lost a segment meanwhile
             drop_database(administrator, name)
 
 

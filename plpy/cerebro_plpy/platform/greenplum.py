@@ -153,7 +153,7 @@ class Greenplum:
         raise FeatureNotSupported(
             f"{module} error: on {self.name} nobody can predict with a model without reading it: its weights pass"
             " to the segments through tables of the session that predicts.",
-            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary, _state.",
+            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary.",
         )
 
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:

@@ -17,6 +17,7 @@ from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.log_session import ControlSession
+from cerebro_plpy.database.platform import Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import WorkerSession, identity, no_room
 from cerebro_plpy.database.visibility import alone
@@ -180,8 +181,7 @@ class Workplace:
 
     def _refuse_waits(self, now: float) -> None:
         ours = [session.pid for _, session in self._open]
-        waits = self.platform.waiting(self.db, self._watching, ours) if ours else ()
-        for wait in waits:
+        for wait in (waits := self._waits(ours) if ours else ()):
             if wait.table is None and not self.local:
                 raise DeadlockDetected(
                     "this transaction holds a lock that its own worker sessions wait for",
@@ -193,6 +193,15 @@ class Workplace:
         self._waits_since = None if held is None else self._waits_since or now
         if held and self._waits_since is not None and now - self._waits_since >= self._patience:
             raise locked_log(held._asdict())
+
+    def _waits(self, ours: Sequence[int]) -> Sequence[Wait]:
+        """See `Platform.waiting`; none where the session that looks is lost: another one looks next time, if it can."""
+        try:
+            return self.platform.waiting(self.db, self._watching, ours)
+        except ConnectionFailure:
+            self._end([self._watch] if self._watch else [])
+            self._watch = None
+            return ()
 
     def _watching(self) -> Session | None:
         """A session that looks for waits: any of the others may be the one that waits."""
@@ -238,7 +247,9 @@ class Workplace:
 
     def dismiss(self, workers: Sequence[Worker]) -> None:
         """End the sessions of workers that are not needed after all, and so their trainers."""
-        gone = [worker.session for worker in workers]
+        self._end([worker.session for worker in workers])
+
+    def _end(self, gone: Sequence[Session]) -> None:
         for session in gone:
             self._segment_lost |= isinstance(session, WorkerSession) and session.segment_lost
             session.close()

@@ -62,7 +62,7 @@ def there(superuser: Workbench, bench: Workbench, trained: str) -> Iterator[Work
     """A session on Greenplum with the points, the packed table and the models that PostgreSQL has."""
     made = user(superuser)
     made.rows(f"{POINTS} DISTRIBUTED BY (id)")
-    for suffix in ("", "_info", "_summary", "_state"):
+    for suffix in ("", "_info", "_summary"):
         carry(bench, made, f"{trained}{suffix}", "RANDOMLY")
     carry(bench, made, "packed", "BY (__dist_key__)")
     carry(bench, made, "packed_summary", "REPLICATED")
@@ -261,7 +261,7 @@ def test_images(bench: Workbench, there: Workbench) -> None:
     bench.pack("pictures_packed", 2, source="pictures", inputs="picture")
     bench.configure("of_pictures", [compile_text()], model=bench.model(PICTURES))
     bench.fit("pictures_packed", "seeing", "of_pictures", 1)
-    for table in ("pictures", "seeing", "seeing_info", "seeing_summary", "seeing_state"):
+    for table in ("pictures", "seeing", "seeing_info", "seeing_summary"):
         carry(bench, there, table, "RANDOMLY")
     both = []
     for session in (bench, there):
@@ -393,7 +393,7 @@ def memory(pid: int) -> int:
 @pytest.mark.parametrize("function", ["grant_predict", "revoke_predict"])
 def test_predictions_cannot_be_granted_apart(there: Workbench, function: str) -> None:
     error = refused(there, f"SELECT cerebro.{function}('model', '{ROLE}')", code="0A000")
-    assert "GRANT" in str(error.diag.message_hint).upper() and "_state" in str(error.diag.message_hint)
+    assert "GRANT" in str(error.diag.message_hint).upper() and "_summary" in str(error.diag.message_hint)
 
 
 def test_a_model_that_may_not_be_read_does_not_predict(superuser: Workbench, there: Workbench) -> None:

@@ -68,7 +68,7 @@ WHERE v.segment_id = s.key AND v.segment_id = {key}
   AND v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: every_segment
-SELECT count(*) FROM pg_catalog.gp_dist_random('pg_catalog.gp_id')
+SELECT count(*) FROM gp_dist_random('pg_catalog.gp_id')
 
 -- name: interconnect
 SELECT pg_catalog.current_setting('gp_interconnect_type', true)
