@@ -44,7 +44,7 @@ def test_every_template_learns_from_raw_columns(bench: Workbench) -> None:
         compiled = template.compile_params(head, params, ["accuracy"])
         bench.configure(f"{template.name}_configs", [compiled], [template.fit_params(params)], model)
         bench.fit("homes_packed", template.name, f"{template.name}_configs", 20, seed=1)
-    scores = dict(
+    scores: dict[str, float] = dict(
         bench.rows(
             " UNION ALL ".join(
                 f"SELECT '{template.name}', training_metrics_final FROM {template.name}_info" for template in TEMPLATES
