@@ -49,10 +49,12 @@ SELECT pg_catalog.set_config('application_name', %s, true), pg_catalog.set_confi
 SELECT pg_catalog.current_setting(%s) AS value
 
 -- name: settings
-SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))::text FROM pg_catalog.unnest(%s::text[]) s (name)
+-- This one and the next are asked under the caller's path, which may have types of these names.
+SELECT pg_catalog.json_object_agg(s.name, pg_catalog.current_setting(s.name))::pg_catalog.text
+FROM pg_catalog.unnest(%s::pg_catalog.text[]) s (name)
 
 -- name: configure
-SELECT pg_catalog.set_config(s.key, s.value, true) FROM pg_catalog.json_each_text(%s::json) s
+SELECT pg_catalog.set_config(s.key, s.value, true) FROM pg_catalog.json_each_text(%s::pg_catalog.json) s
 
 -- name: patience
 -- What the caller has set, else a limit.
