@@ -47,7 +47,7 @@ def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None
     assert bench.rows("SELECT mst_key, backend FROM waited_info ORDER BY mst_key") == chosen
 
 
-@pytest.mark.long_for(how="fit")
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["fit", "submit"])
 def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, how: str) -> None:
     call, before, caller = f"{how}_late", bench.newest_run(), bench.another()
