@@ -235,9 +235,9 @@ def name_taken(scene: Scene) -> bool:
 
 
 @contextmanager
-def changed(scene: Scene, there: str, back: str) -> Iterator[None]:
-    """Between two statements, from another database, since the first may shut this one."""
-    with opened(scene.premises.elsewhere) as session:
+def changed(url: str, there: str, back: str) -> Iterator[None]:
+    """Between two statements of a session of its own."""
+    with opened(url) as session:
         session.rows(there)
         try:
             yield
@@ -246,10 +246,10 @@ def changed(scene: Scene, there: str, back: str) -> Iterator[None]:
 
 
 def shut_out(there: str, back: str, scene: Scene) -> bool:
-    """No session can be opened for a while, when a worker's has just ended."""
+    """No session can be opened for a while, when a worker's has just ended: the other database can be."""
     pid = scene.worker()
     if pid:
-        with changed(scene, there, back), opened(scene.premises.elsewhere) as session:
+        with changed(scene.premises.elsewhere, there, back), opened(scene.premises.elsewhere) as session:
             session.rows("SELECT pg_terminate_backend(%s)", pid)
             scene.hold()
     return bool(pid)
@@ -257,7 +257,8 @@ def shut_out(there: str, back: str, scene: Scene) -> bool:
 
 def renamed_role(scene: Scene) -> bool:
     """The caller's role has another name for a while."""
-    with changed(scene, f"ALTER ROLE {ROLE} RENAME TO {AWAY}", f"ALTER ROLE {AWAY} RENAME TO {ROLE}"):
+    there, back = f"ALTER ROLE {ROLE} RENAME TO {AWAY}", f"ALTER ROLE {AWAY} RENAME TO {ROLE}"
+    with changed(scene.premises.elsewhere, there, back):
         scene.hold()
     return True
 
@@ -277,10 +278,9 @@ def renamed_table(scene: Scene) -> bool:
 
 def no_privilege(scene: Scene) -> bool:
     """The role may not use the log for a while."""
-    with opened(scene.premises.superuser_url) as session:
-        session.rows(f"REVOKE USAGE ON SCHEMA cerebro FROM {ROLE}")
+    there, back = f"REVOKE USAGE ON SCHEMA cerebro FROM {ROLE}", f"GRANT USAGE ON SCHEMA cerebro TO {ROLE}"
+    with changed(scene.premises.superuser_url, there, back):
         scene.hold()
-        session.rows(f"GRANT USAGE ON SCHEMA cerebro TO {ROLE}")
     return True
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench import Workbench
-
-CHANGE = "UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python'"
+from workbench import Workbench, setting
 
 
 @contextmanager
@@ -19,8 +17,5 @@ def interpreter(superuser: Workbench, folder: Path, script: str) -> Iterator[Non
     program.write_text(script.format(python=before))
     for path in (folder, program):
         path.chmod(0o755)
-    superuser.rows(CHANGE, str(program))
-    try:
+    with setting(superuser, "trainer_python", str(program)):
         yield
-    finally:
-        superuser.rows(CHANGE, before)

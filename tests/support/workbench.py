@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg2
@@ -226,12 +226,14 @@ def superuser(bench: Workbench) -> Workbench:
 
 
 @contextmanager
-def setting(bench: Workbench, name: str, value: str) -> Iterator[None]:
-    """An administrator's setting, in force within the block."""
-    administrator = superuser(bench)
-    administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value)
-    try:
-        yield
-    finally:
-        administrator.rows("DELETE FROM cerebro.setting WHERE name = %s", name)
-        administrator.close()
+def setting(bench: Workbench, name: str, value: str | None) -> Iterator[None]:
+    """An administrator's setting, in force within the block; then it is as before."""
+    with closing(superuser(bench)) as administrator:
+        before = administrator.rows("DELETE FROM cerebro.setting WHERE name = %s RETURNING name, value", name)
+        administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value)
+        try:
+            yield
+        finally:
+            administrator.rows("DELETE FROM cerebro.setting WHERE name = %s", name)
+            for row in before:
+                administrator.rows("INSERT INTO cerebro.setting VALUES (%s, %s)", *row)

@@ -28,8 +28,8 @@ ALWAYS = {
     "search_path": "pg_catalog,pg_temp",
     "standard_conforming_strings": "on",
     "bytea_output": "hex",
-    # Values that travel as texts, such as the ids of predicted rows.
-    "datestyle": "ISO",
+    # Values that travel as texts, such as the ids of predicted rows, or that are hashed as texts.
+    "datestyle": "ISO,\\ YMD",
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "array_nulls": "on",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import split_columns
+from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 
@@ -32,11 +32,11 @@ class RawColumn(NamedTuple):
     key: bool
 
 
-def raw_columns(catalog: Catalog, table: Relation) -> tuple[RawColumn, ...]:
-    """All columns of a table or view, in their order; `key` are those of its primary key."""
+def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
+    """All columns of the table or view that has this oid, in their order; `key` are those of its primary key."""
     return tuple(
-        RawColumn(row["name"], row["type"], _family(row["base"], row["kind"], row["category"]), row["key"])
-        for row in catalog.db.rows(sql("features.columns"), table.oid)
+        RawColumn(name, spelling, _family(base, kind, category), key)
+        for name, spelling, base, kind, category, key in reader.run(sql("features.columns"), (oid,))
     )
 
 

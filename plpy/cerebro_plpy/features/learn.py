@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.database.platform import Reader
-from cerebro_plpy.features import choice, statistics
+from cerebro_plpy.features import kinds, statistics
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import Source
@@ -14,9 +14,9 @@ from cerebro_plpy.features.statistics import Source
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
     """What the training rows of a source say about these columns."""
     known = statistics.gather(reader, source, columns)
-    chosen = choice.choose(columns, known, types)
+    chosen = kinds.choose(columns, known, types)
     values = statistics.categories(reader, source, chosen.categories)
     features = dict(chosen.features)
     for name in chosen.categories:
-        features[name] = choice.category(name, values[name], known.rows, known.present(name))
+        features[name] = kinds.category(name, values[name], known.rows, known.present(name))
     return Recipe(tuple(features[column.name] for column in columns))

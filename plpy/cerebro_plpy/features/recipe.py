@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Union
 
-from cerebro_plpy.configs.templates.template import Table
+from cerebro_plpy.configs.templates.template import FARTHEST, Table
 from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
 
@@ -21,7 +21,6 @@ MOST_FEATURES = 1600
 MOST_CATEGORIES = 10_000
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
-FARTHEST = 1e6
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 MOMENTS = {

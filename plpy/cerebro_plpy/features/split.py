@@ -15,11 +15,6 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 
-STEADY = {
-    "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1",
-    "bytea_output": "hex", "lc_monetary": "C",
-}  # fmt: skip
-"""What the text of a value depends on, and so its hash: sessions that ask for sides have it so."""
 SHARE = 0.2
 PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column'"

@@ -60,8 +60,7 @@ class Orchestrator:
         self._began = self._epoch_began = time.monotonic()
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
-        self._fallbacks: set[str] = set()  # programs of which the caller was told
-        self._warnings: set[str] = set()  # of which the caller was told
+        self._noted: set[str] = set()  # what the caller was told of: programs, warnings
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
         self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
@@ -171,16 +170,19 @@ class Orchestrator:
         if result.timings:
             self._timings.add(training.situation(worker), result.timings)
             self._log.add_timings(training.situation(worker), result.timings)
-        if result.fallback and training.program not in self._fallbacks:
-            self._fallbacks.add(training.program)
-            self._around.note(f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}")
+        if result.fallback:
+            slow = f"mst_key={visit.mst_key} and its like need Keras' own, slower loop: {result.fallback}"
+            self._note_once(training.program, slow)
         for text in result.warnings:
-            if text not in self._warnings:
-                self._warnings.add(text)
-                self._around.note(f"mst_key={visit.mst_key}: {text}")
+            self._note_once(text, f"mst_key={visit.mst_key}: {text}")
         training.trained(visit, result)
         if training.completed():
             self._log.config_completed(visit.mst_key)
+
+    def _note_once(self, subject: str, text: str) -> None:
+        if subject not in self._noted:
+            self._noted.add(subject)
+            self._around.note(text)
 
     def _record(self, training: ConfigTraining, task: Results, found: dict[str, Any]) -> None:
         elapsed = time.monotonic() - self._began

@@ -73,7 +73,7 @@ def logged_run(
     the caller hears of the error.
     """
     log, pid = RunLog(workplace.control, run_id), os.getpid()
-    past = interrupted.past if interrupted else {config.mst_key: Past() for config in request.configs}
+    past = interrupted.past if interrupted else {}
     try:
         workplace.show(run_id)
         if interrupted:
@@ -85,7 +85,8 @@ def logged_run(
             f" {request.spec.epochs} iterations; SELECT * FROM cerebro.progress WHERE run_id = {run_id};"
         )
         logged(run_id)
-        log.make_state_tables(request, [key for key, found in past.items() if not found.visits])
+        unvisited = [c.mst_key for c in request.configs if not past.get(c.mst_key, Past()).visits]
+        log.make_state_tables(request, unvisited)
         yield log
     except BaseException as error:
         stop_run(workplace, log, error)

@@ -30,6 +30,7 @@ class Packing:
         self._numbers: list[npt.NDArray[np.int64]] = []
         self._blocks: list[list[Array]] = []
         """Of each column the values of each block, shape (rows, ...)."""
+        self._bytes = 0
 
     def add(self, header: Mapping[str, Any], payload: Bytes) -> None:
         """Decode a block of rows; the payload's first part are their numbers, the others the columns."""
@@ -46,14 +47,14 @@ class Packing:
         self._blocks = self._blocks or [[] for _ in entries]
         for values, blocks in zip(columns, self._blocks, strict=True):
             blocks.append(values)
+            self._bytes += values.nbytes
         self._numbers.append(numbers.view(ROW_NUMBER).astype(np.int64))
         self._check_size()
 
     def _check_size(self) -> None:
-        size = sum(values.nbytes for blocks in self._blocks for values in blocks)
-        if size > MOST_BYTES:
+        if self._bytes > MOST_BYTES:
             raise RequestError(
-                f"{sum(map(len, self._numbers))} rows of a buffer take {size >> 20} MB; expected at most"
+                f"{sum(map(len, self._numbers))} rows of a buffer take {self._bytes >> 20} MB; expected at most"
                 f" {MOST_BYTES >> 20} MB",
                 hint="Pack them with a smaller buffer_size.",
             )

@@ -14,8 +14,9 @@ from recipes import Session, encoded
 from trials import trials
 from workbench import Workbench
 
+from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.features.recipe import FARTHEST, LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

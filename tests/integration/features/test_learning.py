@@ -9,12 +9,13 @@ import pytest
 from recipes import Session, encoded
 from workbench import Workbench
 
+from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.choice import check_types
-from cerebro_plpy.features.columns import FAMILIES, RawColumn
+from cerebro_plpy.features.columns import TEXT, RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.kinds import check_types
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import FARTHEST, MISSING, Category, LeftOut, Moment, Number, Recipe
+from cerebro_plpy.features.recipe import MISSING, Category, LeftOut, Moment, Number, Recipe
 from cerebro_plpy.features.split import naming, read_split, row_hash, training_side
 from cerebro_plpy.features.statistics import Source
 
@@ -37,29 +38,39 @@ def tables(bench: Workbench) -> None:
 
 
 @pytest.fixture(scope="module")
-def raw(bench: Workbench, tables: None) -> list[RawColumn]:
-    query = """
-        SELECT a.attname, format_type(a.atttypid, NULL), t.typname
-        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-        WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
-    return [
-        RawColumn(name, kind, "text" if base == "text" else FAMILIES.get(base), False)
-        for name, kind, base in bench.rows(query, "passengers")
-    ]
-
-
-@pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
     return Session(bench)
 
 
+@pytest.fixture(scope="module")
+def raw(bench: Workbench, session: Session, tables: None) -> tuple[RawColumn, ...]:
+    return columns_of(bench, session, "passengers")
+
+
+def columns_of(bench: Workbench, session: Session, table: str) -> tuple[RawColumn, ...]:
+    return raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
+
+
+def test_columns_of_domains_and_keys(bench: Workbench, session: Session) -> None:
+    bench.rows("""
+        CREATE DOMAIN cents AS numeric(9, 2) CHECK (VALUE >= 0);
+        CREATE DOMAIN price AS cents;
+        CREATE TYPE size AS ENUM ('S', 'L');
+        CREATE TABLE shirts (a price, b size, gone text, c xml, d varchar(3), k integer, l date, PRIMARY KEY (l, k));
+        ALTER TABLE shirts DROP gone""")
+    assert columns_of(bench, session, "shirts") == (
+        ("a", "price", "numeric", False), ("b", "size", TEXT, False), ("c", "xml", None, False),
+        ("d", "character varying(3)", TEXT, False), ("k", "integer", "integer", True), ("l", "date", "date", True),
+    )  # fmt: skip
+
+
 def learned(
-    session: Session, raw: list[RawColumn], source: Source = EVERYWHERE, types: Mapping[str, str] | None = None
+    session: Session, raw: tuple[RawColumn, ...], source: Source = EVERYWHERE, types: Mapping[str, str] | None = None
 ) -> Recipe:
     return learn(session, source, raw, types or {})
 
 
-def test_each_column_becomes_what_it_is(session: Session, raw: list[RawColumn]) -> None:
+def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, ...]) -> None:
     recipe = learned(session, raw)
     found = {each.column: each for each in recipe.features}
     kinds = {name: type(each) for name, each in found.items() if not isinstance(each, LeftOut)}
@@ -83,7 +94,7 @@ def test_each_column_becomes_what_it_is(session: Session, raw: list[RawColumn]) 
     assert isinstance(fare, Number) and not fare.missing and fare.scale.width < 1e18
 
 
-def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: list[RawColumn]) -> None:
+def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: tuple[RawColumn, ...]) -> None:
     recipe = learned(session, raw)
     numbers, codes = encoded(session, recipe, "passengers")
     assert len(numbers) == 2000
@@ -94,7 +105,7 @@ def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: list[RawC
     assert all(0 <= code < most for row in codes for code, most in zip(row, recipe.cardinalities, strict=True))
 
 
-def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: list[RawColumn]) -> None:
+def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: tuple[RawColumn, ...]) -> None:
     split = read_split("train", "random 0.25")
     named = ("passenger_id",)
     source = Source("passengers", training_side(split, named, 5), row_hash(named, 6))
@@ -110,7 +121,7 @@ def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workben
         bench.rows("ROLLBACK")
 
 
-def test_the_caller_may_say_what_a_column_is(session: Session, raw: list[RawColumn]) -> None:
+def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawColumn, ...]) -> None:
     recipe = learned(session, raw, types={"class": "category", "name": "category", "passenger_id": "number"})
     found = {each.column: each for each in recipe.features}
     assert isinstance(found["class"], Category) and sorted(found["class"].values) == ["1", "2", "3"]
@@ -121,13 +132,13 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: list[RawColu
             check_types("train", raw, {name: kind})
 
 
-def test_a_table_of_five_rows(session: Session, raw: list[RawColumn]) -> None:
+def test_a_table_of_five_rows(session: Session, raw: tuple[RawColumn, ...]) -> None:
     five = Source("(SELECT * FROM passengers ORDER BY passenger_id LIMIT 5)", Expression("true"), EVERYWHERE.hash)
     kinds = {each.column: each.kind for each in learned(session, raw, five).inputs}
     assert {"age", "class", "alone"} <= kinds.keys()
 
 
-def test_a_table_without_rows(session: Session, raw: list[RawColumn]) -> None:
+def test_a_table_without_rows(session: Session, raw: tuple[RawColumn, ...]) -> None:
     nobody = Source("passengers", Expression("false"), EVERYWHERE.hash)
     assert not learned(session, raw, nobody).inputs
 

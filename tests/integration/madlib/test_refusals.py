@@ -12,7 +12,7 @@ import pytest
 import scene as tables
 from madlib_messages import MESSAGES
 from processes import eventually, trainers
-from workbench import Workbench
+from workbench import Workbench, setting
 from wrong_byom import BYOM
 from wrong_calls import DATA, Case
 from wrong_runs import RUNS
@@ -122,13 +122,8 @@ INTERPRETERS = {
 def test_an_unusable_trainer(
     scene: Workbench, shared_superuser: Workbench, call: str, interpreter: str | None, sqlstate: str, words: str
 ) -> None:
-    query = "UPDATE cerebro.setting SET value = %s WHERE name = 'trainer_python' RETURNING value"
-    before = shared_superuser.value("SELECT value FROM cerebro.setting WHERE name = 'trainer_python'")
-    shared_superuser.value(query, interpreter)
-    try:
+    with setting(shared_superuser, "trainer_python", interpreter):
         error = refused(scene, call)
-    finally:
-        shared_superuser.value(query, before)
     assert (words in str(error.diag.message_primary), error.pgcode) == (True, sqlstate), str(error)
     assert "trainer_python" in str(error.diag.message_hint) or interpreter is None
 

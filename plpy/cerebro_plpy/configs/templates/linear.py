@@ -10,7 +10,7 @@ from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal
 from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
 
-FARTHEST = 16.0
+REACH = 16.0
 """Centred and scaled numbers beyond it count as this: one row must not decide a line."""
 
 
@@ -31,7 +31,7 @@ def _levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
 
 
 def _weighted(graph: Graph, numbers: Tensor, levels: Tensor | None, units: int) -> Tensor:
-    near = graph.operation("Clip", numbers, x_min=-FARTHEST, x_max=FARTHEST)
+    near = graph.operation("Clip", numbers, x_min=-REACH, x_max=REACH)
     weighted = graph.layer(
         "Dense", "weights", near, (units,), units=units, use_bias=False, kernel_initializer=normal(0.0)
     )

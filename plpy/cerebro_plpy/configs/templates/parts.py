@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from cerebro_plpy.configs.templates.functional import Constant, Graph, Json, Tensor, constant, dense_gradient, normal
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Table
+from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Table
 
 OUTPUT = "prediction"
 BIAS_RATE = 0.1
-LARGEST = 1e6
-"""Centred and scaled numbers beyond it, and infinite ones, count as this; its square is far from float32's end."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def numbers_input(graph: Graph, table: Table) -> Tensor | None:
     if not table.columns:
         return None
     given = graph.input("numbers", table.columns)
-    return graph.operation("Clip", given, x_min=-LARGEST, x_max=LARGEST)
+    return graph.operation("Clip", given, x_min=-FARTHEST, x_max=FARTHEST)
 
 
 def codes_input(graph: Graph, table: Table) -> Tensor | None:

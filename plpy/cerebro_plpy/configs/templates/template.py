@@ -16,6 +16,8 @@ Value = Union[int, float, str]
 Params = Mapping[str, Value]
 
 AUTO = "auto"
+FARTHEST = 1e6
+"""Centred and scaled numbers beyond it, and infinite ones, count as this; its square is far from float32's end."""
 LARGEST_CODE = 1 << 24
 """Inputs are packed as float32, which tells whole numbers apart up to here."""
 SCALES = 2.0**-60, 2.0**60
