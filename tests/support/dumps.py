@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,8 +112,7 @@ def interrupted(bench: Workbench, end: Callable[[Workbench], object]) -> int:
     """A run of the configurations `long` that is ended, by whatever `end` does, once a visit is completed."""
     session, before = bench.another(), bench.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(session.fit, "packed", "rest", "long", EPOCHS)
+    with session.fitting("packed", "rest", "long", EPOCHS) as fitted:
         eventually(lambda: bench.value(done, before) >= 1 or fitted.done())
         end(session)
         try:

@@ -6,10 +6,10 @@ module that share a workbench load the framework only once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from typing import Any
+from contextlib import closing, contextmanager, suppress
+from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.extensions
@@ -27,6 +27,7 @@ FROM generate_series(1, {ROWS}) id,
 """
 COMPILE = "optimizer='{optimizer}',loss='{loss}',metrics={metrics}"
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 def compile_text(
@@ -136,9 +137,24 @@ class Workbench:
     def fitting(
         self, source: str, output: str, configs: str, iterations: int, **named: object
     ) -> Iterator[Future[int]]:
-        """Train in the background, meanwhile leaving this thread to other sessions."""
+        """Train meanwhile: see `calling`."""
+        with self.calling(lambda: self.fit(source, output, configs, iterations, **named)) as fitted:
+            yield fitted
+
+    @contextmanager
+    def calling(self, call: Callable[[], T]) -> Iterator[Future[T]]:
+        """Make a call of this session in another thread, and leave this one to other sessions.
+
+        Where the block fails the call is cancelled, for some have no other end.
+        """
         with ThreadPoolExecutor(1) as pool:
-            yield pool.submit(lambda: self.fit(source, output, configs, iterations, **named))
+            called = pool.submit(call)
+            try:
+                yield called
+            except BaseException:
+                with suppress(psycopg2.Error):
+                    self.connection.cancel()
+                raise
 
     def states(self, model: str) -> str:
         """The quoted name of the table with the states of a model table."""

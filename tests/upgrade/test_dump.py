@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -201,12 +200,9 @@ def test_a_copy_of_a_run_under_way_leaves_the_original_alone(
 def resume_until_a_visit_is_made(session: Workbench, watcher: Workbench, run: int) -> None:
     finished = "SELECT max(visit_no) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     before = watcher.value(finished, run)
-    with ThreadPoolExecutor(1) as pool:
-        resumed = pool.submit(session.rows, "SELECT cerebro.resume(%s)", run)
-        try:
-            eventually(lambda: watcher.value(finished, run) > before or resumed.done())
-        finally:
-            watcher.rows("SELECT pg_cancel_backend(%s)", session.pid())
+    with session.calling(lambda: session.rows("SELECT cerebro.resume(%s)", run)) as resumed:
+        eventually(lambda: watcher.value(finished, run) > before or resumed.done())
+        watcher.rows("SELECT pg_cancel_backend(%s)", session.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
             resumed.result()
 

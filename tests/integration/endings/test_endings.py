@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
@@ -40,8 +39,7 @@ def trainers(pids: set[int]) -> set[int]:
 def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None:
     caller = own.pid()
     postmaster = parent(caller)
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(own.fit, "packed", "endless", "four", 100_000)
+    with own.fitting("packed", "endless", "four", 100_000) as fitted:
         eventually(lambda: len(trainers(descendants(postmaster))) == 2)
         running = descendants(postmaster)
         first = min(trainers(running))
@@ -83,8 +81,7 @@ def accepts(url: str) -> bool:
 @pytest.mark.long
 def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(own: Workbench, folder: Path) -> None:
     postmaster = parent(own.pid())
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(own.fit, "packed", "endless", "four", 100_000)
+    with own.fitting("packed", "endless", "four", 100_000) as fitted:
         observer = own.another()
         eventually(lambda: observer.rows("SELECT FROM cerebro.run"))
         observer.close()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import psycopg2
@@ -147,8 +146,7 @@ def test_other_calls_end_at_once_when_cancelled(
     def busy() -> bool:
         return bool(trainers(watcher.workers() | watcher.serving(backend)) - waiting)
 
-    with ThreadPoolExecutor(1) as pool:
-        called = pool.submit(work, fresh)
+    with fresh.calling(lambda: work(fresh)) as called:
         eventually(busy)
         watcher.rows("SELECT pg_cancel_backend(%s)", backend)
         with pytest.raises(psycopg2.errors.QueryCanceled):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import psycopg2
 import pytest
@@ -51,8 +51,8 @@ def test_a_queued_alter_table_between_caller_and_workers_is_found(bench: Workben
     """The caller has read the table; the ALTER waits for the caller, the workers for the ALTER."""
     change = "ALTER TABLE packed ADD COLUMN note text"
     other.rows("SELECT count(*) FROM packed")
-    with ThreadPoolExecutor(1) as pool:
-        altered = pool.submit(bench.another().rows, change)
+    session = bench.another()
+    with session.calling(lambda: session.rows(change)) as altered:
         eventually(lambda: waiting(bench, change))
         with pytest.raises(psycopg2.errors.DeadlockDetected) as caught:
             other.rows("SELECT madlib_fit_multiple_model('packed', 'stuck', 'three', 1)")
@@ -82,18 +82,17 @@ def test_who_locks_the_log_for_a_moment_stops_no_call(bench: Workbench, shared_s
     before, waiter = bench.newest_run(), bench.another()
     calls = ("SELECT madlib_fit_multiple_model('packed', 'held', 'slow', 10000)", "SELECT cerebro.resume({})")
     for call in calls:
-        caller = bench.another()
-        with ThreadPoolExecutor(2) as pool:
-            called = pool.submit(caller.rows, call.format(bench.newest_run()))
+        caller, statement = bench.another(), call.format(bench.newest_run())
+        with caller.calling(partial(caller.rows, statement)) as called:
             run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
             assert under_way(bench, run)
-            waited = pool.submit(waiter.value, "SELECT cerebro.wait(%s)", run)
-            lock_all(shared_superuser)
-            assert under_way(bench, run) and not called.done() and not waited.done()
-            assert bench.value("SELECT cerebro.cancel(%s)", run)
-            with pytest.raises(psycopg2.errors.QueryCanceled):
-                called.result()
-            assert waited.result() == "cancelled"
+            with waiter.calling(partial(waiter.value, "SELECT cerebro.wait(%s)", run)) as waited:
+                lock_all(shared_superuser)
+                assert under_way(bench, run) and not called.done() and not waited.done()
+                assert bench.value("SELECT cerebro.cancel(%s)", run)
+                with pytest.raises(psycopg2.errors.QueryCanceled):
+                    called.result()
+                assert waited.result() == "cancelled"
         caller.close()
     waiter.close()
 
@@ -224,7 +223,7 @@ def test_a_role_that_is_no_more_leaves_nothing_running(
     bench: Workbench, shared_superuser: Workbench, kind: str
 ) -> None:
     """Its runs are interrupted; those of a role that was dropped are seen by superusers yet."""
-    before = bench.newest_run()
+    before = shared_superuser.newest_run()
     with another_role(bench, shared_superuser, "passing") as session:
         own_schema(shared_superuser, "passing")
         bench.rows("GRANT SELECT ON packed, packed_summary, slow, slow_summary, models TO passing")

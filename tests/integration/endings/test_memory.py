@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,8 +36,7 @@ def memory(pid: int) -> int:
 
 def peak(session: Workbench, output: str, configs: str) -> int:
     """The most memory that was seen in a backend while it made a run and its output tables."""
-    with ThreadPoolExecutor(1) as pool:
-        fitted: Future[int] = pool.submit(session.fit, "packed", output, configs, 1)
+    with session.fitting("packed", output, configs, 1) as fitted:
         seen = [memory(session.pid())]
         while not fitted.done():
             seen.append(memory(session.pid()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
@@ -44,8 +43,7 @@ def interrupted(session: Workbench, output: str, visits: int, end: Callable[[], 
     """A run that is ended, by whatever `end` does, once it has completed so many visits."""
     watcher, before = session.another(), session.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(session.fit, "packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named)
+    with session.fitting("packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named) as fitted:
         eventually(lambda: watcher.newest_run() > before and watcher.value(done, before) >= visits)
         run = watcher.newest_run()
         watcher.close()
@@ -145,8 +143,7 @@ def test_a_run_whose_caller_was_ended_goes_on_at_once(bench: Workbench, other: W
 def resume_and_cancel(bench: Workbench, run: int) -> None:
     """Let a run go on until a visit is under way, and no further."""
     session = bench.another()
-    with ThreadPoolExecutor(1) as pool:
-        resumed = pool.submit(resume, session, run)
+    with session.calling(lambda: resume(session, run)) as resumed:
         running = "SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running'"
         eventually(lambda: bench.rows(running, run) or resumed.done())
         cancel(bench, session.pid())
@@ -172,8 +169,7 @@ def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -
     first = bench.another()
     run = interrupted(first, "twice", 1, lambda: cancel(bench, first.pid()))
     first.close()
-    with ThreadPoolExecutor(1) as pool:
-        resumed = pool.submit(resume, other, run)
+    with other.calling(lambda: resume(other, run)) as resumed:
         eventually(lambda: bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "running")
         with pytest.raises(psycopg2.errors.ObjectInUse) as caught:
             resume(bench, run)

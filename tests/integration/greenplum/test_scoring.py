@@ -13,8 +13,8 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -344,8 +344,7 @@ def test_nothing_stays_of_a_call_that_is_ended(
 ) -> None:
     before = segment_trainers(database_of(there)).keys(), superuser.workers()
     query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s AND pid = ANY (%s)"
-    with closing(there.another()) as session, ThreadPoolExecutor(1) as pool:
-        called = pool.submit(predict, session, long)
+    with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
         mine = eventually(lambda: segment_trainers(database_of(there)).keys() - before[0])
         eventually(lambda: superuser.value(query, f"%{statement}%", list(superuser.workers() - before[1])))
         owners = {parent(pid) for pid in mine}
@@ -372,8 +371,7 @@ def test_the_memory_of_the_caller_does_not_grow_with_the_table(there: Workbench,
         )
     peaks = []
     for table in ("rows_30000", "rows_300000"):
-        with ThreadPoolExecutor(1) as pool:
-            called = pool.submit(predict, session, table, "'response'")
+        with session.calling(partial(predict, session, table, "'response'")) as called:
             seen = [memory(session.pid())]
             while not called.done():
                 seen.append(memory(session.pid()))

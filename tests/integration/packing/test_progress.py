@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import psycopg2
 import pytest
 from packed import buffers, fresh
 from processes import eventually, trainers
-from workbench import Workbench
+from workbench import Row, Workbench
 
 pytestmark = pytest.mark.postgresql("elsewhere rows come from many processes, and no one of them counts them all")
 
@@ -43,10 +43,10 @@ def call(source: str, output: str) -> str:
 
 
 @contextmanager
-def packing(session: Workbench, statement: str) -> Iterator[Future[object]]:
+def packing(session: Workbench, statement: str) -> Iterator[Future[list[Row]]]:
     """Pack meanwhile."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(session.rows, statement)
+    with session.calling(lambda: session.rows(statement)) as packed:
+        yield packed
 
 
 def shown(bench: Workbench, session: Workbench) -> tuple[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
@@ -97,8 +96,7 @@ def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Work
     """Meanwhile there are states of the configurations that go on and of the best one only."""
     session = bench.another()
     before = watcher.newest_run()
-    with ThreadPoolExecutor(1) as pool:
-        searching = pool.submit(lambda: search(session, "endless", automl_params="R=143, eta=12"))
+    with session.calling(lambda: search(session, "endless", automl_params="R=143, eta=12")) as searching:
         eventually(lambda: watcher.newest_run() == before + 2)
         first = f"r{before + 1}_c"
         assert {name.split("_")[1] for name in states(watcher) if name.startswith(first)} == {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg2
@@ -89,8 +88,7 @@ def test_concurrent_loads_get_different_ids(desk: Workbench, table: str) -> None
     other.rows(f"SET search_path = {desk.value('SHOW search_path')}")
     desk.rows("BEGIN")
     first = load(desk, CLASSES, table)
-    with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(load, other, CLASSES, table)
+    with other.calling(lambda: load(other, CLASSES, table)) as second:
         waiting = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
         eventually(lambda: second.done() or desk.value(waiting, other.pid()))
         desk.rows("COMMIT")

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import psycopg2
@@ -230,8 +228,7 @@ def test_a_cancelled_run_goes_on_to_the_same_bits(bench: Workbench, other: Workb
     fit(bench, "undisturbed", ADAM, **slow)  # type: ignore[arg-type]
     before = bench.newest_run()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(partial(fit, other, "disturbed", ADAM, **slow))  # type: ignore[arg-type]
+    with other.calling(lambda: fit(other, "disturbed", ADAM, **slow)) as fitted:  # type: ignore[arg-type]
         eventually(lambda: bench.value(done, before) >= SEGMENTS + 2)  # in the midst of the second iteration
         bench.rows("SELECT pg_cancel_backend(%s)", other.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
@@ -247,8 +244,7 @@ def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tab
     fit(bench, "untouched", ADAM, **slow)  # type: ignore[arg-type]
     before = bench.newest_run()
     running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
-    with ThreadPoolExecutor(1) as pool:
-        fitted = pool.submit(partial(fit, other, "touched", ADAM, **slow))  # type: ignore[arg-type]
+    with other.calling(lambda: fit(other, "touched", ADAM, **slow)) as fitted:  # type: ignore[arg-type]
         ((pid,),) = eventually(lambda: bench.rows(running, before))
         for server in bench.serving(pid):
             kill_children(server)
