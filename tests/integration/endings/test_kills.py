@@ -92,25 +92,6 @@ def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
     assert bench.rows("SELECT mst_key, model_weights IS NULL FROM unlucky ORDER BY 1") == [(1, False), (2, True)]
 
 
-@pytest.mark.long
-def test_a_trainer_that_is_stopped_costs_one_visit(bench: Workbench, watcher: Workbench, fresh: Workbench) -> None:
-    """It is noticed within a minute, though nothing of it has ended."""
-    before = bench.newest_run()
-    running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running'"
-
-    def stop() -> set[int]:
-        found = trainers({pid for (worker,) in watcher.rows(running, before) for pid in watcher.serving(worker)})
-        for pid in list(found)[:1]:
-            os.kill(pid, signal.SIGSTOP)
-        return found
-
-    with fresh.fitting("packed", "stopped", "long", 1, workers=2) as fitted:
-        eventually(stop)
-        run = fitted.result()
-    visits = bench.rows("SELECT status, error FROM cerebro.visit WHERE run_id = %s ORDER BY 1, 2", run)
-    assert [status for status, _ in visits] == ["completed"] * 4 + ["failed"]
-    assert "no sign of life" in visits[-1][1]
-
 
 def packing(session: Workbench) -> None:
     session.rows(

@@ -1,21 +1,20 @@
-"""A run that ended early goes on where it stood, whatever ended it, to the bits it would have had anyway."""
+"""A run that ended early goes on where it stood, to the bits it would have had anyway.
+
+What may end it is in `tests/chaos`, where all of that meets runs at any moment.
+"""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg2
 import pytest
 from models import NOISY
-from processes import eventually, parent
+from processes import eventually
 from roles import refused
-from servers import started
 from workbench import Workbench, compile_text
 
-OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
+OPTIMIZERS = ("Adam(learning_rate=0.01)", "Adam(learning_rate=0.02)", "Adam(learning_rate=0.005)")
 SEGMENTS, EPOCHS = 2, 3
 RESUME = "SELECT cerebro.resume(%s)"
 VISITS = len(OPTIMIZERS) * SEGMENTS * EPOCHS
@@ -87,6 +86,7 @@ def test_models_of_a_run_that_goes_on_or_was_cancelled(bench: Workbench, other: 
         cancel(bench, other.pid())
 
     run = interrupted(other, "half_done", 4, end)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "cancelled"
     bench.rows(write, run, "afterwards")
     for name in ("meanwhile", "afterwards"):
         check_models_so_far(bench, run, name)
@@ -110,16 +110,6 @@ def check_resumed(session: Workbench, run: int, output: str, completed: int) -> 
     assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("visits", [0, 1, 7])
-def test_a_cancelled_run_goes_on(bench: Workbench, other: Workbench, visits: int) -> None:
-    output = f"cancelled_{visits}"
-    run = interrupted(other, output, visits, lambda: cancel(bench, other.pid()))
-    completed = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
-    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "cancelled"
-    resume(bench, run)
-    check_resumed(bench, run, output, completed)
-
 
 @pytest.mark.long
 def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench: Workbench, other: Workbench) -> None:
@@ -132,12 +122,6 @@ def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench
     resume(bench, run)
     assert bench.value("SELECT count(*) FROM tableless") == len(OPTIMIZERS)
 
-
-@pytest.mark.long
-def test_a_run_whose_caller_was_ended_goes_on_at_once(bench: Workbench, other: Workbench) -> None:
-    run = interrupted(other, "orphaned", 3, lambda: bench.rows("SELECT pg_terminate_backend(%s)", other.pid()))
-    resume(bench, run)
-    check_resumed(bench, run, "orphaned", 3)
 
 
 def resume_and_cancel(bench: Workbench, run: int) -> None:
@@ -175,7 +159,7 @@ def test_one_of_two_resumptions_is_refused(bench: Workbench, other: Workbench) -
             resume(bench, run)
         assert caught.value.diag.message_hint
         resumed.result()
-    check_resumed(bench, run, "twice", 1)
+    assert bench.value("SELECT count(model_weights) FROM twice") == len(OPTIMIZERS)
 
 
 def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
@@ -225,18 +209,3 @@ def test_it_goes_on_over_the_table_that_it_began_with_only(bench: Workbench, oth
     names = bench.row("SELECT source_table, model, model_selection_table, model_arch_table FROM moved_summary")
     assert names == ("packed", "moved", "noisy", "models")
     bench.configure("noisy", [compile_text(o) for o in OPTIMIZERS], ["batch_size=1,epochs=8"], 2)
-
-
-@pytest.mark.long
-def test_a_run_goes_on_after_its_server_was_killed(folder: Path) -> None:
-    own = Workbench(started(folder / "data"))
-    own.data()
-    prepare(own)
-    postmaster = parent(own.pid())
-    run = interrupted(own, "crashed", 4, lambda: os.kill(postmaster, signal.SIGKILL))
-    again = Workbench(started(folder / "data"))
-    assert again.rows("SELECT run_id, status FROM cerebro.run") == [(run, "interrupted")]
-    again.rows("SELECT cerebro.resume(%s, background => true)", run)
-    assert again.value("SELECT cerebro.wait(%s)", run) == "completed"
-    check_resumed(again, run, "crashed", 4)
-    again.close()
