@@ -11,6 +11,10 @@ COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: s
 ALTER TABLE cerebro.config_log ALTER COLUMN backend DROP NOT NULL;
 COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
 
+ALTER TABLE cerebro.config_log ADD COLUMN best_epoch integer;
+COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
+COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
+
 -- Who may update or delete the rows of a table may also lock it against everybody: roles may update columns instead.
 DO $$
 DECLARE
@@ -24,7 +28,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);

@@ -51,7 +51,7 @@ class Course:
         self._observer, self._waiter = Observer(premises.superuser_url), Observer(premises.superuser_url)
         with opened(premises.url) as session:
             self._before = session.newest_run()
-            session.configure(self.configs, plan.compiles, ["batch_size=1,epochs=6"], model=2)
+            session.configure(self.configs, plan.compiles, [plan.fit], model=2)
 
     def play(self) -> None:
         """Bring the run to its end whatever befalls it; then repeat it, compare, and see that nothing is left."""

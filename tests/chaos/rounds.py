@@ -15,6 +15,8 @@ from workbench import compile_text
 OPTIMIZERS = ("Adam(learning_rate=0.01)", "SGD(learning_rate=0.05,momentum=0.9)", "RMSprop(learning_rate=0.01)")
 FORMS = tuple(product(("rotation", "longest"), (False, True)))
 FRAMEWORKS = ("jax", "jax", "tensorflow")  # JAX starts faster
+KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weights=True)"
+"""The state with the largest loss is kept, and none is stopped."""
 SIZES = (1, 2, 3, 3)
 """How many faults befall a round: those that meet tell most."""
 
@@ -53,6 +55,11 @@ class Round:
     def compiles(self) -> list[str]:
         """What its configurations say."""
         return [compile_text(optimizer) for optimizer in self.optimizers]
+
+    @property
+    def fit(self) -> str:
+        """How its configurations go through the data; where metrics are computed, one state is kept as the best."""
+        return "batch_size=1,epochs=6" + (f",callbacks=[{KEEPING}]" if self.evaluated else "")
 
     @property
     def visits(self) -> int:

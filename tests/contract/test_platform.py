@@ -32,7 +32,7 @@ from cerebro_plpy.platform import state_tables, statements
 from cerebro_plpy.platform.greenplum import Greenplum, GreenplumVisits
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
-from cerebro_plpy.platform.protocol import EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
@@ -307,6 +307,28 @@ def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker:
         assert same(*states)
         others = 1 if place.greenplum and number > 2 else 0
         assert len(run.stored(number)) == (1 + others) * len(emptied.stored(number))
+
+
+def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: Worker, team: Team, run: Run) -> None:
+    """Whoever reads the old one, such as a backup, keeps it as long as it does; others may copy."""
+    named = "SELECT best_epoch, state_tables FROM cerebro.config WHERE run_id = %s"
+    before = None
+    for epoch, segment in ((1, 0), (2, 1)):
+        serves, number = place.at(team, segment), epoch
+        drive(serves.session, place.visits.train(serves, run.train(segment, number)))
+        table = state_tables.best_table(run.run_id, CONFIG.mst_key, epoch)
+        best = BestState(run.run_id, CONFIG.mst_key, epoch, run.left(number), table, before)
+        for _ in range(2):  # also again, where nobody heard that it was done
+            kept = drive(worker.session, place.visits.keep(worker, best))
+        for state in (kept, run.left(number)):
+            read = place.bench.rows(place.platform.state_rows(*state))
+            assert [part for part, _ in read] == list(range(1, len(read) + 1))
+        copied, original = (place.bench.rows(place.platform.state_rows(*s)) for s in (kept, run.left(number)))
+        assert [bytes(chunk) for _, chunk in copied] == [bytes(chunk) for _, chunk in original]
+        found, tables = place.bench.row(named, run.run_id)
+        assert (found, table in tables, before in tables) == (epoch, True, False)
+        assert before is None or not place.bench.exists(before)
+        before = table
 
 
 def test_the_state_that_is_read_is_the_one_that_was_stored(

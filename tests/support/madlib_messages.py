@@ -192,7 +192,7 @@ MODELS = [
 ]  # fmt: skip
 CALLBACKS = [
     Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY['callbacks=[]'])", WRONG,
-         "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are accepted."),
+         "Invalid callbacks fit param.  Currently, only TensorBoard and EarlyStopping callbacks are accepted."),
     Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[$$callbacks=[TensorBoard(log_dir='/tmp')]$$])",
          "42501", "Only a superuser may use callbacks."),
     Case(f"{SELECT}('models', 'o', ARRAY[1], ARRAY[$${COMPILE}$$], ARRAY[''], 'public.points')", WRONG,

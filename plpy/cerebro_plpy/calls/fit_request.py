@@ -22,6 +22,7 @@ from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages
 from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs, idle, notices
@@ -59,6 +60,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
     data = call.inputs.packed.read(catalog, workplace.reader)
     models = read_models(catalog, workplace, call, data.source)
     check_writer(catalog, arguments, models.configs)
+    check_monitors(catalog, call, models.configs)
     give_notices(catalog, models.configs, models.architectures, data.source)
     if arguments.single:
         tell_of_averages(catalog, data.source)
@@ -131,11 +133,27 @@ def make_request(
 
 
 def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Config]) -> None:
-    """Callbacks are written by one framework alone."""
-    if arguments.backend not in (None, WRITER) and any(config.fit.callbacks for config in configs):
+    """What TensorBoard shows is written by one framework alone."""
+    if arguments.backend not in (None, WRITER) and any(config.fit.callbacks.board for config in configs):
         raise FeatureNotSupported(
-            f"{catalog.module} error: backend is {arguments.backend!r}, but callbacks are written by TensorFlow.",
+            f"{catalog.module} error: backend is {arguments.backend!r}, but TensorBoard's files are written by"
+            " TensorFlow.",
             hint="Leave backend out, or callbacks.",
+        )
+
+
+def check_monitors(catalog: Catalog, call: Call, configs: Iterable[Config]) -> None:
+    """EarlyStopping watches what is computed, and can stop something."""
+    arguments, course = call.arguments, call.course
+    watching = [config for config in configs if config.fit.callbacks.stopping]
+    training = [] if arguments.training_metrics is False else ["training"]
+    validation = [] if arguments.validation_table is None else ["validation"]
+    for config in watching:
+        check_monitor(config, training + validation)
+    if watching and course.frequency >= course.epochs > 1:
+        catalog.db.notice(
+            f"EarlyStopping stops nothing: metrics are computed after iteration {course.epochs} alone. With"
+            " metrics_compute_frequency => 1 they are computed after each."
         )
 
 

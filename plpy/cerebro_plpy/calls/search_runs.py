@@ -23,7 +23,7 @@ from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.spec import FitArguments, Ranking, SearchSpec, Spec
 from cerebro_plpy.configs.stages import Losses, Search, Stage
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.errors import CerebroError, ConfigFailure, SegmentLost
+from cerebro_plpy.errors import CerebroError, ConfigFailure, FeatureNotSupported, SegmentLost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages, workers
@@ -116,6 +116,12 @@ class Runs:
     def _checked(self, rows: Mapping[int, ConfigRow]) -> tuple[Config, ...]:
         basis, configs = self.basis, [self._config(key, row) for key, row in rows.items()]
         check_callbacks(self._db, (config.fit for config in configs))
+        if any(config.fit.callbacks.stopping for config in configs):
+            raise FeatureNotSupported(
+                f"{self._catalog.module} error: fit parameters have EarlyStopping, but a search decides itself which"
+                " configurations go on.",
+                hint="Leave it out.",
+            )
         return check_configs(configs, basis.architectures, basis.data.source, basis.table)
 
     def _config(self, mst_key: int, row: ConfigRow) -> Config:

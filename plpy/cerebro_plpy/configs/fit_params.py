@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cerebro_plpy.configs.callbacks import NONE, Callbacks, parse_callbacks
 from cerebro_plpy.configs.compile_params import refuse_unknown
 from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value, keywords
-from cerebro_plpy.configs.tensorboard import TensorBoard, parse_callbacks
 from cerebro_plpy.errors import InvalidParameter
 
 FIT_KEYS = (
@@ -33,7 +33,7 @@ class FitParams:
     class_weight: tuple[tuple[int, float], ...] | None = None
     initial_epoch: int = 0
     steps_per_epoch: int | None = None
-    callbacks: TensorBoard | None = None
+    callbacks: Callbacks = NONE
     notices: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -78,7 +78,7 @@ def parse_fit_params(text: str | None) -> FitParams:
         class_weight=_class_weight(given.get("class_weight")),
         initial_epoch=_initial_epoch(given.get("initial_epoch", default.initial_epoch), epochs),
         steps_per_epoch=None if steps is None else _positive("steps_per_epoch", steps),
-        callbacks=None if given.get("callbacks") is None else parse_callbacks(given["callbacks"]),
+        callbacks=default.callbacks if given.get("callbacks") is None else parse_callbacks(given["callbacks"]),
         notices=("shuffle='batch' is shuffle=True: rows change places within a buffer",)
         if given.get("shuffle") == "batch"
         else (),

@@ -179,3 +179,13 @@ KEEPS_WIDTH = _words("""
     Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout
     GaussianNoise Identity LayerNormalization LeakyReLU Masking PReLU ReLU Rescaling RMSNormalization Softmax
     UnitNormalization""")
+
+
+def larger_is_better(metric: str) -> bool:
+    """Whether a larger value of a metric is the better one.
+
+    >>> larger_is_better("accuracy"), larger_is_better("loss"), larger_is_better("mean_squared_error")
+    (True, False, False)
+    """
+    smaller = metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
+    return metric == "cosine_similarity" or not smaller

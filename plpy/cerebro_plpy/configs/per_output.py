@@ -21,6 +21,9 @@ class Measured(NamedTuple):
     metric: str
 
 
+LOSS = Measured("loss", "loss")
+
+
 def logged_metrics(metrics: Metrics, outputs: Sequence[str], dependent: Sequence[str]) -> tuple[Measured, ...]:
     """The metrics in the order in which a trainer computes them; of several targets each is named after its target.
 

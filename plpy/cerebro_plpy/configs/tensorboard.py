@@ -1,4 +1,4 @@
-"""The callback that fit parameters may have: TensorBoard, whose files a trainer writes as the server's user.
+"""The callback TensorBoard, whose files a trainer writes as the server's user.
 
 So it is a superuser's only: the backend says so before anything is trained, and the function on a segment, which knows
 who calls it, says so again.
@@ -6,11 +6,11 @@ who calls it, says so again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from posixpath import isabs
 
-from cerebro_plpy.configs.literals import boolean, invalid_value, parse_calls
-from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.configs.literals import boolean, invalid_value
 
 NAME = "TensorBoard"
 KEYS = ("log_dir", "histogram_freq", "batch_size", "update_freq", "write_graph", "write_grad", "write_images")
@@ -40,32 +40,15 @@ class TensorBoard:
         return self.histogram_freq > 0 and epoch % self.histogram_freq == 0
 
 
-def parse_callbacks(text: object) -> TensorBoard:
-    """The callback of `[TensorBoard(log_dir='…', …)]`, written as such or as a text."""
-    try:
-        calls = parse_calls(text) if isinstance(text, str) else []
-    except InvalidText as error:
-        raise _invalid(text, error.message) from error
-    if [name for name, _ in calls] != [NAME]:
-        raise _invalid(text, f"Expected one {NAME}(…).")
-    given = calls[0][1]
-    unknown = sorted(given.keys() - set(KEYS))
-    if unknown:
-        raise _invalid(text, f"{NAME} takes {', '.join(KEYS)}, and no {', '.join(unknown)}.")
-    log_dir, frequency, graph = given.get("log_dir"), given.get("histogram_freq", 0), given.get("write_graph", True)
+def tensorboard(arguments: Mapping[str, object]) -> TensorBoard:
+    """The callback that has these arguments."""
+    log_dir, graph = arguments.get("log_dir"), arguments.get("write_graph", True)
+    frequency = arguments.get("histogram_freq", 0)
     if not isinstance(log_dir, str) or not isabs(log_dir) or "\0" in log_dir:
         raise invalid_value(
             "log_dir", repr(log_dir), "the absolute path of a folder that the server's user may write to"
         )
     if isinstance(frequency, bool) or not isinstance(frequency, int) or frequency < 0:
         raise invalid_value("histogram_freq", repr(frequency), "a whole number of epochs, or 0 for no histograms")
-    ignored = tuple(key for key in WITHOUT_EFFECT if key in given and given[key] != WITHOUT_EFFECT[key])
+    ignored = tuple(key for key in WITHOUT_EFFECT if key in arguments and arguments[key] != WITHOUT_EFFECT[key])
     return TensorBoard(log_dir, frequency, boolean("write_graph", graph), ignored)
-
-
-def _invalid(text: object, why: str) -> InvalidParameter:
-    return InvalidParameter(
-        "Invalid callbacks fit param.  Currently, only TensorBoard callbacks are accepted.",
-        detail=f"Received {text!r:.200}. {why}",
-        hint="callbacks=[TensorBoard(log_dir='/absolute/path/')]",
-    )

@@ -257,3 +257,7 @@ class Platform(Protocol):
     def state_rows(self, table: str, segment_id: int) -> str:
         """What reads the chunks of the state that a visit to that segment has left in a table, in order."""
         ...
+
+    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+        """What copies that state into another table for states, where it can be read in the same way."""
+        ...

@@ -224,6 +224,10 @@ class Greenplum:
         """The rows on that segment."""
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
 
+    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+        """On its own segment."""
+        return sql("greenplum.state_copy", state=table, key=str(segment_id), copy=copy)
+
     def visits(
         self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:

@@ -157,6 +157,10 @@ class Postgres:
         """All that the table has."""
         return sql("visit.state_rows", state=table)
 
+    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+        """Chunk by chunk, in their order."""
+        return sql("visit.state_copy", state=table, copy=copy)
+
     def visits(
         self, trainers: Sequence[TrainerOptions], chosen: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:

@@ -15,6 +15,7 @@ from cerebro_plpy.database.dispatch import Session, Statement, Steps
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.memory import TrainerMemory
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
@@ -90,6 +91,18 @@ class EvaluateVisit:
 
 
 @dataclass(frozen=True)
+class BestState:
+    """A state that is to be kept, as that after an epoch, in a table of its own; it is better than a replaced one."""
+
+    run_id: int
+    mst_key: int
+    epoch: int
+    state: StoredState
+    table: str
+    replaced_table: str | None
+
+
+@dataclass(frozen=True)
 class VisitResult:
     """What a training visit came to.
 
@@ -161,6 +174,10 @@ class Visits(Protocol):
 
     def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         """Final metrics from sums over segments; per data set its loss and metrics."""
+        ...
+
+    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+        """Copy a state and log it as the best, or leave both as they were; where it lies then."""
         ...
 
 

@@ -17,7 +17,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
 from cerebro_plpy.trainer.settings import TrainerOptions
 
@@ -105,7 +106,7 @@ class SharedVisits(ABC):
             yield store(fresh)
             return fresh
         if visit.replaced_table:
-            yield from self._drop_table(visit, visit.replaced_table)
+            yield from self._drop_table(visit.run_id, visit.replaced_table)
         return visit.state_table
 
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
@@ -113,9 +114,9 @@ class SharedVisits(ABC):
         create = f"{worker.session.platform.state_table(name)}; {sql('run.add_state_table')}"
         yield Statement(create, (name, visit.run_id, visit.mst_key, name))
 
-    def _drop_table(self, visit: TrainVisit, name: str) -> Steps[None]:
+    def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:
-            yield Statement(sql("run.drop_state_table", state=name), (name, visit.run_id, name))
+            yield Statement(sql("run.drop_state_table", state=name), (name, run_id, name))
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise  # else it goes at the end of the run
@@ -171,6 +172,22 @@ class SharedVisits(ABC):
         yield from self._prepare(worker, ())
         request = strict_json.dumps(worker.memory.sums(sums))
         return job_result((yield call(worker, "visit.metric_results", request)))
+
+    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+        """Copy a state and log it as the best."""
+        platform = worker.session.platform
+        made = sql("run.add_state_table"), (best.table, best.run_id, best.mst_key, best.table)
+        yield join(
+            [
+                Statement(platform.state_table(best.table)),
+                Statement(*made),
+                Statement(platform.state_copy(best.state.table, best.state.segment_id, best.table)),
+                Statement(sql("run.best_epoch"), (best.epoch, best.run_id, best.mst_key)),
+            ]
+        )
+        if best.replaced_table:
+            yield from self._drop_table(best.run_id, best.replaced_table)
+        return StoredState(best.table, best.state.segment_id)
 
     def _prepare(self, worker: Worker, datasets: Sequence[Dataset]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""

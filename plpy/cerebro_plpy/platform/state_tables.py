@@ -46,6 +46,11 @@ def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
 
 
+def best_table(run_id: int, mst_key: int, epoch: int) -> str:
+    """The table that keeps the state that a configuration had after an epoch, quoted."""
+    return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
+
+
 def model_states_table(name: str) -> str:
     """The table with that name of its own for the states of a model table, quoted."""
     return _state_table(f"model_{name}")

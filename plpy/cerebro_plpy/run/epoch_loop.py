@@ -14,14 +14,16 @@ from typing import Any
 from cerebro_plpy.database.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.patience import Verdict
 from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
-from cerebro_plpy.run.tasks import PASSING, Results, Surroundings, Task
+from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Surroundings, Task
 from cerebro_plpy.run.training import ConfigTraining, Past
+from cerebro_plpy.run.verdicts import stop_reason, verdict
 
 
 class Orchestrator:
@@ -56,7 +58,8 @@ class Orchestrator:
             key: schedule.resume(self._plan, key, found.completed(segments)) for key, found in known.items()
         }
         self._tasks: dict[int, tuple[Worker, Task]] = {}
-        self._homeless: list[Results] = []  # their worker is gone
+        self._homeless: list[Further] = []  # they have no worker yet, or none any more
+        self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = self._epoch_began = time.monotonic()
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
@@ -64,17 +67,18 @@ class Orchestrator:
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
         self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
+        self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
 
     @property
     def states(self) -> dict[int, StoredState]:
-        """Where the newest state of each configuration lies that has one and did not fail."""
-        return {key: s.stored for key, s in self._training.items() if s.stored and key not in self.failed}
+        """Where the state of each configuration lies that has one and did not fail: the newest, or the best."""
+        return {key: s.outcome for key, s in self._training.items() if s.outcome and key not in self.failed}
 
     def run(self) -> None:
         """Train until every configuration is done or has failed."""
         self._complete()
         dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
-        while not schedule.run_finished(self._progress) or dispatcher.busy():
+        while not schedule.run_finished(self._progress) or self._homeless or dispatcher.busy():
             self._around.check()
             self._start_visits(dispatcher)
             for outcome in dispatcher.wait():
@@ -94,6 +98,36 @@ class Orchestrator:
         for mst_key, training in self._training.items():
             if training.completed():
                 self._log.config_completed(mst_key)
+            keeping = self._best(training)
+            if keeping:
+                self._homeless.append(keeping)
+            else:
+                self._stop_early(training)
+
+    def _verdict(self, training: ConfigTraining) -> Verdict:
+        return verdict(training.config, (e for e in self.evaluations if e.mst_key == training.config.mst_key))
+
+    def _best(self, training: ConfigTraining) -> Keeping | None:
+        """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
+        best = self._verdict(training).best if training.config.fit.callbacks.keeps_best else None
+        if best is None or (training.best and training.best[0] == best):
+            return None
+        self._keeping.add(training.config.mst_key)
+        return Keeping(training.best_state(best))
+
+    def _kept(self, training: ConfigTraining, task: Keeping, stored: StoredState) -> None:
+        training.best = task.best.epoch, stored
+        self._keeping.remove(task.mst_key)
+        self._stop_early(training)
+
+    def _stop_early(self, training: ConfigTraining) -> None:
+        """Let a configuration go no further, where its metrics say so."""
+        config, found = training.config, self._verdict(training)
+        if found.stopped in (None, self._plan.epochs) or config.mst_key in self.stopped:
+            return
+        self._last[config.mst_key] = found.stopped
+        self._progress[config.mst_key] = schedule.stop(self._plan, self._progress[config.mst_key])
+        self._log.config_stopped(config.mst_key, stop_reason(config, found))
 
     def _stop_in_time(self) -> None:
         """When the time of the run is over, let what is under way be the last that each configuration trains."""
@@ -110,10 +144,11 @@ class Orchestrator:
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
         idle = self._numbers - self._tasks.keys()
         while self._homeless and idle:
-            results = self._homeless.pop()
-            self._compute(dispatcher, self._workers[idle.pop(), self._request.backends[results.mst_key]], results)
+            task = self._homeless.pop()
+            self._follow(dispatcher, self._workers[idle.pop(), self._request.backends[task.mst_key]], task)
         room = self._request.workers - len(self._tasks)  # there may be more of them, each with a segment of its own
-        for number, visit in schedule.choose(self._plan, self._progress, idle, self._policy())[: max(0, room)]:
+        free = {key: progress for key, progress in self._progress.items() if key not in self._keeping}
+        for number, visit in schedule.choose(self._plan, free, idle, self._policy())[: max(0, room)]:
             training = self._training[visit.mst_key]
             self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
             attempt = training.begin(visit)
@@ -150,21 +185,24 @@ class Orchestrator:
         progress = self._progress.get(task.mst_key)
         if progress is None:
             return  # failed meanwhile, in another task
+        if isinstance(task, Keeping):
+            return self._kept(training, task, value)
         if isinstance(task, Results):
-            self._record(training, task, value)
-            return
+            return self._record(dispatcher, worker, task, value)
         if task.kind == "evaluate":
             training.parts.setdefault(task.epoch, []).append(value)
             if len(training.parts[task.epoch]) == len(self._plan.segments):
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
-                return self._compute(dispatcher, worker, Results(task, training.sums(task.epoch)))
+                return self._follow(dispatcher, worker, Results(task, training.sums(task.epoch)))
         self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
         if task.kind != "evaluate":
             self._trained(worker, training, task, value)
 
-    def _compute(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results) -> None:
+    def _follow(self, dispatcher: Dispatcher[Any], worker: Worker, task: Further) -> None:
         self._tasks[worker.number] = (worker, task)
-        dispatcher.begin(worker.number, worker.session, self._visits.results(worker, task.sums))
+        visits = self._visits
+        steps: Any = visits.keep(worker, task.best) if isinstance(task, Keeping) else visits.results(worker, task.sums)
+        dispatcher.begin(worker.number, worker.session, steps)
 
     def _trained(self, worker: Worker, training: ConfigTraining, visit: Visit, result: VisitResult) -> None:
         if result.timings:
@@ -184,7 +222,8 @@ class Orchestrator:
             self._noted.add(subject)
             self._around.note(text)
 
-    def _record(self, training: ConfigTraining, task: Results, found: dict[str, Any]) -> None:
+    def _record(self, dispatcher: Dispatcher[Any], worker: Worker, task: Results, found: dict[str, Any]) -> None:
+        training = self._training[task.mst_key]
         elapsed = time.monotonic() - self._began
         made = [
             Evaluation(task.mst_key, task.visit.epoch, dataset, value["loss"], tuple(value["metrics"]), elapsed)
@@ -197,6 +236,11 @@ class Orchestrator:
             return
         self.evaluations += made
         self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task.visit)
+        keeping = self._best(training)
+        if keeping:
+            self._follow(dispatcher, worker, keeping)
+        else:
+            self._stop_early(training)
 
     def _fail(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
@@ -233,7 +277,7 @@ class Orchestrator:
         if isinstance(task, Visit):
             self._progress[task.mst_key] = schedule.abandon(self._progress[task.mst_key], task)
         elif worker.number in self._numbers:
-            self._compute(dispatcher, worker, replace(task, attempt=attempts + 1))
+            self._follow(dispatcher, worker, replace(task, attempt=attempts + 1))
         else:
             self._homeless.append(replace(task, attempt=attempts + 1))
         return True
@@ -248,14 +292,15 @@ class Orchestrator:
         """Tell about each epoch that every configuration has completed, results included."""
         while self._announced < self._request.spec.epochs and self._progress and not self.stopped:
             epoch = self._announced + 1
-            if not schedule.epoch_completed(self._progress, epoch):
+            trained = [key for key in self._progress if self._last.get(key, epoch) >= epoch]
+            if not trained or not schedule.epoch_completed(self._progress, epoch):
                 return
             if epoch in self._request.spec.evaluate_epochs:
                 done = {e.mst_key for e in self.evaluations if e.epoch == epoch}
-                if not self._progress.keys() <= done:
+                if not done.issuperset(trained):
                     return
             now = time.monotonic()
-            losses = {key: self._training[key].mean_loss(epoch) for key in self._progress}
+            losses = {key: self._training[key].mean_loss(epoch) for key in trained}
             alive = [e for e in self.evaluations if e.mst_key in self._progress]
             self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch

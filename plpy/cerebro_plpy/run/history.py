@@ -12,6 +12,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectInUse, ObjectNotReady
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import VisitResult
+from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.request import Evaluation
 from cerebro_plpy.run.training import Past, Step
@@ -41,9 +42,16 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     metrics: dict[int, list[tuple[Any, ...]]] = {}
     for mst_key, *logged in control.run(sql("run.past_metrics"), (run_id,)):
         metrics.setdefault(mst_key, []).append(tuple(logged))
+    best = {
+        mst_key: (epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id))
+        for mst_key, epoch, segment_id in control.run(sql("run.past_best"), (run_id,))
+    }
     return {
         c.mst_key: Past(
-            visits.get(c.mst_key, []), _evaluations(c, metrics.get(c.mst_key, ())), attempts.get(c.mst_key, {})
+            visits.get(c.mst_key, []),
+            _evaluations(c, metrics.get(c.mst_key, ())),
+            attempts.get(c.mst_key, {}),
+            best.get(c.mst_key),
         )
         for c in configs
     }

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.keras_names import LOSSES
-from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.configs.keras_names import larger_is_better
+from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.verdicts import verdict
 
-LOSS = Measured("loss", "loss")
 TITLES = {"training": "Training", "validation": "Validation"}
-
-
-def larger_is_better(metric: str) -> bool:
-    """Whether a larger value of a metric is the better one.
-
-    >>> larger_is_better("accuracy"), larger_is_better("loss"), larger_is_better("mean_squared_error")
-    (True, False, False)
-    """
-    smaller = metric in LOSSES or "loss" in metric or "error" in metric or metric.startswith("false_")
-    return metric == "cosine_similarity" or not smaller
 
 
 def ranking_of(configs: Sequence[Config], has_validation: bool) -> Ranking:
@@ -34,23 +24,31 @@ def ranking_of(configs: Sequence[Config], has_validation: bool) -> Ranking:
     return Ranking("validation" if has_validation else "training", name, larger_is_better(metric))
 
 
-def best(evaluations: Iterable[Evaluation], request: FitRequest) -> tuple[int, float] | None:
-    """The mst_key with the best newest value of the metric that ranks, and that value; NaN never wins."""
+def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
+    """The mst_key whose model has the best value of the metric that ranks, and that value; NaN never wins."""
     ranking = request.spec.ranking
     sign = -1.0 if ranking.descending else 1.0
     metrics = {config.mst_key: [m.logged for m in config.metrics] for config in request.configs}
+    kept = best_epochs(evaluations, request)
     values = {
         item.mst_key: item.loss
         if ranking.metric == "loss"
         else item.metrics[metrics[item.mst_key].index(ranking.metric)]
         for item in evaluations
-        if item.dataset == ranking.dataset
+        if item.dataset == ranking.dataset and kept.get(item.mst_key, item.epoch) == item.epoch
     }
     real = {key: value for key, value in values.items() if value == value}
     if not real:
         return None
     winner = min(real, key=lambda key: (sign * real[key], key))
     return winner, real[winner]
+
+
+def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:
+    """The epochs of which the states are kept, by mst_key, where it is not the newest one."""
+    keeping = [config for config in request.configs if config.fit.callbacks.keeps_best]
+    found = {c.mst_key: verdict(c, (e for e in evaluations if e.mst_key == c.mst_key)).best for c in keeping}
+    return {key: epoch for key, epoch in found.items() if epoch is not None}
 
 
 def epoch_lines(

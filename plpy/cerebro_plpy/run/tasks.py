@@ -9,7 +9,7 @@ from typing import Union
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.job import Sums
-from cerebro_plpy.platform.protocol import Worker
+from cerebro_plpy.platform.protocol import BestState, Worker
 from cerebro_plpy.run.request import Evaluation
 
 # Errors after which the same task may succeed with a new trainer or session.
@@ -46,4 +46,18 @@ class Results:
         return self.visit.mst_key
 
 
-Task = Union[Visit, Results]
+@dataclass(frozen=True)
+class Keeping:
+    """The task of keeping a state as that of the best epoch; meanwhile nothing else is done with its configuration."""
+
+    best: BestState
+    attempt: int = 1
+
+    @property
+    def mst_key(self) -> int:
+        return self.best.mst_key
+
+
+Further = Union[Results, Keeping]
+"""What follows an evaluation; any worker can do it."""
+Task = Union[Visit, Further]

@@ -10,8 +10,8 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import StateSource, Sums
-from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
-from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.timings import Situation, digest
@@ -32,12 +32,14 @@ Step = Union[int, Visit]  # what attempts are counted for: a visit that leaves a
 class Past(NamedTuple):
     """What a configuration did before its run was interrupted; nothing, where the run only begins.
 
-    `visits` are those completed, in order; `attempts` are all that were made, whatever became of them.
+    `visits` are those completed, in order; `attempts` are all that were made, whatever became of them; `best` is the
+    epoch of which the state was kept, and where that lies.
     """
 
     visits: Sequence[tuple[Visit, VisitResult]] = ()
     evaluations: Sequence[Evaluation] = ()
     attempts: Mapping[Step, int] = {}
+    best: tuple[int, StoredState] | None = None
 
     def completed(self, segments: Sequence[int]) -> Iterator[Visit]:
         """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
@@ -51,7 +53,8 @@ class ConfigTraining:
     """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
-    are the attempts that were made before the run was resumed.
+    are the attempts that were made before the run was resumed; `best` is the epoch of which the state is kept, and
+    where that lies.
     """
 
     request: FitRequest
@@ -68,13 +71,14 @@ class ConfigTraining:
     seconds: float = 0.0
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
     parts: dict[int, list[Part]] = field(default_factory=dict)
+    best: tuple[int, StoredState] | None = None
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
         route, attempts = route_of(request), dict(past.attempts)
-        training = cls(request, config, run_id, key, state, route, earlier=past.attempts, attempts=attempts)
+        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, best=past.best)
         for visit, result in past.visits:
             training.trained(visit, result)
         # A run that ended early may have left more in its tables than its log tells.
@@ -140,6 +144,17 @@ class ConfigTraining:
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
         if self.route.moves(visit, left, result.rows):
             self.state, self.stored = left, stored
+
+    @property
+    def outcome(self) -> StoredState | None:
+        """Where the state lies that the configuration has come to so far."""
+        return self.best[1] if self.best else self.stored
+
+    def best_state(self, epoch: int) -> BestState:
+        """The newest state, as that to keep of an epoch."""
+        assert self.stored is not None
+        key, replaced = self.config.mst_key, self.best[1].table if self.best else None
+        return BestState(self.run_id, key, epoch, self.stored, best_table(self.run_id, key, epoch), replaced)
 
     def _free(self, visit: Visit) -> set[str]:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""

@@ -132,7 +132,7 @@ def train_visit(
 
 def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str, str]) -> dict[str, Any] | None:
     """What a trainer is to write for TensorBoard; nothing without the callback. The graph comes first."""
-    board = config.fit.callbacks
+    board = config.fit.callbacks.board
     if board is None:
         return None
     return {

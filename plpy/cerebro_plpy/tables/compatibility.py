@@ -177,9 +177,10 @@ def check_class_weight(config: Config, summary: Architecture, source: PackedTabl
 def notices(config: Config, source: PackedTable) -> Iterator[str]:
     """What the caller should know of a configuration's parameters."""
     yield from (*config.compile.notices, *config.fit.notices)
-    if config.fit.callbacks and config.fit.callbacks.ignored:
+    board = config.fit.callbacks.board
+    if board and board.ignored:
         yield (
-            f"TensorBoard is given {', '.join(config.fit.callbacks.ignored)}, without effect: scalars are written for"
+            f"TensorBoard is given {', '.join(board.ignored)}, without effect: scalars are written for"
             " each visit and each evaluation"
         )
     rows = -(-source.rows // len(source.segments))

@@ -206,13 +206,20 @@ def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) 
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
     rows = db.glance(sql("output.metrics"), run.run_id, config["mst_key"]) if config["state_table"] else []
-    return metric_columns(rows, parsed, architecture, run.spec.source.dependent)
+    return metric_columns(rows, parsed, architecture, run.spec.source.dependent, config["best_epoch"])
 
 
 def metric_columns(
-    rows: Sequence[Row], compiled: CompileParams, architecture: str, dependent: Sequence[str]
+    rows: Sequence[Row],
+    compiled: CompileParams,
+    architecture: str,
+    dependent: Sequence[str],
+    best_epoch: int | None = None,
 ) -> tuple[object, ...]:
-    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses."""
+    """Elapsed times, types of metrics and loss; of training and validation final metric and loss, metrics, losses.
+
+    Final ones are those of the model: of the best epoch where its state was kept, else of the last.
+    """
     names = check_architecture(read_architecture(architecture)).output_names
     measured = per_output.logged_metrics(compiled.metrics, names, dependent)
     metric = measured[0].logged if measured else None
@@ -223,8 +230,8 @@ def metric_columns(
         elapsed,
         types,
         compiled.loss_given,
-        *_values(series["training"], metric),
-        *_values(series["validation"], metric),
+        *_values(series["training"], metric, best_epoch),
+        *_values(series["validation"], metric, best_epoch),
     )
 
 
@@ -234,11 +241,16 @@ def deciding_losses(rows: Sequence[Row]) -> list[Row]:
     return [row for row in validated or rows if row["name"] == "loss"]
 
 
-def _values(rows: Sequence[Row], metric: str | None) -> list[object]:
+def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None) -> list[object]:
     """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
-    metrics = [row["value"] for row in rows if row["name"] == metric]
-    losses = [row["value"] for row in rows if row["name"] == "loss"]
-    return [metrics[-1] if metrics else None, losses[-1] if losses else None, metrics or None, losses or None]
+    of_metric, of_loss = ([row for row in rows if row["name"] == name] for name in (metric, "loss"))
+    series = [[row["value"] for row in found] or None for found in (of_metric, of_loss)]
+    return [_final(of_metric, best_epoch), _final(of_loss, best_epoch), *series]
+
+
+def _final(rows: Sequence[Row], best_epoch: int | None) -> object:
+    values = [row["value"] for row in rows if best_epoch is None or row["epoch"] == best_epoch]
+    return values[-1] if values else None
 
 
 def _write_summary(db: Database, table: str, output: Relation, run: LoggedRun) -> None:

@@ -244,10 +244,10 @@ def generate(
 
 
 def check_callbacks(db: Database, fits: Iterable[FitParams]) -> None:
-    """Refuse callbacks of anybody but a superuser: they write files as the server's user."""
-    if any(fit.callbacks for fit in fits) and not db.value(sql("functions.superuser")):
+    """Refuse what writes files as the server's user, of anybody but a superuser."""
+    if any(fit.callbacks.board for fit in fits) and not db.value(sql("functions.superuser")):
         raise InsufficientPrivilege(
             "Only a superuser may use callbacks.",
-            hint="They write files as the operating-system user of the server. Each epoch's metrics are in"
+            hint="TensorBoard writes files as the operating-system user of the server. Each epoch's metrics are in"
             " cerebro.metric and cerebro.learning_curve.",
         )

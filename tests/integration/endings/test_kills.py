@@ -92,7 +92,6 @@ def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
     assert bench.rows("SELECT mst_key, model_weights IS NULL FROM unlucky ORDER BY 1") == [(1, False), (2, True)]
 
 
-
 def packing(session: Workbench) -> None:
     session.rows(
         "CREATE TEMP TABLE many AS"

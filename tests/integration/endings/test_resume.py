@@ -110,7 +110,6 @@ def check_resumed(session: Workbench, run: int, output: str, completed: int) -> 
     assert session.rows(metrics.format(output)) == session.rows(metrics.format(again))
 
 
-
 @pytest.mark.long
 def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench: Workbench, other: Workbench) -> None:
     run = interrupted(other, "tableless", 0, lambda: cancel(bench, other.pid()))
@@ -121,7 +120,6 @@ def test_a_run_goes_on_that_was_killed_before_it_had_tables_for_its_states(bench
     bench.rows(f"DROP TABLE IF EXISTS {', '.join(tables)}")
     resume(bench, run)
     assert bench.value("SELECT count(*) FROM tableless") == len(OPTIMIZERS)
-
 
 
 def resume_and_cancel(bench: Workbench, run: int) -> None:

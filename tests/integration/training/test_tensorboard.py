@@ -98,7 +98,7 @@ def test_the_other_framework_writes_nothing(superuser: Workbench, logs: Path) ->
     superuser.rows(CONFIGURE, "jax_board", [compile_text()], [BOARD.format(logs, "")])
     for backend in ("jax", "auto"):
         call = f"SELECT madlib_fit_multiple_model('packed', 'o', 'jax_board', 1, backend => '{backend}')"
-        assert "callbacks are written by TensorFlow" in str(refused(superuser, call, code="0A000"))
+        assert "TensorBoard's files are written by" in str(refused(superuser, call, code="0A000"))
     assert not superuser.exists("o", "o_info")
 
 

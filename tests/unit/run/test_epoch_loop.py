@@ -26,11 +26,13 @@ from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
+from cerebro_plpy.hopping.patience import Patience
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
@@ -91,6 +93,8 @@ class Unreliable:
     visits: Counter[int] = field(default_factory=Counter)
     ahead: float = math.inf
     remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
+    losses: Mapping[tuple[int, int], float] = field(default_factory=dict)  # of a segment, by config and epoch
+    best: dict[int, tuple[int, StoredState]] = field(default_factory=dict)
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -134,7 +138,12 @@ class Unreliable:
             attempts.setdefault(key, {})[step] = count
         keys = self.done.keys() | attempts.keys()
         return {
-            key: Past(self.done.get(key, []), [e for e in evaluations if e.mst_key == key], attempts.get(key, {}))
+            key: Past(
+                self.done.get(key, []),
+                [e for e in evaluations if e.mst_key == key],
+                attempts.get(key, {}),
+                self.best.get(key),
+            )
             for key in keys
         }
 
@@ -150,7 +159,8 @@ class Unreliable:
         with self._alone("workers", worker.number):
             yield from self._work(("evaluate", visit.mst_key, visit.epoch, segment), visit.attempt)
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
-        return {"training": {"rows": 1, "sums": [[1.0, float(segment)]]}}
+        loss = self.losses.get((visit.mst_key, visit.epoch), float(segment))
+        return {"training": {"rows": 1, "sums": [[1.0, loss]]}}
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
@@ -177,8 +187,21 @@ class Unreliable:
         ((count, total),) = sums.sums["training"]
         return {"training": {"loss": total, "metrics": [count + sums.rows["training"]]}}
 
+    def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
+        visit, result = self.done[best.mst_key][-1]
+        assert best.state == (result.state_table, visit.segment_id), "the newest state"
+        assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
+        with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
+            yield from self._work(("keep",), 1)
+        self.best[best.mst_key] = (best.epoch, StoredState(best.table, best.state.segment_id))
+        return self.best[best.mst_key][1]
+
+    def evaluated_epoch(self, mst_key: int) -> int:
+        """The epoch that a config was last evaluated after."""
+        return max(epoch for key, epoch, _ in self.evaluated if key == mst_key)
+
     def _work(self, task: tuple[object, ...], attempt: int) -> Iterator[Statement]:
-        if task[0] != "results":
+        if task[0] not in ("results", "keep"):
             self.attempts[task] += 1
             assert attempt == self.attempts[task] <= MAX_ATTEMPTS * (1 + self.interruptions)
         yield Statement("work")
@@ -214,7 +237,9 @@ class Told:
     evaluated: frozenset[int]
 
 
-def requested(configs: int, segments: int, epochs: int, evaluated: set[int], schedule: str) -> FitRequest:
+def requested(
+    configs: int, segments: int, epochs: int, evaluated: set[int], schedule: str, fit: str = "batch_size=1"
+) -> FitRequest:
     """A request over that many configs and segments."""
     source = PackedTable(
         relation=TABLE,
@@ -233,7 +258,7 @@ def requested(configs: int, segments: int, epochs: int, evaluated: set[int], sch
         key="k",
         rows=segments,
     )
-    parsed = (parse_compile_params(COMPILE), parse_fit_params("batch_size=1"))
+    parsed = (parse_compile_params(COMPILE), parse_fit_params(fit))
     return FitRequest(
         spec=spec_of(source, epochs, tuple(sorted(e for e in evaluated if e <= epochs)), schedule=schedule),
         source=source,
@@ -307,7 +332,7 @@ def continued(
 
     around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen)
     log = Log(looks)
-    orchestrator = Orchestrator(platform, request, crew, log, around, past)
+    orchestrator = Orchestrator(platform, replace(request, workers=workers), crew, log, around, past)
     trial = Trial(request, platform, orchestrator, told, log)
     try:
         orchestrator.run()
@@ -451,3 +476,52 @@ def test_a_run_whose_time_is_over_ends_in_good_order(
         if request.spec.evaluate_epochs and visits and key in stopped:
             assert max(epochs) == max(v[1] for v in visits), "the newest state is evaluated"
     assert trial.orchestrator.states.keys() == {key for key, _, _ in trained} & trial.alive
+
+
+@given(
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    schedule=st.sampled_from(["longest", "rotation"]),
+    losses=st.lists(st.lists(st.integers(0, 3), min_size=6, max_size=6), min_size=1, max_size=3),
+    patience=st.integers(0, 3),
+    restored=st.booleans(),
+    pauses=PAUSES,
+    looks=LOOKS,
+)
+@trials(200)
+def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
+    segments: int,
+    workers: int,
+    schedule: str,
+    losses: list[list[int]],
+    patience: int,
+    restored: bool,
+    pauses: list[int],
+    looks: list[int],
+) -> None:
+    """Wherever the run is interrupted: what was decided before is decided again, and no state is lost meanwhile."""
+    epochs = range(1, 7)
+    fit = f"callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights={restored})]"
+    request = requested(len(losses), segments, len(epochs), set(epochs), schedule, fit)
+    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    platform = Unreliable(chain(interruptions, repeat(None)), losses=of_segments)
+    past: dict[int, Past] = {}
+    while True:
+        try:
+            trial = continued(request, workers, platform, looks, past)
+        except Ended as ended:
+            past = platform.interrupt(ended.evaluations)
+        else:
+            break
+    verdicts = {key: Patience(patience).judge(enumerate(row, 1)) for key, row in enumerate(losses)}
+    last = {key: verdict.stopped or len(epochs) for key, verdict in verdicts.items()}
+    wanted = [(key, e, segment) for key in last for e in epochs if e <= last[key] for segment in range(segments)]
+    assert sorted(platform.trained) == wanted
+    evaluated = [(e.mst_key, e.epoch) for e in trial.orchestrator.evaluations]
+    assert sorted(evaluated) == [(key, e) for key in last for e in epochs if e <= last[key]]
+    kept = {key: best_table(RUN_ID, key, verdict.best or 0) for key, verdict in verdicts.items()}
+    found = {key: state.table for key, state in trial.orchestrator.states.items()}
+    assert found == (kept if restored else {key: platform.done[key][-1][1].state_table for key in last})
+    assert trial.log.completed == {key for key, epoch in last.items() if epoch == len(epochs)}
+    assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)

@@ -22,7 +22,7 @@ REVOKE UPDATE, DELETE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cer
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing TO {role};
 GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO {role};
-GRANT UPDATE (status, reason, state_tables, backend) ON cerebro.config_log TO {role};
+GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO {role};
 GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds) ON cerebro.visit TO {role};
 GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO {role};
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};

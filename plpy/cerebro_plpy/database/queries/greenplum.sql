@@ -46,6 +46,9 @@ ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STOR
 -- See visit.state_rows.
 SELECT t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
 
+-- name: state_copy
+INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
+
 -- name: empty_state
 SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};

@@ -56,14 +56,18 @@ FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS l (name, n)
 ORDER BY l.n
 
 -- name: configs
--- The newest state of each configuration that has one; a failed one counts as having none. Of averaging, replicas are none.
-SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, v.state_table, v.segment_id,
+-- The state of each configuration that has one: the newest, or the one that is kept as the best. A failed one counts as
+-- having none. Of averaging, replicas are none.
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, v.state_table, v.segment_id,
        cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
-    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table, v.segment_id
-    FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id)
+    SELECT DISTINCT ON (v.mst_key) v.mst_key, v.segment_id,
+           CASE WHEN k.best_epoch IS NULL THEN v.state_table
+                ELSE 'cerebro_state."r' || v.run_id || '_c' || v.mst_key || '_b_' || k.best_epoch || '"' END AS state_table
+    FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) JOIN cerebro.config_log k USING (run_id, mst_key)
     WHERE v.run_id = %s::bigint AND v.status = 'completed' AND (v.kind = 'average' OR r.spec ->> 'schedule' <> %s::text)
+      AND (v.epoch <= k.best_epoch OR k.best_epoch IS NULL)
     ORDER BY v.mst_key, v.visit_no DESC) v
     ON v.mst_key = c.mst_key AND c.status <> 'failed'
 WHERE c.run_id = %s::bigint ORDER BY c.mst_key
@@ -72,6 +76,6 @@ WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 SELECT c.architecture::text FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: metrics
-SELECT m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
+SELECT m.epoch, m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
 WHERE m.run_id = %s::bigint AND m.mst_key = %s::integer ORDER BY m.epoch

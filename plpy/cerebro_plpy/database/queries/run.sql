@@ -53,8 +53,9 @@ FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.rel
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
 
 -- name: drop_state_table
+-- It may be gone, where nobody heard that it was dropped.
 SET LOCAL lock_timeout = '2s';
-DROP TABLE {state};
+DROP TABLE IF EXISTS {state};
 SET LOCAL lock_timeout = '0';
 UPDATE cerebro.config_log c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
 WHERE c.run_id = %s::bigint AND %s::text = ANY (c.state_tables)
@@ -70,6 +71,14 @@ UPDATE cerebro.config_log c SET status = 'failed', reason = %s::text WHERE c.run
 
 -- name: config_stopped
 UPDATE cerebro.config_log c SET status = 'stopped', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: best_epoch
+UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: past_best
+SELECT DISTINCT ON (v.mst_key) v.mst_key, c.best_epoch, v.segment_id
+FROM cerebro.config_log c JOIN cerebro.visit v USING (run_id, mst_key)
+WHERE c.run_id = %s::bigint AND v.epoch <= c.best_epoch AND v.status = 'completed' ORDER BY v.mst_key, v.visit_no DESC
 
 -- name: metrics
 INSERT INTO cerebro.metric (run_id, mst_key, epoch, dataset, name, value)

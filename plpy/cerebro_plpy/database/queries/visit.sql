@@ -35,6 +35,9 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 -- each but the last fills its page. cerebro.state_add checks it.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
+-- name: state_copy
+INSERT INTO {copy} (part, chunk) SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
+
 -- name: weights_source
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
 

@@ -1,0 +1,64 @@
+"""The callbacks that fit parameters may have, each of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cerebro_plpy.configs import early_stopping, tensorboard
+from cerebro_plpy.configs.early_stopping import EarlyStopping
+from cerebro_plpy.configs.literals import parse_calls
+from cerebro_plpy.configs.tensorboard import TensorBoard
+from cerebro_plpy.errors import InvalidParameter, InvalidText
+
+KEYS = {tensorboard.NAME: tensorboard.KEYS, early_stopping.NAME: early_stopping.KEYS}
+_READERS: Mapping[str, Callable[[Mapping[str, object]], TensorBoard | EarlyStopping]] = {
+    tensorboard.NAME: tensorboard.tensorboard,
+    early_stopping.NAME: early_stopping.early_stopping,
+}
+
+
+class Callbacks(NamedTuple):
+    """What is written for TensorBoard, and when training stops."""
+
+    board: TensorBoard | None = None
+    stopping: EarlyStopping | None = None
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the model is that of the best epoch."""
+        return self.stopping is not None and self.stopping.restore_best_weights
+
+
+NONE = Callbacks()
+
+
+def parse_callbacks(text: object) -> Callbacks:
+    """The callbacks of `[EarlyStopping(patience=2, …), …]`, written as such or as a text.
+
+    >>> parse_callbacks("[EarlyStopping(patience=2)]").stopping.monitor
+    'val_loss'
+    """
+    try:
+        calls = parse_calls(text) if isinstance(text, str) else []
+    except InvalidText as error:
+        raise _invalid(text, error.message) from error
+    names = [name for name, _ in calls]
+    if not names or len(set(names)) < len(names) or not set(names) <= KEYS.keys():
+        raise _invalid(text, f"Expected {' or '.join(KEYS)}, each at most once.")
+    for name, arguments in calls:
+        unknown = sorted(arguments.keys() - set(KEYS[name]))
+        if unknown:
+            raise _invalid(text, f"{name} takes {', '.join(KEYS[name])}, and no {', '.join(unknown)}.")
+    made = [_READERS[name](arguments) for name, arguments in calls]
+    boards = [each for each in made if isinstance(each, TensorBoard)]
+    stoppings = [each for each in made if isinstance(each, EarlyStopping)]
+    return Callbacks(boards[0] if boards else None, stoppings[0] if stoppings else None)
+
+
+def _invalid(text: object, why: str) -> InvalidParameter:
+    return InvalidParameter(
+        "Invalid callbacks fit param.  Currently, only TensorBoard and EarlyStopping callbacks are accepted.",
+        detail=f"Received {text!r:.200}. {why}",
+        hint="callbacks=[EarlyStopping(monitor='val_loss', patience=2)], or [TensorBoard(log_dir='/absolute/path/')]",
+    )

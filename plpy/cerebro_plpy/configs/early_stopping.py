@@ -1,0 +1,103 @@
+"""The callback EarlyStopping: what it watches, in the words of Keras, and the rule that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cerebro_plpy.configs.keras_names import find_metric, near_matches
+from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.patience import Patience
+
+NAME = "EarlyStopping"
+KEYS = (
+    "monitor", "min_delta", "patience", "verbose", "mode", "baseline", "restore_best_weights", "start_from_epoch",
+)  # fmt: skip
+MODES = ("auto", "min", "max")
+VALIDATION = "val_"
+MOST_EPOCHS = 2**31 - 1
+
+
+class Watched(NamedTuple):
+    """A series of values: the data set that they are of, and the name under which they are logged."""
+
+    dataset: str
+    name: str
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """When a configuration is stopped, and whether its model is then that of its best epoch."""
+
+    monitor: str = "val_loss"
+    mode: str = "auto"
+    restore_best_weights: bool = False
+    patience: int = 0
+    min_delta: float = 0.0
+    baseline: float | None = None
+    start_from_epoch: int = 0
+
+    def rule(self, larger: bool) -> Patience:
+        """The rule, where larger values are better, or smaller ones."""
+        return Patience(self.patience, self.min_delta, self.baseline, self.start_from_epoch, larger)
+
+    @property
+    def watched(self) -> Watched:
+        """What is watched.
+
+        >>> EarlyStopping().watched
+        Watched(dataset='validation', name='loss')
+        """
+        if self.monitor.startswith(VALIDATION):
+            return Watched("validation", _logged(self.monitor[len(VALIDATION) :]))
+        return Watched("training", _logged(self.monitor))
+
+    def check(self, owner: str, computed: Collection[Watched]) -> None:
+        """Raises InvalidParameter unless what it watches is among what is computed."""
+        if self.watched not in computed:
+            known = [VALIDATION * (each.dataset == "validation") + each.name for each in computed]
+            raise InvalidParameter(
+                f"{NAME} of {owner} monitors {self.monitor!r}, which this call does not compute.",
+                detail=f"It computes: {', '.join(known) or 'nothing'}.",
+                hint=f"{near_matches(self.monitor, known)} Names with val_ need a validation_table.",
+            )
+
+
+def early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
+    """The callback that has these arguments, all of which may be left out."""
+    default = EarlyStopping()
+    monitor, mode = arguments.get("monitor", default.monitor), arguments.get("mode", default.mode)
+    if not isinstance(monitor, str) or not monitor:
+        raise invalid_value("monitor", repr(monitor), "a name such as 'val_loss' or 'val_accuracy'")
+    if mode not in MODES:
+        raise invalid_value("mode", repr(mode), " or ".join(map(repr, MODES)))
+    baseline = arguments.get("baseline")
+    return EarlyStopping(
+        monitor=monitor,
+        mode=str(mode),
+        restore_best_weights=boolean("restore_best_weights", arguments.get("restore_best_weights", False)),
+        patience=_count("patience", arguments),
+        min_delta=abs(_number("min_delta", arguments.get("min_delta", 0.0))),
+        baseline=None if baseline is None else _number("baseline", baseline),
+        start_from_epoch=_count("start_from_epoch", arguments),
+    )
+
+
+def _logged(name: str) -> str:
+    return find_metric(name) or name
+
+
+def _count(key: str, arguments: Mapping[str, object]) -> int:
+    value = arguments.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_EPOCHS:
+        raise invalid_value(key, repr(value), "a whole number of at least 0")
+    return value
+
+
+def _number(key: str, value: object) -> float:
+    number = finite_number(value)
+    if number is None:
+        raise invalid_value(key, repr(value), "a number")
+    return float(number)
