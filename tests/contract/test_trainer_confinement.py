@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import eventually
+from processes import alive, eventually
 from trainer_peer import PLPY, Peer
 
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
@@ -163,14 +163,16 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("end", ["exit", "kill", "both"])
-def test_its_folder_is_gone_after_its_backend(end: str) -> None:
-    """The kernel ends the trainer then, which can do nothing more."""
+@pytest.mark.parametrize("end", ["exit", "kill", "both", "stopped"])
+def test_it_and_its_folder_are_gone_after_its_backend(end: str) -> None:
+    """The kernel ends the trainer then, which can do nothing more; also one that somebody had stopped."""
     command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as backend:
         assert backend.stdin is not None and backend.stdout is not None
         pid, home = backend.stdout.readline().split()
         (Path(home) / "left behind").write_text("data")
+        if end == "stopped":
+            os.kill(int(pid), signal.SIGSTOP)
         if end == "exit":
             backend.stdin.close()
         else:
@@ -178,6 +180,7 @@ def test_its_folder_is_gone_after_its_backend(end: str) -> None:
         if end == "both":
             os.kill(int(pid), signal.SIGKILL)
     eventually(lambda: not Path(home).exists())
+    eventually(lambda: not alive({int(pid)}))
 
 
 def test_what_a_machine_left_when_it_stopped_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,41 +9,51 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "cerebro_trainer-"
-# What is read are no words but the end of file, which comes when nobody has the other end of the pipe any more.
-BROOM = 'read -r _; exec rm -rf -- "$0"'
+# Of the first pipe the backend alone has the other end, of the second the trainer, too: each ends with who has it. The
+# signal that comes with the end of a backend does nothing to a trainer that was stopped before it goes on.
+BROOM = 'read -r pid; read -r _; kill -s CONT "$pid"; read -r _ <"/proc/self/fd/$1"; exec rm -rf -- "$0"'
 
 
 class Home:
     """A folder for a trainer of this backend. It goes when both are gone, whatever ends them: neither need do it.
 
     A trainer whose session ends is ended by the kernel at once, and could not; so a process that does nothing else
-    waits for it.
+    waits for it, and sees to it that one which was stopped can end.
     """
 
     def __init__(self) -> None:
         sweep()
         self.path = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+        ours, self._ours = os.pipe()
         end, self.descriptor = os.pipe()  # the descriptor is for the trainer to hold
         try:
             self._broom = subprocess.Popen(
-                ["/bin/sh", "-c", BROOM, self.path],
+                ["/bin/sh", "-c", BROOM, self.path, str(end)],
                 env={"PATH": "/usr/bin:/bin"},
                 cwd="/",
                 start_new_session=True,
-                stdin=end,
+                pass_fds=[end],
+                stdin=ours,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
         except OSError:
+            os.close(self._ours)
             os.close(self.descriptor)
             shutil.rmtree(self.path, ignore_errors=True)
             raise
         finally:
+            os.close(ours)
             os.close(end)
+
+    def belongs(self, pid: int) -> None:
+        """It is the folder of this process, a trainer that was just started."""
+        os.write(self._ours, f"{pid}\n".encode())
 
     def close(self) -> None:
         """Let go of the folder, and see it gone, after its trainer."""
         if self._broom.returncode is None:
+            os.close(self._ours)
             os.close(self.descriptor)
             self._broom.wait()
 

@@ -64,6 +64,7 @@ class Link:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         try:
             self._process = self._spawn(theirs)
+            self._home.belongs(self._process.pid)
         except OSError as error:
             self._let_go()
             raise process.not_executable(spec, error) from error

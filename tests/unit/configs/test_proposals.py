@@ -1,0 +1,86 @@
+"""What is tried on a table: by a seed, different, within the space that the caller gave."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.linear import LINEAR
+from cerebro_plpy.configs.templates.proposals import check_space, proposals, usual_count
+from cerebro_plpy.configs.templates.realmlp import REALMLP
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
+from cerebro_plpy.errors import InvalidParameter
+
+HEADS: list[Head] = [Classes(3), Floats((Measure(1.0, 2.0, 0.0, 9.0),))]
+SPACES = st.fixed_dictionaries(
+    {},
+    optional={
+        "lr": st.sampled_from([0.5, [0.001, 0.5, "log"], [0.1, 0.2]]),
+        "width": st.sampled_from([32, [16, 64, "linear"], [16, 32, 64]]),
+        "activation": st.sampled_from(["mish", ["selu", "mish"]]),
+    },
+)
+
+
+def holds(wanted: Any, value: Any) -> bool:
+    """Whether a space has that value for a field."""
+    if not isinstance(wanted, list):
+        return bool(value == wanted)
+    if isinstance(wanted[-1], str) and not isinstance(wanted[0], str):
+        return bool(wanted[0] <= value <= wanted[1])
+    return value in wanted
+
+
+@given(st.sampled_from(HEADS), st.integers(1, 10**6), SPACES, st.integers(0, 10**6))
+def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: dict[str, Any], seed: int) -> None:
+    check_space("train", TEMPLATES, space)
+    made = list(islice(proposals(TEMPLATES, head, rows, space, seed), 12))
+    assert made == list(islice(proposals(TEMPLATES, head, rows, space, seed), 12))
+    assert all(one not in made[:place] for place, one in enumerate(made))
+    for template, params in made:
+        assert all(holds(space[name], value) for name, value in params.items() if name in space)
+        parse_compile_params(template.compile_params(head, params))
+    assert {template.name for template, _ in made[: len(TEMPLATES)]} == {template.name for template in TEMPLATES}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
+    first = list(islice(proposals(TEMPLATES, head, 500, {}, 1), len(TEMPLATES)))
+    assert [params for _, params in first] == [template.params(head, 500, {}) for template in TEMPLATES]
+    (fixed,) = islice(proposals([REALMLP], head, 500, {"lr": 0.5, "depth": [4, 5]}, 1), 1)
+    assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
+    assert {**fixed.params, "lr": 0, "depth": 0} == {**REALMLP.params(head, 500, {}), "lr": 0, "depth": 0}
+
+
+def test_they_end_where_the_space_does() -> None:
+    space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
+    made = list(proposals([LINEAR], HEADS[0], 100, space, 3))
+    assert len(made) == 4 and {params["weight_decay"] for _, params in made} == {0}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"rate": 1},
+        {"lr": "fast"},
+        {"lr": [0.1, 1e9, "log"]},
+        {"lr": []},
+        {"width": [1.5, 2, "linear"]},
+        {"depth": [1, 99]},
+    ],
+)
+def test_a_space_that_cannot_be_is_refused(space: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        check_space("train", TEMPLATES, space)
+    assert error.value.hint
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7))
+def test_more_rows_are_worth_more_configurations(one: int, other: int) -> None:
+    assert usual_count(min(one, other)) <= usual_count(max(one, other)) <= 100
