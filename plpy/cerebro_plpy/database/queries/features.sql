@@ -52,3 +52,18 @@ FROM (SELECT g.place, g.value, g.rows, pg_catalog.row_number() OVER (PARTITION B
       WHERE g.value IS NOT NULL) f
 WHERE f.n <= %s::bigint
 ORDER BY f.place, f.n
+
+-- name: target
+-- How many rows there are, and have a value; of finite numbers what they are about.
+SELECT count(*) AS rows, count(n.value) AS present, count(n.number) FILTER (WHERE n.finite) AS finite,
+       coalesce(bool_and(n.number = pg_catalog.floor(n.number)) FILTER (WHERE n.finite), false) AS whole,
+       pg_catalog.avg(n.number) FILTER (WHERE n.finite) AS mean,
+       coalesce(pg_catalog.stddev_pop(n.number) FILTER (WHERE n.finite), 0) AS deviation,
+       min(n.number) FILTER (WHERE n.finite) AS low, max(n.number) FILTER (WHERE n.finite) AS high
+FROM (SELECT r.value, r.number, r.number > '-Infinity' AND r.number < 'Infinity' AS finite
+      FROM (SELECT {value} AS value, {number} AS number FROM {source} t WHERE {side} OFFSET 0) r) n
+
+-- name: target_values
+-- The different values of a column, at most so many, in the order of its type.
+SELECT v.value::text
+FROM (SELECT DISTINCT {value} AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value

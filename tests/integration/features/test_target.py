@@ -1,0 +1,90 @@
+"""Which task a column sets, and what is learned of it."""
+
+from __future__ import annotations
+
+import pytest
+from recipes import Session
+from workbench import Workbench
+
+from cerebro_plpy.configs.templates.template import Classes, Floats
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.target import Target, read_target
+
+HOUSES = """
+    CREATE TYPE grade AS ENUM ('poor', 'fair', 'good');
+    CREATE TABLE houses AS
+    SELECT n AS id, (ARRAY['poor', 'fair', 'good'])[n % 3 + 1]::grade AS grade, n % 2 = 0 AS sold,
+           CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms, (n % 7)::real / 2 AS halves,
+           CASE WHEN n = 3 THEN 'Infinity' WHEN n = 4 THEN '-Infinity' WHEN n = 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
+           'text ' || n AS name, NULL::integer AS nothing, 1 AS one, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
+    FROM generate_series(1, 500) AS n"""
+
+
+@pytest.fixture(scope="module")
+def session(bench: Workbench) -> Session:
+    bench.rows(HOUSES)
+    return Session(bench)
+
+
+@pytest.fixture(scope="module")
+def columns(bench: Workbench, session: Session) -> dict[str, RawColumn]:
+    found = raw_columns(session, bench.value("SELECT 'houses'::regclass::oid::bigint"))
+    return {column.name: column for column in found}
+
+
+def target(session: Session, column: RawColumn, task: str | None = None, side: str = "true") -> Target:
+    source = Source("houses", Expression(side), Expression("t.id::bigint << 32"))
+    return read_target(session, "train", source, column, task)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("grade", ("poor", "fair", "good")), ("sold", ("false", "true")), ("rooms", tuple("0123456")),
+     ('a %s "b" c', ("0", "1"))],
+)  # fmt: skip
+def test_classes_are_in_the_order_of_their_type(
+    session: Session, columns: dict[str, RawColumn], name: str, values: tuple[str, ...]
+) -> None:
+    found = target(session, columns[name])
+    assert (found.task, found.values, found.rows, found.missing) == ("classification", values, 500, 0)
+    assert found.head == Classes(len(values))
+
+
+def test_numbers_have_their_scale(session: Session, columns: dict[str, RawColumn]) -> None:
+    found = target(session, columns["price"], side="t.id <= 100")
+    assert (found.task, found.values, found.rows, found.missing) == ("regression", (), 98, 2)
+    assert isinstance(found.head, Floats)
+    (measure,) = found.head.targets
+    assert (measure.low, measure.high) == (1000.5, 1000.5 * 99) and 28_000 < measure.deviation < 30_000
+    assert target(session, columns["halves"]).task == "regression", "not whole"
+    odd = target(session, columns["odd"])
+    assert odd.rows == 497 and isinstance(odd.head, Floats) and odd.head.targets[0].high == 500
+
+
+def test_the_caller_may_say_what_it_is(session: Session, columns: dict[str, RawColumn]) -> None:
+    assert target(session, columns["rooms"], "regression").task == "regression"
+    assert target(session, columns["halves"], "classification").values[:3] == ("0", "0.5", "1")
+
+
+WRONG = {
+    "a time": ("since", None, "true", "timestamp with time zone"),
+    "names of rows": ("name", None, "true", "500 different values"),
+    "no value": ("nothing", None, "true", "NULL in all 500 rows"),
+    "one value": ("one", None, "true", "one value"),
+    "no rows": ("price", None, "false", "no rows"),
+    "no such task": ("price", "ranking", "true", "'ranking'"),
+    "words as numbers": ("grade", "regression", "true", "grade"),
+    "infinite numbers": ("odd", None, "t.id BETWEEN 3 AND 6", "finite"),
+}
+
+
+@pytest.mark.parametrize(("name", "task", "side", "words"), WRONG.values(), ids=WRONG)
+def test_what_teaches_nothing_is_refused(
+    session: Session, columns: dict[str, RawColumn], name: str, task: str | None, side: str, words: str
+) -> None:
+    with pytest.raises(DatatypeMismatch if name == "since" else InvalidParameter) as refused:
+        target(session, columns[name], task, side)
+    assert words in refused.value.message and refused.value.hint
