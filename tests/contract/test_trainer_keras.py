@@ -44,10 +44,20 @@ def rebuilt(keras: Any, chosen: dict[str, Any], state: bytes) -> Any:
 
 def halved(config: dict[str, Any]) -> dict[str, Any]:
     """Other numbers in the same program; those that change the program stay."""
+    rate = config.get("learning_rate")
+    if isinstance(rate, dict):
+        first = rate["config"]["initial_learning_rate"] / 2
+        return {"learning_rate": {**rate, "config": {**rate["config"], "initial_learning_rate": first}}}
     return {
         name: value / 2 if isinstance(value, float) and name not in ("momentum", "clipnorm") else value
         for name, value in config.items()
     }
+
+
+def scheduled(class_name: str, **config: float) -> dict[str, Any]:
+    """An optimizer's argument."""
+    found = {"initial_learning_rate": 0.1, **config}
+    return {"learning_rate": {"module": "keras.optimizers.schedules", "class_name": class_name, "config": found}}
 
 
 @pytest.mark.long_for(optimizer=("Adadelta", "Adagrad", "Adamax", "Nadam", "Lion", "RMSprop"))
@@ -67,16 +77,9 @@ def halved(config: dict[str, Any]) -> dict[str, Any]:
         ("Adadelta", {"learning_rate": 1.0, "rho": 0.5, "epsilon": 1e-3}),
         ("Adagrad", {"epsilon": 1e-3}),
         ("SGD", {"weight_decay": 0.1, "nesterov": True, "momentum": 0.5}),
-        (
-            "SGD",
-            {
-                "learning_rate": {
-                    "module": "keras.optimizers.schedules",
-                    "class_name": "InverseTimeDecay",
-                    "config": {"initial_learning_rate": 0.1, "decay_steps": 1, "decay_rate": 0.01},
-                }
-            },
-        ),
+        ("SGD", scheduled("InverseTimeDecay", decay_steps=1, decay_rate=0.01)),
+        ("Adam", scheduled("CosineDecayRestarts", first_decay_steps=3, t_mul=2.0, m_mul=1.0)),
+        ("SGD", scheduled("PolynomialDecay", decay_steps=5, end_learning_rate=0.01)),
     ],
 )
 def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: str, config: dict[str, Any]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 from cerebro_plpy.database.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.patience import Verdict
 from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
@@ -104,12 +103,9 @@ class Orchestrator:
             else:
                 self._stop_early(training)
 
-    def _verdict(self, training: ConfigTraining) -> Verdict:
-        return verdict(training.config, (e for e in self.evaluations if e.mst_key == training.config.mst_key))
-
     def _best(self, training: ConfigTraining) -> Keeping | None:
         """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
-        best = self._verdict(training).best if training.config.fit.callbacks.keeps_best else None
+        best = verdict(training.config, training.evaluations).best if training.config.fit.callbacks.keeps_best else None
         if best is None or (training.best and training.best[0] == best):
             return None
         self._keeping.add(training.config.mst_key)
@@ -122,7 +118,7 @@ class Orchestrator:
 
     def _stop_early(self, training: ConfigTraining) -> None:
         """Let a configuration go no further, where its metrics say so."""
-        config, found = training.config, self._verdict(training)
+        config, found = training.config, verdict(training.config, training.evaluations)
         if found.stopped in (None, self._plan.epochs) or config.mst_key in self.stopped:
             return
         self._last[config.mst_key] = found.stopped
@@ -190,7 +186,7 @@ class Orchestrator:
         if isinstance(task, Results):
             return self._record(dispatcher, worker, task, value)
         if task.kind == "evaluate":
-            training.parts.setdefault(task.epoch, []).append(value)
+            training.parts.setdefault(task.epoch, {})[task.segment_id] = value
             if len(training.parts[task.epoch]) == len(self._plan.segments):
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
                 return self._follow(dispatcher, worker, Results(task, training.sums(task.epoch)))
@@ -235,6 +231,7 @@ class Orchestrator:
             self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.visit.epoch}")
             return
         self.evaluations += made
+        training.evaluations += made
         self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task.visit)
         keeping = self._best(training)
         if keeping:

@@ -46,8 +46,12 @@ def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, f
 
 def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:
     """The epochs of which the states are kept, by mst_key, where it is not the newest one."""
-    keeping = [config for config in request.configs if config.fit.callbacks.keeps_best]
-    found = {c.mst_key: verdict(c, (e for e in evaluations if e.mst_key == c.mst_key)).best for c in keeping}
+    keeping = {c.mst_key: c for c in request.configs if c.fit.callbacks.keeps_best}
+    history: dict[int, list[Evaluation]] = {key: [] for key in keeping}
+    for each in evaluations:
+        if each.mst_key in keeping:
+            history[each.mst_key].append(each)
+    found = {key: verdict(config, history[key]).best for key, config in keeping.items()}
     return {key: epoch for key, epoch in found.items() if epoch is not None}
 
 

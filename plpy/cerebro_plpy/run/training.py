@@ -70,7 +70,8 @@ class ConfigTraining:
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
-    parts: dict[int, list[Part]] = field(default_factory=dict)
+    parts: dict[int, dict[int, Part]] = field(default_factory=dict)  # by epoch and segment
+    evaluations: list[Evaluation] = field(default_factory=list)
     best: tuple[int, StoredState] | None = None
 
     @classmethod
@@ -78,7 +79,8 @@ class ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
         route, attempts = route_of(request), dict(past.attempts)
-        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, best=past.best)
+        training = cls(request, config, run_id, key, state, route, past.attempts, attempts)
+        training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
             training.trained(visit, result)
         # A run that ended early may have left more in its tables than its log tells.
@@ -107,7 +109,12 @@ class ConfigTraining:
 
     def sums(self, epoch: int) -> Sums:
         """What all segments found in an epoch, which is asked for once."""
-        total, key = add_parts(self.parts.pop(epoch)), program_key(self.run_id, self.config.mst_key)
+        parts = self.parts.pop(epoch)
+        # In an order that is always the same: sums depend on it, and who is stopped on them.
+        total, key = (
+            add_parts(parts[segment] for segment in sorted(parts)),
+            program_key(self.run_id, self.config.mst_key),
+        )
         return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:

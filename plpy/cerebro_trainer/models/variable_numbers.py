@@ -13,7 +13,12 @@ from typing import Any
 
 OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = frozenset({"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"})
+SCHEDULES = frozenset({"cosinedecay", "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"})
+"""Their first rate is a tensor to Keras; their other numbers it looks at while it traces."""
+FIRST_RATE = "initial_learning_rate"
 REGULARIZERS = {"L1": "l1", "L2": "l2"}
+NUMBER = "a number"
+"""What stands in a program's key instead of one."""
 NOT_OF_WEIGHTS = "activity_regularizer"
 """Belongs to a layer's outputs; no variable leads to it."""
 
@@ -41,7 +46,11 @@ def split(architecture: dict[str, Any], optimizer: object) -> Split:
     config = optimizer["config"]
     names = OPTIMIZER if str(optimizer.get("class_name")).lower() in OPTIMIZERS else OPTIMIZER[:1]
     taken = {name: float(config[name]) for name in names if _is_number(config.get(name))}
-    left = {name: "a number" if name in taken else value for name, value in config.items()}
+    left = {name: NUMBER if name in taken else value for name, value in config.items()}
+    schedule = config.get("learning_rate")
+    if _has_first_rate(schedule):
+        taken[FIRST_RATE] = float(schedule["config"][FIRST_RATE])
+        left["learning_rate"] = {**schedule, "config": {**schedule["config"], FIRST_RATE: NUMBER}}
     return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), taken)
 
 
@@ -64,6 +73,11 @@ def _numbered(node: Any, found: list[float]) -> Any:
         found.append(float(config[name]))
         return {**node, "config": {**config, name: float(len(found))}}
     return {key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()}
+
+
+def _has_first_rate(schedule: Any) -> bool:
+    known = isinstance(schedule, Mapping) and str(schedule.get("class_name")).lower() in SCHEDULES
+    return known and isinstance(schedule.get("config"), Mapping) and _is_number(schedule["config"].get(FIRST_RATE))
 
 
 def _is_number(value: object) -> bool:

@@ -18,7 +18,7 @@ HOUSES = """
     CREATE TABLE houses AS
     SELECT n AS id, (ARRAY['poor', 'fair', 'good'])[n % 3 + 1]::grade AS grade, n % 2 = 0 AS sold,
            CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms, (n % 7)::real / 2 AS halves,
-           CASE WHEN n = 3 THEN 'Infinity' WHEN n = 4 THEN '-Infinity' WHEN n = 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
+           CASE n WHEN 3 THEN 'Infinity' WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
            'text ' || n AS name, NULL::integer AS nothing, 1 AS one, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
     FROM generate_series(1, 500) AS n"""
 

@@ -1,0 +1,52 @@
+"""Which numbers of a configuration make another program, and which are variables of one that is shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cerebro_trainer.models.program_spec import ProgramSpec, Target
+
+SCHEDULES = {
+    "CosineDecay": "decay_steps", "CosineDecayRestarts": "first_decay_steps", "ExponentialDecay": "decay_rate",
+    "InverseTimeDecay": "decay_rate", "PolynomialDecay": "decay_steps",
+}  # fmt: skip
+"""With a number that Keras looks at while it traces."""
+
+
+def spec(rate: Any, class_name: str = "Adam", **config: Any) -> ProgramSpec:
+    optimizer = {"class_name": class_name, "config": {"learning_rate": rate, **config}}
+    return ProgramSpec({"class_name": "Sequential"}, {"optimizer": optimizer, "loss": "mse"}, (Target(0),))
+
+
+def schedule(class_name: str, first: float, **config: float) -> dict[str, Any]:
+    return {"class_name": class_name, "config": {"initial_learning_rate": first, **config}}
+
+
+@pytest.mark.parametrize(("class_name", "number"), SCHEDULES.items())
+def test_the_first_rate_of_a_schedule_is_a_variable(class_name: str, number: str) -> None:
+    one, other = (spec(schedule(class_name, first, **{number: 3.0})) for first in (0.1, 0.2))
+    assert one.key == other.key
+    assert [each.split.hyperparameters for each in (one, other)] == [
+        {"initial_learning_rate": 0.1}, {"initial_learning_rate": 0.2},
+    ]  # fmt: skip
+    assert spec(schedule(class_name, 0.1, **{number: 4.0})).key != one.key
+
+
+def test_rates_and_schedules_are_different_programs() -> None:
+    keys = {spec(0.1).key, spec(schedule("CosineDecay", 0.1)).key, spec(schedule("PolynomialDecay", 0.1)).key}
+    assert len(keys) == 3 and spec(0.1).key == spec(0.2).key
+    assert spec(0.1, momentum=0.5).key != spec(0.1, momentum=0.9).key
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        schedule("PiecewiseConstantDecay", 0.1),
+        {"class_name": "CosineDecay"},
+        {"class_name": "CosineDecay", "config": 3},
+    ],
+)
+def test_what_has_no_first_rate_stays_as_it_is(rate: dict[str, Any]) -> None:
+    assert spec(rate).split.hyperparameters == {}
