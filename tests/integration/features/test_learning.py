@@ -22,9 +22,10 @@ from cerebro_plpy.features.statistics import Source
 PASSENGERS = """
     CREATE TABLE passengers AS
     SELECT n AS passenger_id, 'name ' || md5(n::text) || ' of the ship' AS name,
-           CASE WHEN n % 10 > 0 THEN (n * 7919 % 80)::double precision END AS age,
+           CASE WHEN n % 10 > 0 THEN (n * 7919 % 80)::numeric END AS age,
            (n % 3 + 1)::smallint AS class, (ARRAY['C', 'Q', 'S', NULL])[n % 4 + 1] AS port, n % 2 = 0 AS alone,
-           CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40) END::numeric AS fare, NULL::text AS nothing,
+           CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40)::text END::double precision AS fare,
+           NULL::text AS nothing,
            'the same' AS ship, timestamp '1912-04-10 12:00' + n * interval '1 minute' AS boarded,
            '{1,2}'::integer[] AS list,
            CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END AS "odd "" name %s {}"
