@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.configs import early_stopping, tensorboard
@@ -12,10 +11,6 @@ from cerebro_plpy.configs.tensorboard import TensorBoard
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 KEYS = {tensorboard.NAME: tensorboard.KEYS, early_stopping.NAME: early_stopping.KEYS}
-_READERS: Mapping[str, Callable[[Mapping[str, object]], TensorBoard | EarlyStopping]] = {
-    tensorboard.NAME: tensorboard.tensorboard,
-    early_stopping.NAME: early_stopping.early_stopping,
-}
 
 
 class Callbacks(NamedTuple):
@@ -43,17 +38,18 @@ def parse_callbacks(text: object) -> Callbacks:
         calls = parse_calls(text) if isinstance(text, str) else []
     except InvalidText as error:
         raise _invalid(text, error.message) from error
-    names = [name for name, _ in calls]
-    if not names or len(set(names)) < len(names) or not set(names) <= KEYS.keys():
+    given = dict(calls)
+    if not given or len(given) < len(calls) or not given.keys() <= KEYS.keys():
         raise _invalid(text, f"Expected {' or '.join(KEYS)}, each at most once.")
-    for name, arguments in calls:
+    for name, arguments in given.items():
         unknown = sorted(arguments.keys() - set(KEYS[name]))
         if unknown:
             raise _invalid(text, f"{name} takes {', '.join(KEYS[name])}, and no {', '.join(unknown)}.")
-    made = [_READERS[name](arguments) for name, arguments in calls]
-    boards = [each for each in made if isinstance(each, TensorBoard)]
-    stoppings = [each for each in made if isinstance(each, EarlyStopping)]
-    return Callbacks(boards[0] if boards else None, stoppings[0] if stoppings else None)
+    board, stopping = given.get(tensorboard.NAME), given.get(early_stopping.NAME)
+    return Callbacks(
+        None if board is None else tensorboard.tensorboard(board),
+        None if stopping is None else early_stopping.early_stopping(stopping),
+    )
 
 
 def _invalid(text: object, why: str) -> InvalidParameter:

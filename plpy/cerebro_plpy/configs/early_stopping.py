@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import find_metric, near_matches
-from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value
+from cerebro_plpy.configs.literals import boolean, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.patience import Patience
 
@@ -79,8 +79,8 @@ def early_stopping(arguments: Mapping[str, object]) -> EarlyStopping:
         mode=str(mode),
         restore_best_weights=boolean("restore_best_weights", arguments.get("restore_best_weights", False)),
         patience=_count("patience", arguments),
-        min_delta=abs(_number("min_delta", arguments.get("min_delta", 0.0))),
-        baseline=None if baseline is None else _number("baseline", baseline),
+        min_delta=abs(float(number("min_delta", arguments.get("min_delta", 0.0)))),
+        baseline=None if baseline is None else float(number("baseline", baseline)),
         start_from_epoch=_count("start_from_epoch", arguments),
     )
 
@@ -90,14 +90,7 @@ def _logged(name: str) -> str:
 
 
 def _count(key: str, arguments: Mapping[str, object]) -> int:
-    value = arguments.get(key, 0)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_EPOCHS:
-        raise invalid_value(key, repr(value), "a whole number of at least 0")
+    value = whole(key, arguments.get(key, 0))
+    if value > MOST_EPOCHS:
+        raise invalid_value(key, repr(value), f"a whole number of at most {MOST_EPOCHS}")
     return value
-
-
-def _number(key: str, value: object) -> float:
-    number = finite_number(value)
-    if number is None:
-        raise invalid_value(key, repr(value), "a number")
-    return float(number)

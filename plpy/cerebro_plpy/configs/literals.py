@@ -154,6 +154,21 @@ def boolean(key: str, value: object) -> bool:
     return value
 
 
+def number(key: str, value: object) -> int | float:
+    """The value of a key that takes a number."""
+    found = finite_number(value)
+    if found is None:
+        raise invalid_value(key, repr(value), "a number")
+    return found
+
+
+def whole(key: str, value: object) -> int:
+    """The value of a key that takes a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise invalid_value(key, repr(value), "a whole number that is not negative")
+    return value
+
+
 def _literal(node: ast.expr) -> object:
     try:
         value: object = ast.literal_eval(node)

@@ -22,7 +22,7 @@ from cerebro_plpy.configs.keras_names import (
     find_optimizer,
     near_matches,
 )
-from cerebro_plpy.configs.literals import boolean, call, finite_number, invalid_value
+from cerebro_plpy.configs.literals import boolean, call, finite_number, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
 
 _RENAMED = {"lr": "learning_rate"}
@@ -74,7 +74,7 @@ def _spec(class_name: str, given: dict[str, object]) -> OptimizerSpec:
     decay = config.pop("decay", None)
     checked = {_RENAMED.get(key, key): _checked(class_name, key, value) for key, value in config.items()}
     if decay is not None:
-        checked |= _decayed(class_name, checked, _number("decay", decay))
+        checked |= _decayed(class_name, checked, number("decay", decay))
     return OptimizerSpec(class_name, checked, notices)
 
 
@@ -103,13 +103,13 @@ def _checked(class_name: str, key: str, value: object) -> object:
     for keys, check in _CHECKS:
         if key in keys:
             return check(key, value)
-    return _number(key, value)
+    return number(key, value)
 
 
 def _learning_rate(key: str, value: object) -> object:
     if isinstance(value, dict):
         return _schedule(key, value)
-    rate = _number(key, value)
+    rate = number(key, value)
     if rate < 0:
         raise invalid_value(key, repr(value), "a number that is not negative, or a schedule")
     return rate
@@ -139,19 +139,6 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, str)) or finite_number(value) is not None
 
 
-def _number(key: str, value: object) -> float:
-    number = finite_number(value)
-    if number is None:
-        raise invalid_value(key, repr(value), "a number")
-    return number
-
-
-def _whole(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid_value(key, repr(value), "a whole number that is not negative")
-    return value
-
-
 def _text(key: str, value: object) -> str:
     if not isinstance(value, str):
         raise invalid_value(key, repr(value), "text in quotes")
@@ -166,7 +153,7 @@ def _texts(key: str, value: object) -> list[str]:
 
 _CHECKS: tuple[tuple[frozenset[str], Callable[[str, object], object]], ...] = (
     (BOOLEAN_ARGUMENTS, boolean),
-    (WHOLE_ARGUMENTS, _whole),
+    (WHOLE_ARGUMENTS, whole),
     (TEXT_ARGUMENTS, _text),
     (LIST_ARGUMENTS, _texts),
 )

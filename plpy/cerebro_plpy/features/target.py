@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.template import SCALES, Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
@@ -125,12 +125,6 @@ def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has fewer than two different finite values.",
             hint="Look at the table and the split.",
-        )
-    if not SCALES[0] <= summary.deviation <= SCALES[1]:
-        raise InvalidParameter(
-            f"{module} error: target {column.name!r} has a standard deviation of {summary.deviation:g}; expected"
-            f" {SCALES[0]:g} to {SCALES[1]:g}.",
-            hint="Train on the target in another unit, or on its logarithm, in a view.",
         )
     return Measure(summary.mean, summary.deviation, summary.low, summary.high)
 

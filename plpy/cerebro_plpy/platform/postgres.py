@@ -159,7 +159,7 @@ class Postgres:
 
     def state_copy(self, table: str, segment_id: int, copy: str) -> str:
         """Chunk by chunk, in their order."""
-        return sql("visit.state_copy", state=table, copy=copy)
+        return sql("visit.state_copy", rows=self.state_rows(table, segment_id), copy=copy)
 
     def visits(
         self, trainers: Sequence[TrainerOptions], chosen: Settings, workers: int, note: Callable[[str], None]

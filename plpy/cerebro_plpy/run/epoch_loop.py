@@ -21,7 +21,7 @@ from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Surroundings, Task
-from cerebro_plpy.run.training import ConfigTraining, Past
+from cerebro_plpy.run.training import ConfigTraining, Kept, Past
 from cerebro_plpy.run.verdicts import stop_reason, verdict
 
 
@@ -106,13 +106,13 @@ class Orchestrator:
     def _best(self, training: ConfigTraining) -> Keeping | None:
         """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
         best = verdict(training.config, training.evaluations).best if training.config.fit.callbacks.keeps_best else None
-        if best is None or (training.best and training.best[0] == best):
+        if best is None or (training.best and training.best.epoch == best):
             return None
         self._keeping.add(training.config.mst_key)
         return Keeping(training.best_state(best))
 
     def _kept(self, training: ConfigTraining, task: Keeping, stored: StoredState) -> None:
-        training.best = task.best.epoch, stored
+        training.best = Kept(task.best.epoch, stored)
         self._keeping.remove(task.mst_key)
         self._stop_early(training)
 

@@ -15,7 +15,7 @@ from cerebro_plpy.platform.protocol import VisitResult
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.request import Evaluation
-from cerebro_plpy.run.training import Past, Step
+from cerebro_plpy.run.training import Kept, Past, Step
 
 PATIENCE_SECONDS = 2.0
 END_SECONDS = 10.0
@@ -43,7 +43,7 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     for mst_key, *logged in control.run(sql("run.past_metrics"), (run_id,)):
         metrics.setdefault(mst_key, []).append(tuple(logged))
     best = {
-        mst_key: (epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id))
+        mst_key: Kept(epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id))
         for mst_key, epoch, segment_id in control.run(sql("run.past_best"), (run_id,))
     }
     return {

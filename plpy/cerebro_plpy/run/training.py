@@ -29,17 +29,24 @@ Part = Mapping[str, Any]
 Step = Union[int, Visit]  # what attempts are counted for: a visit that leaves a state, by its number; or evaluates
 
 
+class Kept(NamedTuple):
+    """The epoch of which a state was kept as the best, and where that lies."""
+
+    epoch: int
+    stored: StoredState
+
+
 class Past(NamedTuple):
     """What a configuration did before its run was interrupted; nothing, where the run only begins.
 
     `visits` are those completed, in order; `attempts` are all that were made, whatever became of them; `best` is the
-    epoch of which the state was kept, and where that lies.
+    state that was kept.
     """
 
     visits: Sequence[tuple[Visit, VisitResult]] = ()
     evaluations: Sequence[Evaluation] = ()
     attempts: Mapping[Step, int] = {}
-    best: tuple[int, StoredState] | None = None
+    best: Kept | None = None
 
     def completed(self, segments: Sequence[int]) -> Iterator[Visit]:
         """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
@@ -53,8 +60,7 @@ class ConfigTraining:
     """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
-    are the attempts that were made before the run was resumed; `best` is the epoch of which the state is kept, and
-    where that lies.
+    are the attempts that were made before the run was resumed; `best` is the state that is kept.
     """
 
     request: FitRequest
@@ -72,7 +78,7 @@ class ConfigTraining:
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
     parts: dict[int, dict[int, Part]] = field(default_factory=dict)  # by epoch and segment
     evaluations: list[Evaluation] = field(default_factory=list)
-    best: tuple[int, StoredState] | None = None
+    best: Kept | None = None
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
@@ -155,12 +161,12 @@ class ConfigTraining:
     @property
     def outcome(self) -> StoredState | None:
         """Where the state lies that the configuration has come to so far."""
-        return self.best[1] if self.best else self.stored
+        return self.best.stored if self.best else self.stored
 
     def best_state(self, epoch: int) -> BestState:
         """The newest state, as that to keep of an epoch."""
         assert self.stored is not None
-        key, replaced = self.config.mst_key, self.best[1].table if self.best else None
+        key, replaced = self.config.mst_key, self.best.stored.table if self.best else None
         return BestState(self.run_id, key, epoch, self.stored, best_table(self.run_id, key, epoch), replaced)
 
     def _free(self, visit: Visit) -> set[str]:

@@ -35,6 +35,7 @@ def verdict(config: Config, evaluations: Iterable[Evaluation]) -> Verdict:
 
 def stop_reason(config: Config, found: Verdict) -> str:
     """Why a configuration was stopped, for its log."""
-    monitor = config.fit.callbacks.stopping.monitor if config.fit.callbacks.stopping else None
+    stopping = config.fit.callbacks.stopping
+    assert stopping is not None
     since = "at all" if found.best is None else f"since iteration {found.best}"
-    return f"EarlyStopping: {monitor} did not get better {since}"
+    return f"EarlyStopping: {stopping.monitor} did not get better {since}"

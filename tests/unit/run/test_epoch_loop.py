@@ -37,7 +37,7 @@ from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Surroundings
-from cerebro_plpy.run.training import Past, Step
+from cerebro_plpy.run.training import Kept, Past, Step
 from cerebro_plpy.tables.architectures import StoredModel
 
 RUN_ID = 7
@@ -94,7 +94,7 @@ class Unreliable:
     ahead: float = math.inf
     remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
     losses: Mapping[tuple[int, int], float] = field(default_factory=dict)  # of a segment, by config and epoch
-    best: dict[int, tuple[int, StoredState]] = field(default_factory=dict)
+    best: dict[int, Kept] = field(default_factory=dict)
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -193,8 +193,8 @@ class Unreliable:
         assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work(("keep",), 1)
-        self.best[best.mst_key] = (best.epoch, StoredState(best.table, best.state.segment_id))
-        return self.best[best.mst_key][1]
+        self.best[best.mst_key] = Kept(best.epoch, StoredState(best.table, best.state.segment_id))
+        return self.best[best.mst_key].stored
 
     def evaluated_epoch(self, mst_key: int) -> int:
         """The epoch that a config was last evaluated after."""

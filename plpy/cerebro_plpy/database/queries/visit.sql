@@ -36,7 +36,7 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
 -- name: state_copy
-INSERT INTO {copy} (part, chunk) SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
+INSERT INTO {copy} (part, chunk) {rows}
 
 -- name: weights_source
 SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s::integer
