@@ -51,3 +51,67 @@ DROP FUNCTION @extschema@.training_preprocessor_dl(varchar, varchar, varchar, va
 
 -- Blocks of rows are sent by cerebro.pack_block now.
 DROP FUNCTION cerebro.pack_rows(json, bytea[]);
+
+-- Models by name.
+CREATE TABLE cerebro.model_log (
+    owner       name NOT NULL DEFAULT current_user,
+    model       text NOT NULL,
+    deployed    integer,
+    previous    integer,
+    deployed_at timestamptz,
+    split       text NOT NULL,
+    split_seed  bigint NOT NULL,
+    dropped     boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (owner, model)
+);
+COMMENT ON TABLE cerebro.model_log IS 'One row per name that versions of a model have; read the view cerebro.model';
+COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
+COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
+COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
+COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_models';
+
+CREATE TABLE cerebro.version_log (
+    owner           name NOT NULL DEFAULT current_user,
+    model           text NOT NULL,
+    version         integer NOT NULL CHECK (version > 0),
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    run_id          bigint NOT NULL,
+    mst_key         integer NOT NULL,
+    task            text NOT NULL CHECK (task IN ('classification', 'regression')),
+    source          text NOT NULL,
+    target          text NOT NULL,
+    target_type     text NOT NULL,
+    template        text NOT NULL,
+    params          jsonb NOT NULL,
+    metric          text NOT NULL,
+    value           double precision,
+    training_rows   bigint NOT NULL,
+    validation_rows bigint NOT NULL,
+    seed            bigint NOT NULL,
+    recipe          jsonb NOT NULL,
+    classes         text[] NOT NULL,
+    margin          double precision,
+    architecture    json NOT NULL,
+    compile_params  text NOT NULL,
+    backend         text NOT NULL,
+    state_bytes     bigint NOT NULL,
+    software        jsonb NOT NULL,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model, version)
+);
+COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
+COMMENT ON COLUMN cerebro.version_log.source IS 'the table that it was trained on, as it must stand in a statement';
+COMMENT ON COLUMN cerebro.version_log.target_type IS 'the type of the target, as PostgreSQL writes it';
+COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that were held back';
+COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
+COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
+COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
+COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
+
+ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
+SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');

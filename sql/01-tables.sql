@@ -121,6 +121,62 @@ COMMENT ON COLUMN cerebro.form_timing.machine IS 'processor, devices and framewo
 COMMENT ON COLUMN cerebro.form_timing.program IS 'a hash of architecture and compile parameters without learning rates and the like';
 COMMENT ON COLUMN cerebro.form_timing.seconds_per_row IS 'NULL where the form does not work for the program';
 
+CREATE TABLE cerebro.model_log (
+    owner       name NOT NULL DEFAULT current_user,
+    model       text NOT NULL,
+    deployed    integer,
+    previous    integer,
+    deployed_at timestamptz,
+    split       text NOT NULL,
+    split_seed  bigint NOT NULL,
+    dropped     boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (owner, model)
+);
+COMMENT ON TABLE cerebro.model_log IS 'One row per name that versions of a model have; read the view cerebro.model';
+COMMENT ON COLUMN cerebro.model_log.deployed IS 'the version that predicts';
+COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before';
+COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
+COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
+COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_models';
+
+CREATE TABLE cerebro.version_log (
+    owner           name NOT NULL DEFAULT current_user,
+    model           text NOT NULL,
+    version         integer NOT NULL CHECK (version > 0),
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    run_id          bigint NOT NULL,
+    mst_key         integer NOT NULL,
+    task            text NOT NULL CHECK (task IN ('classification', 'regression')),
+    source          text NOT NULL,
+    target          text NOT NULL,
+    target_type     text NOT NULL,
+    template        text NOT NULL,
+    params          jsonb NOT NULL,
+    metric          text NOT NULL,
+    value           double precision,
+    training_rows   bigint NOT NULL,
+    validation_rows bigint NOT NULL,
+    seed            bigint NOT NULL,
+    recipe          jsonb NOT NULL,
+    classes         text[] NOT NULL,
+    margin          double precision,
+    architecture    json NOT NULL,
+    compile_params  text NOT NULL,
+    backend         text NOT NULL,
+    state_bytes     bigint NOT NULL,
+    software        jsonb NOT NULL,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model, version)
+);
+COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
+COMMENT ON COLUMN cerebro.version_log.source IS 'the table that it was trained on, as it must stand in a statement';
+COMMENT ON COLUMN cerebro.version_log.target_type IS 'the type of the target, as PostgreSQL writes it';
+COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that were held back';
+COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
+COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
+COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
+COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
+
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
@@ -129,10 +185,14 @@ ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
 -- Numbers come from the sequence, in the session that logs the run: nobody takes those of others' runs to come.
 CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHECK (run_id = currval('cerebro.run_log_run_id_seq'));
 CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config_log.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));
@@ -145,6 +205,8 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.config_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
 
 CREATE TYPE cerebro.predicted AS (ids json, found json);
 COMMENT ON TYPE cerebro.predicted IS 'Internal: the ids of a block of rows, and their predictions';

@@ -51,6 +51,11 @@ def best_table(run_id: int, mst_key: int, epoch: int) -> str:
     return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
 
 
+def version_table(run_id: int, mst_key: int) -> str:
+    """The table that keeps the state of a version of a model, which a configuration of a run has come to; quoted."""
+    return _state_table(f"r{run_id}_m{mst_key}")
+
+
 def model_states_table(name: str) -> str:
     """The table with that name of its own for the states of a model table, quoted."""
     return _state_table(f"model_{name}")
