@@ -14,6 +14,8 @@ COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: t
 ALTER TABLE cerebro.config_log ADD COLUMN best_epoch integer;
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
+ALTER TABLE cerebro.config_log ADD COLUMN template text;
+COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
 
 -- Who may update or delete the rows of a table may also lock it against everybody: roles may update columns instead.
 DO $$

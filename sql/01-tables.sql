@@ -40,12 +40,14 @@ CREATE TABLE cerebro.config_log (
     architecture   json NOT NULL,
     backend        text,
     best_epoch     integer,
+    template       text,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
 COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was when the run began';
 COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
+COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (

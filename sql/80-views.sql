@@ -30,7 +30,7 @@ CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running') THEN 'stopped' ELSE c.status END AS status,
        c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (
     SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
@@ -57,10 +57,15 @@ SELECT c.run_id,
        rank() OVER (PARTITION BY c.run_id
                     ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
                              CASE WHEN b.descending THEN -l.value ELSE l.value END) AS rank,
-       c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason
+       c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason,
+       c.template, o.validation, o.training, extract(epoch FROM t.training_time)::double precision AS seconds
 FROM cerebro.config c
 JOIN ranked_by b USING (run_id)
 LEFT JOIN last l ON l.run_id = c.run_id AND l.mst_key = c.mst_key AND l.dataset = b.dataset AND l.name = b.name
+LEFT JOIN (
+    SELECT s.run_id, s.mst_key, s.name, max(s.value) FILTER (WHERE s.dataset = 'validation') AS validation,
+           max(s.value) FILTER (WHERE s.dataset = 'training') AS training
+    FROM last s GROUP BY s.run_id, s.mst_key, s.name) o ON o.run_id = c.run_id AND o.mst_key = c.mst_key AND o.name = b.name
 LEFT JOIN trained t ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last';
 
@@ -114,3 +119,35 @@ CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
 SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
+
+CREATE OR REPLACE VIEW cerebro.model WITH (security_barrier) AS
+SELECT m.model, m.owner, m.deployed AS version, v.task, v.target, v.source, v.metric, v.value, m.deployed_at,
+       v.template, v.training_rows, v.validation_rows, m.split, coalesce(n.versions, 0) AS versions
+FROM cerebro.model_log m
+LEFT JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+LEFT JOIN (SELECT c.owner, c.model, count(*) AS versions FROM cerebro.version_log c GROUP BY c.owner, c.model) n
+    ON n.owner = m.owner AND n.model = m.model
+WHERE cerebro.may_see(m.owner) AND NOT m.dropped;
+COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts';
+
+CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
+SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
+       v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
+       v.software
+FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
+COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see: what each was trained on and how, and what it came to';
+
+CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
+SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
+       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' AS constants
+FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+     CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(
+         CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END)
+         WITH ORDINALITY AS f (feature, n)
+WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
+COMMENT ON VIEW cerebro.feature IS 'What each version learned of each column before it was trained: how the column is encoded with which constants, or why it is left out';
+
+CREATE OR REPLACE VIEW cerebro.template AS
+SELECT t.template, t.description, t.field, t.meaning, t.usual, t.usual_regression, t.range FROM cerebro.template_fields() t;
+COMMENT ON VIEW cerebro.template IS 'Templates of networks, a row for each of their fields: its usual value, that for regression where it is another, and the range or choices that are drawn from where nobody says otherwise';

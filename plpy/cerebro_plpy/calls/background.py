@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from cerebro_plpy.calls import train as training
 from cerebro_plpy.calls.fit import fit
 from cerebro_plpy.calls.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.calls.inputs import find_inputs
 from cerebro_plpy.calls.resume import resume
+from cerebro_plpy.calls.train_arguments import TrainArguments, read_arguments
 from cerebro_plpy.configs.spec import FitArguments
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import DONE, ready
 from cerebro_plpy.database.queries import sql
@@ -28,6 +31,7 @@ from cerebro_plpy.platform.workplace import BACKGROUND, Workplace, label
 from cerebro_plpy.trainer import fields, settings
 
 Task = Mapping[str, Any]
+COLUMNS = ("rank", "mst_key", "template", "params", "epochs", "metric", "validation", "training", "seconds")
 LOGGED = "run {} goes on in the background"
 
 
@@ -36,6 +40,14 @@ def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     check_arguments(arguments)
     refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
     return begin(db, gd, {"fit": arguments.to_json()})
+
+
+def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
+    """Begin what a call of train with these arguments would do; a row with the id of its run."""
+    read_arguments(db, training.MODULE, arguments)
+    training.refuse_own(db, Catalog(db, training.MODULE).relation(arguments.source))
+    run_id = begin(db, gd, {"train": asdict(arguments)})
+    return [{**dict.fromkeys(COLUMNS), "run_id": run_id, "status": "running"}]
 
 
 def begin(db: Database, gd: dict[str, Any], task: Task) -> int:
@@ -82,6 +94,8 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
 
     if "fit" in task:
         fit(db, gd, _arguments(fields.kind("fit", task["fit"], dict)), version, logged)
+    elif "train" in task:
+        training.train(db, gd, _train_arguments(fields.kind("train", task["train"], dict)), version, logged)
     else:
         resume(db, gd, fields.kind("resume", task.get("resume"), int), logged)
 
@@ -91,3 +105,10 @@ def _arguments(values: Mapping[str, Any]) -> FitArguments:
         return FitArguments.from_json(values)
     except (TypeError, AttributeError) as error:
         raise InvalidParameter(f"these are no arguments of a fit: {error}", hint=fields.HINT) from error
+
+
+def _train_arguments(values: Mapping[str, Any]) -> TrainArguments:
+    try:
+        return TrainArguments(**values)
+    except TypeError as error:
+        raise InvalidParameter(f"these are no arguments of a train: {error}", hint=fields.HINT) from error

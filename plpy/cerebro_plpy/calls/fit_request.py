@@ -33,14 +33,14 @@ WRITER = "tensorflow"
 
 
 class Models(NamedTuple):
-    """What is trained: configurations, their architectures by model id, and the table that these are in.
+    """What is trained: configurations, their architectures by model id, and the table that these are in, if any.
 
     `backends` are the frameworks by mst_key; none where they are still to be chosen.
     """
 
     configs: tuple[Config, ...]
     architectures: dict[int, StoredModel]
-    table: Relation
+    table: Relation | None
     backends: Mapping[int, str]
 
 
@@ -81,7 +81,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         seed=secrets.randbits(31) if seed is None else seed,
         schedule=call.course.schedule,
         dtype_policy=policy,
-        model_arch_table=models.table.spelling,
+        model_arch_table=models.table.spelling if models.table else None,
         object_table=call.inputs.object_table,
         segments=data.source.segments,
         source=data.source.spec(),

@@ -178,13 +178,13 @@ def _rows(asked: Question) -> RawRows:
 def _fetched(workplace: Workplace, session: Session, declare: str) -> Iterator[Block]:
     """The blocks of a cursor: while the caller writes one, the worker reads and computes the next."""
     if not workplace.local:
-        session.run(sql("score.begin"))
+        session.run(sql("session.begin", isolation="READ COMMITTED"))
     session.run(declare)
     session.start(sql("score.fetch"))
     while rows := await_rows(session, workplace.check):
         session.start(sql("score.fetch"))
         yield rows[0][0], job_result([rows[0][1:]])
-    session.run(sql("score.close") if workplace.local else sql("score.commit"))
+    session.run(sql("score.close") if workplace.local else sql("session.commit"))
 
 
 def _row_shape(reader: Session, table: Relation, column: Column) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
+from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.runs import claim
 from cerebro_plpy.calls.warm_start import warm_states
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -57,25 +58,28 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     arguments = spec.arguments
     settings.devices(settings.read(db), arguments.use_gpus)
     catalog = Catalog(db, MODULE)
-    outputs = find_outputs(catalog, replace(arguments, model_output_table=spec.tables["model_output"]))
+    asked = replace(arguments, model_output_table=spec.tables.get("model_output"))
+    outputs = None if spec.train else find_outputs(catalog, asked)
     packed = find_packed_inputs(catalog, spec.tables["source"], spec.tables.get("validation"))
     rest = Rest(row, spec, packed, unchanged_functions(catalog, spec))
     with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
-        if outputs.existing:
+        if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])
         train(db, workplace, request, InterruptedRun(row["run_id"], known), logged)
+        if outputs is None:
+            return register(db, workplace, row["run_id"])
     # The outputs tell of the tables by the names that the call used.
     named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
     finish(db, row["run_id"], named, keep_states=arguments.keep_states)
 
 
-def relations(catalog: Catalog, rest: Rest, outputs: Outputs) -> list[Relation]:
+def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Relation]:
     """The tables that the rest of a run uses."""
     objects = [object_table.existing(catalog, rest.functions.table)] if rest.functions else []
-    return [*rest.packed.relations().values(), *outputs.relations(), *objects]
+    return [*rest.packed.relations().values(), *(outputs.relations() if outputs else ()), *objects]
 
 
 def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
@@ -118,7 +122,8 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     """The configurations that did not fail, with the architectures that they had."""
     alive = [row for row in log if row["status"] != "failed"]
     fresh = sorted({row["model_id"] for row in alive if not row["trained"]})
-    table, weighted = architecture_table(catalog, workplace, rest.spec, fresh)
+    known = None if rest.spec.train else architecture_table(catalog, workplace, rest.spec, fresh)
+    table, weighted = known or (None, set[int]())
     architectures = {
         r["model_id"]: StoredModel(r["model_id"], r["architecture"], r["model_id"] in weighted) for r in log
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from cerebro_plpy.calls.preparation import drop_data
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
+from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import model_states
@@ -45,7 +47,8 @@ def drop(db: Database, run_id: int | None) -> None:
 
 def drop_states(db: Database, run_id: int) -> None:
     """Remove the states of a run when this transaction commits."""
-    for row in db.rows(sql("run.spare_state_tables"), run_id, []):
+    packed = [data_table(run_id, name) for name in DATA_TABLES]
+    for row in (*db.rows(sql("run.spare_state_tables"), run_id, []), *db.rows(sql("features.data_tables"), packed)):
         db.rows(sql("run.drop_table", table=row["name"]))
     db.rows(sql("run.no_state_tables"), run_id)
 
@@ -63,6 +66,7 @@ def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
             if db.lock("mark_alive", row["run_id"])
         ]
         freed = sum(RunLog(workplace.control, run_id).drop_states(keep=[]) for run_id in ended)
+        freed += sum(drop_data(workplace.control, run_id) for run_id in ended)
     return freed + model_states.sweep(db)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 
 MAX_ATTEMPTS = 3
@@ -143,7 +144,7 @@ class Spec:
     `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which; `functions` are the
     custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
     call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
-    by mst_key; `version` is that of the package.
+    by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds.
     """
 
     arguments: FitArguments
@@ -164,6 +165,7 @@ class Spec:
     tables: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpec | None = None
     epochs_before: Mapping[int, int] = field(default_factory=dict)
+    train: TrainSpec | None = None
 
     @property
     def title(self) -> str | None:
@@ -210,6 +212,7 @@ class Spec:
             "tables": dict(self.tables),
             "epochs_before": {str(key): epochs for key, epochs in self.epochs_before.items()},
             **(asdict(self.search) if self.search else {}),
+            **({"train": self.train.to_json()} if self.train else {}),
         }
 
     @classmethod
@@ -249,6 +252,7 @@ class Spec:
             tables=dict(values["tables"]),
             epochs_before=epochs_before(values.get("epochs_before")),
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
+            train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
         )
 
 

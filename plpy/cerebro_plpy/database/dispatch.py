@@ -7,11 +7,13 @@ outcome. An error of a statement is raised inside the generator, which may handl
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from cerebro_plpy.database.platform import Platform
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 
 Rows = list[tuple[Any, ...]]
@@ -145,6 +147,19 @@ def await_rows(session: Session, check: Callable[[], None]) -> Rows:
         if not ready([(session, wanted)]):
             check()
     return session.result()
+
+
+@contextmanager
+def transaction(session: Session, isolation: str = "READ COMMITTED") -> Iterator[None]:
+    """Several statements of a session as one transaction; an error undoes all of them."""
+    session.run(sql("session.begin", isolation=isolation))
+    try:
+        yield
+    except CerebroError:
+        with suppress(CerebroError):  # the session may be what was lost
+            session.run(sql("session.rollback"))
+        raise
+    session.run(sql("session.commit"))
 
 
 def drive(session: Session, steps: Steps[T]) -> T:

@@ -19,6 +19,10 @@ SHARE = 0.2
 PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column'"
 TRAINING = ("training", "train", "false", "f")
+VALIDATION = ("validation", "valid", "val", "true", "t")
+ENOUGH_ROWS = 10_000
+"""Rows that are held back tell models apart well enough where there are so many."""
+LEAST_SHARE = 0.01
 _RANDOM = re.compile(r"random(?:\s+(?P<share>\S+))?", re.IGNORECASE)
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
@@ -30,6 +34,29 @@ class Split(NamedTuple):
     kind: str
     share: float
     column: str | None
+
+    def __str__(self) -> str:
+        """The text that asks for it."""
+        if self.column is None:
+            return f"random {self.share:g}"
+        name = quote_identifier(self.column)
+        return f"last {self.share:g} by {name}" if self.kind == "last" else f"{self.kind} {name}"
+
+
+class Sides(NamedTuple):
+    """Whether a row is trained on, and whether it is held back; some are neither."""
+
+    training: Expression
+    validation: Expression
+
+
+def usual_split(rows: int) -> Split:
+    """How rows are divided where nobody says it, and there are so many with a target.
+
+    >>> str(usual_split(1000)), str(usual_split(200_000)), str(usual_split(10**8))
+    ('random 0.2', 'random 0.05', 'random 0.01')
+    """
+    return Split("random", round(max(LEAST_SHARE, min(SHARE, ENOUGH_ROWS / max(1, rows))), 3), None)
 
 
 def read_split(module: str, text: str | None) -> Split:
@@ -85,15 +112,16 @@ def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
 
 
-def training_side(
-    split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t"
-) -> Expression:
-    """Whether a row is trained on; of `last`, `bound` is the text of the value where the rest begins."""
-    if split.kind in ("random", "group"):
+def sides(split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t") -> Sides:
+    """The sides of a row; of `last`, `bound` is the text of the value where the rest begins."""
+    if split.kind == "column":
+        name = f"pg_catalog.lower({row}.{quote_identifier(split.column or '')}::text)"
+        words = (Expression(f"{name} = ANY (%s::text[])", (list(each),)) for each in (TRAINING, VALIDATION))
+        return Sides(*words)
+    if split.kind == "last":
+        trained = Expression(f"({row}.{quote_identifier(split.column or '')} < %s) IS NOT FALSE", (bound,))
+    else:
         drawn = row_hash(named, seed, row)
         held = round(split.share * PARTS)
-        return Expression(f"({drawn.text} & 4294967295) % {PARTS} >= {held}", drawn.values)
-    name = f"{row}.{quote_identifier(split.column or '')}"
-    if split.kind == "last":
-        return Expression(f"({name} < %s) IS NOT FALSE", (bound,))
-    return Expression(f"pg_catalog.lower({name}::text) = ANY (%s::text[])", (list(TRAINING),))
+        trained = Expression(f"(({drawn.text} & 4294967295) % {PARTS} >= {held})", drawn.values)
+    return Sides(trained, Expression(f"NOT {trained.text}", trained.values))

@@ -15,6 +15,8 @@ class StoredState(NamedTuple):
 
 
 STATE_SCHEMA = "cerebro_state"
+TRAINING, VALIDATION = SIDES = ("training", "validation")
+DATA_TABLES = tuple(side + end for side in SIDES for end in ("", "_summary"))
 # Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
 # caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
 RENEWED = 64  # states
@@ -54,6 +56,11 @@ def best_table(run_id: int, mst_key: int, epoch: int) -> str:
 def version_table(run_id: int, mst_key: int) -> str:
     """The table that keeps the state of a version of a model, which a configuration of a run has come to; quoted."""
     return _state_table(f"r{run_id}_m{mst_key}")
+
+
+def data_table(run_id: int, side: str) -> str:
+    """One of the packed tables of a run that has made them itself, which is one of DATA_TABLES; quoted."""
+    return _state_table(f"r{run_id}_{side}")
 
 
 def model_states_table(name: str) -> str:

@@ -36,10 +36,18 @@ class InterruptedRun(NamedTuple):
 
 
 def train(
-    db: Database, workplace: Workplace, request: FitRequest, interrupted: InterruptedRun | None, logged: Logged
+    db: Database,
+    workplace: Workplace,
+    request: FitRequest,
+    interrupted: InterruptedRun | None,
+    logged: Logged,
+    reserved: int | None = None,
 ) -> int:
-    """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id."""
-    run_id = interrupted.run_id if interrupted else reserve_run(db, workplace)
+    """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id.
+
+    A new run takes the id that is `reserved` for it.
+    """
+    run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
     past = interrupted.past if interrupted else {}
     with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
         crew = start(workplace, request)
@@ -48,7 +56,8 @@ def train(
             warm_states.check(workplace, request, replace(crew, workers=workers))
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
-    if not db.in_procedure or workplace.segment_lost:  # else it is completed with its output tables
+    # Else it is completed with its output tables.
+    if not db.in_procedure or workplace.segment_lost or request.spec.train:
         log.end()
     refuse_lost(workplace, log, request)
     if orchestrator.stopped:
@@ -145,9 +154,12 @@ def _cancels(error: BaseException) -> bool:
 
 def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
-    return Surroundings(
-        workplace.check, partial(announce, db, request), partial(announce_failure, db), db.notice, workplace.reopen
-    )
+    told = quiet if request.spec.train else partial(announce, db, request)
+    return Surroundings(workplace.check, told, partial(announce_failure, db), db.notice, workplace.reopen)
+
+
+def quiet(*_: object) -> None:
+    """Of a run with hundreds of epochs nobody reads each; see the view cerebro.progress."""
 
 
 def announce(

@@ -55,7 +55,7 @@ class FitRequest:
     validation: PackedTable | None
     configs: tuple[Config, ...]
     architectures: Mapping[int, StoredModel]
-    architecture_table: Relation
+    architecture_table: Relation | None
     workers: int
     gpus: tuple[int, ...]
     backends: Mapping[int, str]

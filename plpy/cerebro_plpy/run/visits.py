@@ -69,7 +69,7 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     warm = request.warm_states.get(config.mst_key)
     if warm:
         return StateSource(warm.source, key, seed, warm.sql, warm.values)
-    if request.architectures[config.model_id].has_weights:
+    if request.architecture_table and request.architectures[config.model_id].has_weights:
         text = sql("visit.weights_source", table=request.architecture_table.quoted)
         return StateSource("weights", key, seed, text, (config.model_id,))
     return StateSource("new", key, seed)

@@ -16,7 +16,7 @@ from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.kinds import check_types
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.recipe import MISSING, Category, LeftOut, Moment, Number, Recipe
-from cerebro_plpy.features.split import naming, read_split, row_hash, training_side
+from cerebro_plpy.features.split import naming, read_split, row_hash, sides
 from cerebro_plpy.features.statistics import Source
 
 PASSENGERS = """
@@ -109,7 +109,7 @@ def test_it_applies_to_the_rows_that_it_came_of(session: Session, raw: tuple[Raw
 def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench, raw: tuple[RawColumn, ...]) -> None:
     split = read_split("train", "random 0.25")
     named = ("passenger_id",)
-    source = Source("passengers", training_side(split, named, 5), row_hash(named, 6))
+    source = Source("passengers", sides(split, named, 5).training, row_hash(named, 6))
     before = learned(session, raw, source)
     text, values = source.side
     change = f"""

@@ -7,7 +7,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.split import Split, read_split, training_side
+from cerebro_plpy.features.split import Split, read_split, sides
 
 ROWS = 10_000
 SALES = """
@@ -26,7 +26,7 @@ def session(bench: Workbench) -> Session:
 def trained(
     session: Session, split: Split, *named: str, seed: int = 1, bound: str | None = None, of: str = ""
 ) -> set[int]:
-    side = training_side(split, named, seed, bound)
+    side = sides(split, named, seed, bound).training
     return {number for (number,) in session.run(f"SELECT t.id FROM sales t WHERE {side.text} {of}", side.values)}
 
 

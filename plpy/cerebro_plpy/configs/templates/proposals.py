@@ -18,6 +18,7 @@ from cerebro_plpy.errors import InvalidParameter
 
 COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
 """Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have these."""
+DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
 
@@ -94,7 +95,12 @@ def _values(template: Template, head: Head, space: Mapping[str, object], random:
         for name, default in defaults.items()
     }
     while True:
-        yield {name: draw.draw(random) for name, draw in draws.items()}
+        yield {name: _short(draw.draw(random)) for name, draw in draws.items()}
+
+
+def _short(value: object) -> object:
+    """Numbers that people can read: further digits decide nothing."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _draw(field: Field, space: Mapping[str, object]) -> Draw:

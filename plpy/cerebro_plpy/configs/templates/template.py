@@ -189,14 +189,35 @@ class Template:
             found["batch_size"] = batch_size(rows)
         return found
 
-    def compile_params(self, head: Head, params: Params, metrics: Sequence[str] = ()) -> str:
-        """The compile parameters of a configuration, as text; always AdamW, so that configurations share a program."""
-        numbers = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
-        return compile_text({"optimizer": "AdamW", **numbers, "loss": head.loss, "metrics": list(metrics)})
+    def compile_params(self, head: Head, params: Params, metrics: Sequence[str] = (), steps: int | None = None) -> str:
+        """The compile parameters of a configuration, as text; always AdamW, so that configurations share a program.
 
-    def fit_params(self, params: Params) -> str:
-        """The fit parameters of a configuration, as text."""
-        return fit_text({"batch_size": params["batch_size"], "epochs": 1})
+        Over so many steps in all the learning rate falls in four waves, each twice as long as the one before (like
+        coslog4 of RealMLP's paper); without them it is constant.
+        """
+        numbers = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
+        rates = numbers if steps is None else {**numbers, "learning_rate": waves(numbers["learning_rate"], steps)}
+        return compile_text({"optimizer": "AdamW", **rates, "loss": head.loss, "metrics": list(metrics)})
+
+    def fit_params(self, params: Params, monitor: str | None = None, patience: int = 0) -> str:
+        """The fit parameters of a configuration, as text; with a monitor the state of its best epoch is kept."""
+        stopping = f"EarlyStopping(monitor={monitor!r}, patience={patience}, restore_best_weights=True)"
+        watching = {} if monitor is None else {"callbacks": _Call(f"[{stopping}]")}
+        return fit_text({"batch_size": params["batch_size"], "epochs": 1, **watching})
+
+
+class _Call(str):
+    """A call within parameters, which is no text in quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def waves(rate: Value | float, steps: int) -> dict[str, object]:
+    """A schedule of learning rates whose waves end after 1, 3, 7 and 15 fifteenths of so many steps."""
+    first = max(1, steps // 15)
+    config = {"initial_learning_rate": rate, "first_decay_steps": first, "t_mul": 2.0, "m_mul": 1.0}
+    return {"class_name": "CosineDecayRestarts", "config": config}
 
 
 def batch_size(rows: int) -> int:

@@ -67,3 +67,36 @@ FROM (SELECT r.value, r.number, r.number > '-Infinity' AND r.number < 'Infinity'
 -- The different values of a column, at most so many, in the order of its type.
 SELECT v.value::text
 FROM (SELECT DISTINCT {value} AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value
+
+-- name: sides
+-- How many rows of each value are on either side.
+SELECT v.value, v.training, v.validation
+FROM (SELECT {value} AS value, count(*) FILTER (WHERE {training}) AS training, count(*) FILTER (WHERE {validation}) AS validation
+      FROM {source} t WHERE {usable} GROUP BY 1 LIMIT %s::bigint) v
+
+-- name: bound
+-- Where the last share of all rows begins, by a column.
+SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
+
+-- name: encoded
+-- In an order that rows themselves decide, so that it does not matter how they lie in the table.
+CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
+SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
+
+-- name: settings
+-- What the sides and texts of rows depend on is alike for all sessions. Columns are sorted one after another.
+SELECT pg_catalog.set_config('timezone', 'UTC', true), pg_catalog.set_config('lc_monetary', 'C', true),
+       pg_catalog.set_config('enable_sort', 'on', true), pg_catalog.set_config('enable_hashagg', 'on', true)
+
+-- name: pack_training
+SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s)
+
+-- name: pack_validation
+SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
+
+-- name: data_tables
+-- Those of these tables that there are, and that are the current user's.
+SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
+FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 'r' AND n.name = ANY (%s::text[])
+  AND t.relowner = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)

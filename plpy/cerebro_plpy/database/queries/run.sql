@@ -24,12 +24,12 @@ INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDI
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
 -- name: config
-INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend)
+INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend, template)
 SELECT c.run_id, c.mst_key,
-       pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params),
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend
-FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text))
-     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend)
+       coalesce(c.params, pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params)),
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.template
+FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text, %s::text, %s::jsonb))
+     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend, template, params)
 
 -- name: backends
 UPDATE cerebro.config_log c SET backend = b.value FROM pg_catalog.json_each_text(%s::json) b
@@ -143,7 +143,7 @@ UPDATE cerebro.config_log c SET state_tables = '{}' WHERE c.run_id = %s::bigint 
 -- name: ended_with_states
 -- Runs of which the current user has states, and that ended, or were interrupted, so many seconds ago, or are in no log.
 SELECT f.run_id
-FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_c')::bigint AS run_id FROM pg_catalog.pg_class t
+FROM (SELECT DISTINCT pg_catalog.substring(t.relname::text, '^r([0-9]{1,18})_(?:c|training|validation)')::bigint AS run_id FROM pg_catalog.pg_class t
       WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
         AND t.relowner = (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = current_user)) f
 LEFT JOIN cerebro.run_log r USING (run_id)

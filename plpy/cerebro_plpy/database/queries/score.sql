@@ -35,14 +35,8 @@ FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT {id} AS id,
       UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
 WHERE (p.block).ids IS NOT NULL
 
--- name: begin
-BEGIN
-
 -- name: collect
 SELECT cerebro.predict_begin(%s::json){at}
-
--- name: commit
-COMMIT
 
 -- name: shape
 SELECT ARRAY(SELECT pg_catalog.array_length(r.x, d.n) FROM pg_catalog.generate_series(1, pg_catalog.array_ndims(r.x)) AS d (n) ORDER BY d.n)

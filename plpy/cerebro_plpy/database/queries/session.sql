@@ -31,6 +31,15 @@ SELECT pg_catalog.{lock}(1667590772, pg_catalog.hashtext(%s))
 -- To nobody: the client has gone.
 SELECT pg_catalog.set_config('client_min_messages', 'error', false)
 
+-- name: begin
+BEGIN ISOLATION LEVEL {isolation}
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
 -- name: idle
 -- A session that waits for the next call is ended by the server if none comes.
 SELECT pg_catalog.set_config('idle_session_timeout', %s, false)

@@ -1,0 +1,34 @@
+"""One function per SQL function for models by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, package_version
+from cerebro_plpy.calls import background, templates, versions
+from cerebro_plpy.calls import train as training
+from cerebro_plpy.calls.train_arguments import TrainArguments
+from cerebro_plpy.database.caller import Row
+
+
+def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
+    """Train a model by name; the arguments are those of `TrainArguments`, and whether to do it in the background."""
+    asked, in_background = TrainArguments(*arguments[:-1]), arguments[-1]
+    if in_background:
+        return call(plpy, gd, lambda db: background.train(db, gd, asked))
+    return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))
+
+
+def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
+    """Let a version predict; its number."""
+    return call(plpy, gd, lambda db: versions.deploy(db, model, version))
+
+
+def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
+    """Remove a model with all its versions."""
+    call(plpy, gd, lambda db: versions.drop(db, model))
+
+
+def template_fields(plpy: Any, gd: Globals) -> list[Row]:
+    """The fields of all templates."""
+    return call(plpy, gd, lambda db: templates.fields())

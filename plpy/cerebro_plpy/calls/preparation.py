@@ -1,0 +1,65 @@
+"""From a raw table to packed tables of a run: looked at, encoded and packed in one transaction of the log's session.
+
+What it makes lies in schema cerebro_state and belongs to the caller; it stays as long as the run may be resumed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.table import RawTable, Wishes, encoded, input_names, read_table
+from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
+from cerebro_plpy.platform.workplace import Workplace
+
+SNAPSHOT = "REPEATABLE READ"
+KINDS = {True: "class", False: "float"}
+
+
+class Prepared(NamedTuple):
+    """A raw table, and the packed tables that were made of it."""
+
+    table: RawTable
+    inputs: PackedInputs
+    data: Data
+
+
+def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: Wishes, run_id: int) -> Prepared:
+    """Pack both sides of a table for a run; `wishes.split_seed` decides their order, too."""
+    control = workplace.control
+    with transaction(control, SNAPSHOT):
+        control.run(sql("features.settings"))
+        table = read_table(control, catalog.module, relation, wishes)
+        for name, side in zip(SIDES, table.sides):
+            _run(control, encoded(table, side, f"pg_temp.cerebro_{name}"))
+        _pack(catalog, control, table, run_id)
+    training, validation = (data_table(run_id, name) for name in SIDES)
+    inputs = find_packed_inputs(catalog, training, validation)
+    return Prepared(table, inputs, inputs.read(catalog, workplace.reader))
+
+
+def drop_data(session: Session, run_id: int) -> int:
+    """Remove the packed tables of a run, if it has any; their size in bytes."""
+    names = [data_table(run_id, name) for name in DATA_TABLES]
+    found = session.run(sql("features.data_tables"), (names,))
+    for name, _ in found:
+        session.run(sql("run.drop_table", table=name))
+    return sum(size for _, size in found)
+
+
+def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> None:
+    schema, columns = catalog.db.value(sql("admin.schema")), ", ".join(input_names(table.recipe))
+    training, validation = (data_table(run_id, name) for name in SIDES)
+    kind = KINDS[table.target.task == CLASSIFICATION]
+    packed = (training, columns, None, table.split_seed, kind)
+    control.run(sql("features.pack_training", schema=schema), packed)
+    control.run(sql("features.pack_validation", schema=schema), (validation, columns, training))
+
+
+def _run(session: Session, statement: Expression) -> None:
+    session.run(statement.text, statement.values)

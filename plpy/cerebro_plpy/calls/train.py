@@ -1,0 +1,230 @@
+"""From a raw table to a model by name: look at the table, pack it, train configurations of templates, keep the best."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
+from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
+from cerebro_plpy.calls.registration import register
+from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, Wanted, metric_name, read_arguments
+from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.keras_names import larger_is_better
+from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
+from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
+from cerebro_plpy.configs.templates.proposals import Proposal, proposals
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.visibility import WHY, held_by_caller
+from cerebro_plpy.errors import ActiveTransaction, InvalidParameter
+from cerebro_plpy.features.recipe import LeftOut
+from cerebro_plpy.features.table import RawTable, Wishes
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.run.lifecycle import Logged, nobody, reserve_run
+from cerebro_plpy.run.lifecycle import train as run_to_end
+from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.tables import registry
+from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.trainer import settings
+
+MODULE = "train"
+SCHEDULE = "rotation"  # two runs with one seed have the same bits
+TRAINING_SHARE = 0.85  # of the time that is left after the table was packed
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a call is to come to: the name of the model, and how its rows are divided."""
+
+    source: Relation
+    model: str
+    wanted: Wanted
+    wishes: Wishes
+    seed: int
+    began: float
+
+
+def train(
+    db: Database, gd: dict[str, Any], arguments: TrainArguments, version: str, logged: Logged = nobody
+) -> list[Row]:
+    """Train a model by name; the leaderboard of its run. `logged` hears of the run when it is in the log."""
+    began = time.monotonic()
+    catalog = Catalog(db, MODULE)
+    check_transaction(db, MODULE)
+    wanted = read_arguments(db, MODULE, arguments)
+    settings.devices(settings.read(db), arguments.use_gpus)
+    source = catalog.relation(arguments.source)
+    refuse_own(db, source)
+    with open_workplace(db, gd, [source], arguments.workers) as workplace:
+        aim = aim_of(workplace, arguments, source, wanted, began)
+        run_id = reserve_run(db, workplace)
+        with packed(catalog, workplace, aim, run_id) as prepared:
+            tell(db, prepared.table)
+            request = build_request(catalog, workplace, (arguments, aim, prepared), version)
+            run_to_end(db, workplace, request, None, logged, run_id)
+        register(db, workplace, run_id)
+    return db.glance(sql("version.leaderboard"), run_id)
+
+
+def refuse_own(db: Database, source: Relation) -> None:
+    """Refuse a table that only the caller's session can use: what is kept of it must not depend on a rollback."""
+    if held_by_caller(db, [source]):
+        raise ActiveTransaction(
+            f"{MODULE} error: other sessions cannot use {source.spelling}: it is {WHY}.",
+            hint="COMMIT first; of a temporary table train on a copy that is none.",
+        )
+
+
+def aim_of(workplace: Workplace, arguments: TrainArguments, source: Relation, wanted: Wanted, began: float) -> Aim:
+    """What the call is to come to; a name that has versions divides rows as it did for them."""
+    model = arguments.model or f"{source.name}_{wanted.target}"
+    seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
+    known = registry.find_name(workplace.control, model)
+    if known and arguments.split is not None and arguments.split.strip() != known.split:
+        raise InvalidParameter(
+            f"{MODULE} error: split is {arguments.split!r}, but the rows of model {model!r} are divided by"
+            f" {known.split!r}: its versions are compared on rows that none of them was trained on.",
+            hint="Leave split out, or give the model another name.",
+        )
+    split, split_seed = (known.split, known.split_seed) if known else (arguments.split, seed)
+    wishes = Wishes(wanted.target, arguments.task, arguments.columns, wanted.types, split, split_seed, bool(known))
+    return Aim(source, model, wanted, wishes, seed, began)
+
+
+@contextmanager
+def packed(catalog: Catalog, workplace: Workplace, aim: Aim, run_id: int) -> Iterator[Prepared]:
+    """The table, packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
+    prepared = prepare(catalog, workplace, aim.source, aim.wishes, run_id)
+    try:
+        yield prepared
+    except BaseException:
+        if not workplace.control.run(sql("run.own"), (run_id,)):
+            drop_data(workplace.control, run_id)
+        raise
+
+
+def tell(db: Database, table: RawTable) -> None:
+    """Say what of the table is not learned from."""
+    target = table.target
+    if target.missing:
+        db.notice(f"{target.missing} rows of the training side have no {target.column.name}, and are left out")
+    for feature in table.recipe.features:
+        if isinstance(feature, LeftOut):
+            db.notice(f"column {feature.column} is left out: {feature.reason}")
+
+
+def build_request(
+    catalog: Catalog, workplace: Workplace, call: tuple[TrainArguments, Aim, Prepared], version: str
+) -> FitRequest:
+    """What the run is asked: configurations of templates, and how they are trained in the time that is left."""
+    arguments, aim, prepared = call
+    table, source = prepared.table, prepared.data.source
+    chosen = metric_name(MODULE, table.target.task, arguments.metric)
+    metric = METRICS[table.target.task][chosen]
+    left = (aim.wanted.budget - (time.monotonic() - aim.began)) * TRAINING_SHARE
+    workers = min(arguments.workers or workplace.platform.most_workers(len(source.segments)), len(source.segments))
+    planned = planned_effort(arguments, table, len(source.segments), workers, left)
+    tried = list(islice(asked(aim, table), planned.configs))
+    models = models_of(tried, prepared, planned, metric, arguments.backend)
+    spec = Spec(
+        arguments=fit_arguments(arguments, aim, prepared),
+        epochs=planned.epochs,
+        frequency=1,
+        evaluate_epochs=metrics_iterations(planned.epochs, 1),
+        seed=aim.seed,
+        schedule=SCHEDULE,
+        dtype_policy=None,
+        model_arch_table=None,
+        object_table=None,
+        segments=source.segments,
+        source=source.spec(),
+        validation=prepared.data.validation.spec() if prepared.data.validation else None,
+        ranking=Ranking("validation", metric, larger_is_better(metric)),
+        version=version,
+        tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
+        train=train_spec(arguments, aim, table, chosen, tried),
+    )
+    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
+    return request
+
+
+def planned_effort(arguments: TrainArguments, table: RawTable, segments: int, workers: int, seconds: float) -> Effort:
+    """How many configurations are tried, and for how long."""
+    weights = usual_weights(table.recipe.table, table.target.head)
+    load = Workload(table.rows, table.validation_rows, weights, segments, workers)
+    return effort(load, seconds, arguments.epochs, arguments.configs)
+
+
+def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:
+    """The configurations that are tried, in their order."""
+    return proposals(aim.wanted.templates, table.target.head, table.rows, aim.wanted.space, aim.seed)
+
+
+def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
+    """Configurations and their architectures; each configuration has one of its own."""
+    table, source = prepared.table, prepared.data.source
+    head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
+    metrics = ["accuracy"] if metric == "loss" else [metric]
+    monitor = f"val_{metric}"
+    for key, (template, params) in enumerate(tried, 1):
+        rows = -(-source.rows // len(source.segments))
+        steps = -(-rows // int(params["batch_size"])) * len(source.segments) * planned.epochs
+        compiled = template.compile_params(head, params, metrics, steps)
+        fitted = template.fit_params(params, monitor, planned.epochs)
+        architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
+        configs.append(
+            Config(key, key, compiled, fitted, parse_compile_params(compiled, None), parse_fit_params(fitted))
+        )
+    named = with_metrics(configs, architectures, source)
+    return Models(named, architectures, None, frameworks.frameworks_of(backend, architectures))
+
+
+def fit_arguments(arguments: TrainArguments, aim: Aim, prepared: Prepared) -> FitArguments:
+    """The arguments of a fit call that would train on the packed tables; those that train has not are open."""
+    known: Mapping[str, Any] = {
+        "source_table": prepared.inputs.source.table.quoted,
+        "validation_table": prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
+        "name": aim.model,
+        "seed": arguments.seed,
+        "backend": arguments.backend,
+        "workers": arguments.workers,
+        "use_gpus": arguments.use_gpus,
+    }
+    return FitArguments(**{name: known.get(name) for name in FitArguments.__dataclass_fields__})
+
+
+def train_spec(arguments: TrainArguments, aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) -> TrainSpec:
+    """What the log keeps of the call, and of the table."""
+    keyed = dict(enumerate(tried, 1))
+    return TrainSpec(
+        model=aim.model,
+        relation=aim.source.quoted,
+        target=table.target.column.name,
+        target_type=table.target.column.type,
+        task=table.target.task,
+        columns=arguments.columns,
+        types=aim.wanted.types,
+        split=str(table.split),
+        split_seed=table.split_seed,
+        metric=metric,
+        budget=aim.wanted.budget,
+        recipe=table.recipe.to_json(),
+        classes=table.target.values,
+        training_rows=table.rows,
+        validation_rows=table.validation_rows,
+        templates={key: each.template.name for key, each in keyed.items()},
+        params={key: dict(each.params) for key, each in keyed.items()},
+    )

@@ -1,0 +1,123 @@
+"""The arguments of `cerebro.train` and `cerebro.plan`, and what can be said of them without a look at the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
+from cerebro_plpy.configs.templates.proposals import check_space
+from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.checks import check_flat, check_positive, seconds
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
+
+BUDGET = "5 minutes"
+LEAST_SECONDS = 1.0
+METRICS: Mapping[str, Mapping[str, str]] = {
+    CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
+    REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
+}
+"""What models are compared by, the usual one first, and Keras' names; a loss is computed anyway."""
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """The arguments as they came, None for NULL."""
+
+    source: str | None
+    target: str | None
+    model: str | None
+    budget: str | None
+    columns: str | None
+    types: str | None
+    task: str | None
+    split: str | None
+    models: list[str | None] | None
+    space: str | None
+    metric: str | None
+    configs: int | None
+    epochs: int | None
+    seed: int | None
+    backend: str | None
+    workers: int | None
+    use_gpus: bool | None
+
+
+class Wanted(NamedTuple):
+    """What they come to, as far as that can be said without the table; `budget` is in seconds."""
+
+    target: str
+    budget: float
+    types: Mapping[str, str]
+    templates: tuple[Template, ...]
+    space: Mapping[str, object]
+
+
+def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
+    """Check what can be checked without the table."""
+    if not arguments.target:
+        raise NullNotAllowed(f"{module} error: target is NULL or empty.", hint="Name the column to predict.")
+    budget = seconds(db, module, "budget", arguments.budget or BUDGET)
+    assert budget is not None
+    if budget < LEAST_SECONDS:
+        raise InvalidParameter(
+            f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} second.",
+            hint=f"It is the time for everything; without one it is {BUDGET}.",
+        )
+    for name in ("configs", "epochs", "workers"):
+        check_positive(module, name, getattr(arguments, name))
+    if arguments.backend is not None and arguments.backend not in frameworks.BACKENDS:
+        raise InvalidParameter(
+            f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
+        )
+    templates = read_templates(module, arguments.models)
+    space = json_object(module, "space", arguments.space)
+    check_space(module, templates, space)
+    types = json_object(module, "types", arguments.types)
+    wrong = [name for name, kind in types.items() if not isinstance(kind, str)]
+    if wrong:
+        raise InvalidParameter(
+            f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a text.",
+            hint='For example {"zip": "category"}.',
+        )
+    return Wanted(arguments.target, budget, {name: str(kind) for name, kind in types.items()}, templates, space)
+
+
+def read_templates(module: str, names: list[str | None] | None) -> tuple[Template, ...]:
+    """The templates of these names; all where there are none."""
+    check_flat(module, "models", names)
+    if names is None:
+        return TEMPLATES
+    if not names or None in names:
+        raise NullNotAllowed(
+            f"{module} error: models is {names}; expected names of templates, or NULL for all.",
+            hint="SELECT * FROM cerebro.template;",
+        )
+    return tuple(find_template(name) for name in dict.fromkeys(names) if name is not None)
+
+
+def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:
+    """An argument that is a JSON object; NULL is an empty one."""
+    value = {} if text is None else json.loads(text)
+    if not isinstance(value, dict):
+        raise InvalidParameter(
+            f"{module} error: {name} is {text!r:.80}; expected a JSON object.", hint=f"For example {name} => '{{}}'."
+        )
+    return value
+
+
+def metric_name(module: str, task: str, wanted: str | None) -> str:
+    """What models for a task are compared by."""
+    known = METRICS[task]
+    if wanted is not None and wanted not in known:
+        raise InvalidParameter(
+            f"{module} error: metric is {wanted!r}; expected one of {', '.join(known)} for {task}.",
+            hint=near_matches(wanted, known),
+        )
+    return wanted or next(iter(known))

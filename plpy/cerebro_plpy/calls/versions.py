@@ -1,0 +1,64 @@
+"""What is done with versions of models: one is deployed, or all of a name are removed."""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table, version_table
+
+WORDS = ("best", "newest", "previous")
+
+
+def deploy(db: Database, model: str | None, version: str | None) -> int:
+    """Let a version predict when the caller commits; its number."""
+    found = _own(db, "deploy", model)
+    number = _number(model, "best" if version is None else version.strip().lower(), found)
+    if number != found["deployed"]:
+        db.rows(sql("version.deploy"), number, model)
+    return number
+
+
+def drop(db: Database, model: str | None) -> None:
+    """Remove a model when the caller commits: its versions, their weights, and what their runs had packed."""
+    _own(db, "drop_model", model)
+    runs = db.glance(sql("version.runs"), model)
+    names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
+    names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
+    with db.patience():
+        db.rows(sql("version.mark_dropped"), model)
+        db.rows(sql("version.remove_dropped"))
+    for row in db.rows(sql("features.data_tables"), names):
+        db.rows(sql("run.drop_table", table=row["name"]))
+
+
+def _own(db: Database, module: str, model: str | None) -> Row:
+    hint = "SELECT model, version FROM cerebro.model;"
+    if model is None:
+        raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
+    rows = db.glance(sql("version.choose"), model)
+    if not rows:
+        known = [row["model"] for row in db.glance(sql("version.names"))]
+        raise UndefinedObject(
+            f"{module} error: there is no model {model!r} of yours.", hint=near_matches(model, known) if known else hint
+        )
+    return rows[0]
+
+
+def _number(model: str | None, wanted: str, found: Row) -> int:
+    if wanted in WORDS:
+        number = found[wanted]
+        if number is None:
+            raise InvalidParameter(
+                f"deploy error: version is {wanted!r}, but no other version of model {model!r} predicted before.",
+                hint="SELECT version, value FROM cerebro.model_version;",
+            )
+        return int(number)
+    if not wanted.isascii() or not wanted.isdigit() or int(wanted) not in found["versions"]:
+        listed = ", ".join(map(str, found["versions"]))
+        raise InvalidParameter(
+            f"deploy error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a number of {listed}.",
+            hint="SELECT version, value FROM cerebro.model_version;",
+        )
+    return int(wanted)

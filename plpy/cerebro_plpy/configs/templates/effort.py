@@ -1,0 +1,81 @@
+"""How much is tried in a given time: of how many configurations, and for how many epochs each.
+
+A schedule of learning rates needs to know its end before it begins, so the epochs are settled beforehand, by what an
+epoch is expected to take. Expectations are of one processor core, and meant to be right by a small factor: a run whose
+time is over ends with the best that it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerebro_plpy.configs.templates.proposals import usual_count
+from cerebro_plpy.configs.templates.realmlp import EMBEDDING, PERIODIC
+from cerebro_plpy.configs.templates.template import Head, Table
+
+MOST_EPOCHS = 256
+FEWEST_EPOCHS = 4
+GOOD_COUNT = 6
+"""Epochs are given up for so many configurations, and no more."""
+VISIT_SECONDS = 0.05
+"""What a visit takes beside its arithmetic: a state is read, written, and logged."""
+BEGIN_SECONDS = 4.0
+"""A program is traced and compiled on each worker."""
+FLOPS = 6e9
+"""Of a core, in the products of dense layers."""
+FLOPS_A_WEIGHT = 8
+"""Forward, backward, and the optimizer; an evaluation takes a quarter of it."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What an epoch goes over: rows on both sides of the split, weights of a usual network, segments and workers."""
+
+    training_rows: int
+    validation_rows: int
+    weights: int
+    segments: int
+    workers: int
+
+    @property
+    def epoch_seconds(self) -> float:
+        """The time that a configuration is expected to take for an epoch with its evaluation."""
+        rows = self.training_rows + (self.training_rows + self.validation_rows) / 4
+        return rows * self.weights * FLOPS_A_WEIGHT / FLOPS + 2 * self.segments * VISIT_SECONDS
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The most epochs that a configuration has, and how many configurations there are."""
+
+    epochs: int
+    configs: int
+    seconds: float
+
+
+def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) -> int:
+    """About how many weights the largest of the usual networks has for a table.
+
+    >>> from cerebro_plpy.configs.templates.template import Classes
+    >>> usual_weights(Table(numbers=10), Classes(2))
+    141824
+    """
+    inputs = table.numbers * (1 + PERIODIC) + table.indicators + len(table.cardinalities) * EMBEDDING
+    return width * (inputs + (depth - 1) * width + head.units)
+
+
+def effort(load: Workload, seconds: float, epochs: int | None = None, configs: int | None = None) -> Effort:
+    """What is tried in so many seconds; the caller may have said how many epochs or configurations.
+
+    >>> effort(Workload(800, 200, 100_000, 2, 2), 240.0)
+    Effort(epochs=256, configs=6, seconds=205.6)
+    """
+    together = max(1, min(load.workers, load.segments))
+    time = seconds * together
+    most = usual_count(load.training_rows)
+    wanted = configs or min(GOOD_COUNT, most)
+    usual = int((time / wanted - BEGIN_SECONDS) / load.epoch_seconds)
+    chosen = epochs or min(MOST_EPOCHS, max(FEWEST_EPOCHS, usual))
+    each = chosen * load.epoch_seconds + BEGIN_SECONDS
+    count = configs or max(1, min(most, int(time / each)))
+    return Effort(chosen, count, round(count * each / together, 1))

@@ -1,0 +1,44 @@
+"""What a run of `cerebro.train` was asked, and what it learned of its table before it trained: a part of its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """What makes a version of a model of a run. `relation` is the quoted name of the table, `recipe` as JSON.
+
+    `columns` and `types` are as they came; `budget` is in seconds. `templates` has the template of each configuration,
+    and `params` its fields, by mst_key.
+    """
+
+    model: str
+    relation: str
+    target: str
+    target_type: str
+    task: str
+    columns: str | None
+    types: Mapping[str, str]
+    split: str
+    split_seed: int
+    metric: str
+    budget: float
+    recipe: Mapping[str, Any]
+    classes: tuple[str, ...]
+    training_rows: int
+    validation_rows: int
+    templates: Mapping[int, str]
+    params: Mapping[int, Mapping[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `from_json` takes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
+        """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
+        keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
+        return cls(**{**values, **keyed, "classes": tuple(values["classes"])})

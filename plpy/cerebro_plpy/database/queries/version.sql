@@ -1,0 +1,69 @@
+-- name: model
+-- What a name of the caller's has already.
+SELECT m.split, m.split_seed, m.deployed FROM cerebro.model_log m
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
+
+-- name: lock_model
+-- Versions of a name are added one after another.
+SELECT m.deployed FROM cerebro.model_log m WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped FOR NO KEY UPDATE
+
+-- name: add_model
+INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s::text, %s::text, %s::bigint) ON CONFLICT DO NOTHING
+
+-- name: next
+SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
+
+-- name: add
+INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
+                                 training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
+                                 backend, state_bytes, software)
+SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
+       t.spec ->> 'target_type', c.template, c.params, t.spec ->> 'metric', %s::double precision,
+       (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
+       ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
+       %s::double precision, c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb
+FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
+WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: deploy
+UPDATE cerebro.model_log m SET previous = m.deployed, deployed = %s::integer, deployed_at = pg_catalog.clock_timestamp()
+WHERE m.owner = current_user AND m.model = %s::text
+
+-- name: choose
+-- A version of a model of the caller's: by its number, by when it was made, or by what it was compared by, as far as versions
+-- are compared by the same as the newest. The version that predicted before is known by the model.
+SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
+       (SELECT b.version FROM cerebro.version_log b JOIN cerebro.version_log n USING (owner, model, metric)
+        WHERE b.owner = m.owner AND b.model = m.model AND n.version = (SELECT max(l.version) FROM cerebro.version_log l WHERE l.owner = m.owner AND l.model = m.model)
+        ORDER BY b.value IS NULL OR b.value = 'NaN', CASE WHEN b.metric IN ('accuracy', 'auc', 'r2') THEN -b.value ELSE b.value END, b.version DESC
+        LIMIT 1) AS best
+FROM cerebro.model_log m JOIN cerebro.version_log v USING (owner, model)
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
+GROUP BY m.owner, m.model, m.deployed, m.previous
+
+-- name: names
+SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped
+
+-- name: runs
+SELECT v.run_id, v.mst_key FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
+
+-- name: mark_dropped
+UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text
+
+-- name: remove_dropped
+SELECT cerebro.remove_dropped_models()
+
+-- name: deployed
+-- What the version that predicts was compared by.
+SELECT v.version, v.metric, v.value, v.validation_rows, v.source
+FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
+
+-- name: best
+-- The best configuration of a run of which there is a state.
+SELECT l.mst_key, l.value FROM cerebro.leaderboard l
+WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
+ORDER BY l.rank, l.mst_key LIMIT 1
+
+-- name: leaderboard
+SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds
+FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint ORDER BY l.rank, l.mst_key

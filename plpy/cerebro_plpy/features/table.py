@@ -1,0 +1,260 @@
+"""What is to be learned from which rows of a raw table: its target, the sides of its rows, and their recipe.
+
+All of it is read in one transaction of one session, so that it is of one snapshot; `plan` and `train` both ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.platform import Reader, Table
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.features import columns as raw
+from cerebro_plpy.features import encoding, kinds
+from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.learn import learn
+from cerebro_plpy.features.recipe import NUMBERS, Recipe
+from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
+from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.target import CLASSIFICATION, MOST_CLASSES, Target, read_target
+
+SEEDS = 20
+"""Hashes that are tried for one that leaves every class on the training side, and its share of it."""
+FEW = 10_000
+"""Of more rows each class has its share, or nearly, whatever the hash; but for the rarest."""
+
+
+class Wishes(NamedTuple):
+    """What the caller says of a table; None where nothing is said.
+
+    The seed is `settled` where rows were divided by it before.
+    """
+
+    target: str
+    task: str | None
+    columns: str | None
+    types: Mapping[str, str]
+    split: str | None
+    split_seed: int
+    settled: bool
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A raw table as it is trained on: `sides` say of a row which it is on, where its target can be used.
+
+    `order` is a bigint by which rows are put into an order of their own.
+    """
+
+    relation: Table
+    columns: tuple[RawColumn, ...]
+    target: Target
+    split: Split
+    split_seed: int
+    sides: Sides
+    order: Expression
+    recipe: Recipe
+    validation_rows: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that are trained on."""
+        return self.target.rows
+
+    @property
+    def label(self) -> Expression:
+        """What a network is to give for a row."""
+        return _label(self.target.column, self.target.task)
+
+
+class _Divided(NamedTuple):
+    """How rows are divided, but for the seed."""
+
+    split: Split
+    named: tuple[str, ...]
+    bound: str | None
+
+    def sides(self, seed: int) -> Sides:
+        """The sides of a row."""
+        return sides(self.split, self.named, seed, self.bound)
+
+
+class _Count(NamedTuple):
+    """Of a value of the target: rows on either side."""
+
+    value: str | None
+    training: int
+    validation: int
+
+
+def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> RawTable:
+    """Look at all rows of a table; raises where nothing can be learned from it."""
+    columns = raw.raw_columns(reader, relation.oid)
+    target = _named(module, columns, wishes.target, "target")
+    usable = Expression(f"t.{quote_identifier(target.name)} IS NOT NULL")
+    found = _split(reader, module, relation, columns, wishes, usable)
+    others = {target.name, *({found.column} if found.column else ())}
+    chosen = raw.selected(module, columns, wishes.columns, others)
+    kinds.check_types(module, chosen, wishes.types)
+    named = naming(columns, found)
+    bound = _bound(reader, relation, found, usable)
+    divided = _Divided(found, named, bound)
+    seed = _seed(reader, relation, wishes, divided, target)
+    both = divided.sides(seed)
+    order = row_hash(naming(columns, Split("random", 0.0, None)), seed + 1)
+    source = Source(relation.quoted, both.training, order)
+    aim = read_target(reader, module, source, target, wishes.task)
+    limited = Sides(*(_both(side, _known(aim)) for side in both))
+    recipe = learn(reader, source._replace(side=limited.training), chosen, wishes.types)
+    _check_inputs(module, recipe)
+    held = _rows(reader, relation, limited.validation)
+    _check_rows(module, aim.rows, held, found)
+    return RawTable(relation, columns, aim, found, seed, limited, order, recipe, held)
+
+
+def encoded(table: RawTable, side: Expression, output: str) -> Expression:
+    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
+    inputs = encoding.encode(table.recipe)
+    parts = {name: part for name, part in zip(input_names(table.recipe), _present(table.recipe, inputs))}
+    named = {**parts, "label": table.label}
+    text = sql(
+        "features.encoded",
+        output=output,
+        columns=", ".join(f"{part.text} AS {name}" for name, part in named.items()),
+        source=table.relation.quoted,
+        side=side.text,
+        order=table.order.text,
+    )
+    return Expression(text, (*(v for part in named.values() for v in part.values), *side.values, *table.order.values))
+
+
+def input_names(recipe: Recipe) -> tuple[str, ...]:
+    """The inputs of a network, in their order: each only where there is any of it."""
+    return ("numbers",) * bool(recipe.table.columns) + ("codes",) * bool(recipe.cardinalities)
+
+
+def _present(recipe: Recipe, inputs: encoding.Encoding) -> list[Expression]:
+    return [getattr(inputs, name) for name in input_names(recipe)]
+
+
+def _named(module: str, columns: Sequence[RawColumn], name: str, what: str) -> RawColumn:
+    for column in columns:
+        if column.name == name:
+            return column
+    known = [column.name for column in columns]
+    raise UndefinedColumn(
+        f"{module} error: there is no column {name!r}, which {what} names.", hint=near_matches(name, known)
+    )
+
+
+def _split(
+    reader: Reader, module: str, relation: Table, columns: Sequence[RawColumn], wishes: Wishes, usable: Expression
+) -> Split:
+    if wishes.split is None:
+        return usual_split(_rows(reader, relation, usable))
+    found = read_split(module, wishes.split)
+    if found.column is not None:
+        _named(module, columns, found.column, "split")
+    return found
+
+
+def _rows(reader: Reader, relation: Table, side: Expression) -> int:
+    return int(reader.run(sql("features.rows", source=relation.quoted, side=side.text), side.values)[0][0])
+
+
+def _bound(reader: Reader, relation: Table, split: Split, usable: Expression) -> str | None:
+    if split.kind != "last":
+        return None
+    column = f"t.{quote_identifier(split.column or '')}"
+    statement = sql("features.bound", column=column, source=relation.quoted, usable=usable.text)
+    ((bound,),) = reader.run(statement, (split.share, *usable.values))
+    return None if bound is None else str(bound)
+
+
+def _seed(reader: Reader, relation: Table, wishes: Wishes, divided: _Divided, target: RawColumn) -> int:
+    """A hash by which each class is on the training side, where one of several does it: of few rows the evenest."""
+    if wishes.settled or divided.split.kind not in ("random", "group"):
+        return wishes.split_seed
+    best: tuple[float, int] | None = None
+    for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
+        counts = _counts(reader, relation, divided.sides(seed), target)
+        uneven = _unevenness(counts, divided.split.share)
+        best = min(best or (uneven, seed), (uneven, seed))
+        rows = sum(each.training + each.validation for each in counts)
+        if uneven < 1 and rows > FEW:
+            return seed
+    assert best is not None
+    return best[1]
+
+
+def _counts(reader: Reader, relation: Table, both: Sides, target: RawColumn) -> list[_Count]:
+    classes = target.family in (TEXT, "integer")
+    statement = sql(
+        "features.sides",
+        value=f"t.{quote_identifier(target.name)}::text" if classes else "NULL::text",
+        training=both.training.text,
+        validation=both.validation.text,
+        source=relation.quoted,
+        usable=f"t.{quote_identifier(target.name)} IS NOT NULL",
+    )
+    values = (*both.training.values, *both.validation.values, MOST_CLASSES + 1)
+    return [_Count(*row) for row in reader.run(statement, values)]
+
+
+def _unevenness(counts: Sequence[_Count], share: float) -> float:
+    """How far sides are from what they should be: below 1 where no class is missing in training, and no side is empty.
+
+    >>> _unevenness([_Count("a", 8, 2), _Count("b", 4, 1)], 0.2)
+    0.0
+    >>> _unevenness([_Count("a", 0, 2), _Count("b", 8, 0)], 0.2) > 1
+    True
+    """
+    rows = sum(each.training + each.validation for each in counts) or 1
+    lost = sum(1 for each in counts if not each.training and each.validation > 1)
+    far = sum(abs(each.validation - share * (each.training + each.validation)) for each in counts) / rows
+    nothing = not sum(each.validation for each in counts) or not sum(each.training for each in counts)
+    return lost + nothing + far / (1 + far)
+
+
+def _label(column: RawColumn, task: str) -> Expression:
+    if task == CLASSIFICATION:
+        return encoding.category(column.name)
+    return encoding.number(column.name, column.family or "")
+
+
+def _known(target: Target) -> Expression:
+    """Whether the target of a row can be used: a class that there is in training, or a finite number."""
+    label = _label(target.column, target.task)
+    if target.task == CLASSIFICATION:
+        return Expression(f"{label.text} = ANY (%s::text[])", (list(target.values),))
+    assert target.column.family in NUMBERS
+    return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
+
+
+def _both(one: Expression, other: Expression) -> Expression:
+    return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
+
+
+def _check_inputs(module: str, recipe: Recipe) -> None:
+    if not recipe.inputs:
+        reasons = "; ".join(f"{each.column}: {each.reason}" for each in recipe.features if hasattr(each, "reason"))
+        raise InvalidParameter(
+            f"{module} error: no column can be learned from.",
+            detail=reasons,
+            hint='Name other columns, or say what they are: types => \'{"column": "category"}\'.',
+        )
+
+
+def _check_rows(module: str, training: int, validation: int, split: Split) -> None:
+    for what, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
+        if rows < least:
+            raise InvalidParameter(
+                f"{module} error: {split} leaves {rows} rows to {what}; expected at least {least}.",
+                hint="Give more rows, or another split.",
+            )

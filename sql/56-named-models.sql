@@ -1,0 +1,45 @@
+-- Models by name: from a raw table to the best model, in one statement.
+
+CREATE OR REPLACE FUNCTION cerebro.train(
+    source text, target text, model text DEFAULT NULL, budget interval DEFAULT '5 minutes', columns text DEFAULT '*',
+    types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, models text[] DEFAULT NULL,
+    space jsonb DEFAULT NULL, metric text DEFAULT NULL, configs integer DEFAULT NULL, epochs integer DEFAULT NULL,
+    seed bigint DEFAULT NULL, backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
+    background boolean DEFAULT FALSE)
+RETURNS TABLE (run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text,
+               metric text, validation double precision, training double precision, seconds double precision)
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, models, space, metric, configs, epochs, seed, backend, workers, use_gpus, background)
+$$;
+COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text[], jsonb, text, integer, integer, bigint, text, integer, boolean, boolean)
+IS 'Train a model by name that predicts a column of a raw table from its others, in the time of budget, and return the configurations that were tried, best first';
+
+CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version text DEFAULT 'best') RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.deploy(plpy, GD, model, version)
+$$;
+COMMENT ON FUNCTION cerebro.deploy(text, text) IS 'Let a version of an own model predict from now on: best, newest, previous (the one that did so before), or a number; return its number';
+
+CREATE OR REPLACE FUNCTION cerebro.drop_model(model text) RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.drop_model(plpy, GD, model)
+$$;
+COMMENT ON FUNCTION cerebro.drop_model(text) IS 'Remove an own model with all its versions, their weights, and the packed tables of their runs; the log of the runs stays';
+
+CREATE OR REPLACE FUNCTION cerebro.remove_dropped_models() RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DELETE FROM cerebro.version_log v USING cerebro.model_log m WHERE v.owner = m.owner AND v.model = m.model AND m.dropped;
+DELETE FROM cerebro.model_log m WHERE m.dropped;
+$$;
+COMMENT ON FUNCTION cerebro.remove_dropped_models() IS 'Internal: remove the models that their owners have marked as dropped';
+
+CREATE OR REPLACE FUNCTION cerebro.template_fields() RETURNS TABLE (
+    template text, description text, field text, meaning text, usual jsonb, usual_regression jsonb, range jsonb)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.template_fields(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.template_fields() IS 'Internal: the rows of the view cerebro.template';
