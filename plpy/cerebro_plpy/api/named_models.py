@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import background, templates, versions
+from cerebro_plpy.calls import background, plan, templates, versions
 from cerebro_plpy.calls import train as training
 from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.database.caller import Row
@@ -17,6 +17,12 @@ def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     if in_background:
         return call(plpy, gd, lambda db: background.train(db, gd, asked))
     return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))
+
+
+def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
+    """What train would do with the same arguments."""
+    asked = TrainArguments(*arguments[:-1])
+    return call(plpy, gd, lambda db: plan.plan(db, asked))
 
 
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:

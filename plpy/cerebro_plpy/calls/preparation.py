@@ -5,6 +5,7 @@ What it makes lies in schema cerebro_state and belongs to the caller; it stays a
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
@@ -12,7 +13,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.table import RawTable, Wishes, encoded, input_names, read_table
+from cerebro_plpy.features.table import TEXTS, RawTable, Wishes, encoded, input_names, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
@@ -33,7 +34,7 @@ def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: 
     """Pack both sides of a table for a run; `wishes.split_seed` decides their order, too."""
     control = workplace.control
     with transaction(control, SNAPSHOT):
-        control.run(sql("features.settings"))
+        control.run(sql("session.configure"), (json.dumps(TEXTS),))
         table = read_table(control, catalog.module, relation, wishes)
         for name, side in zip(SIDES, table.sides):
             _run(control, encoded(table, side, f"pg_temp.cerebro_{name}"))

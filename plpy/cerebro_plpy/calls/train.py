@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
 from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
 from cerebro_plpy.calls.registration import register
-from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, Wanted, metric_name, read_arguments
+from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
-from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
-from cerebro_plpy.configs.templates.proposals import Proposal, proposals
+from cerebro_plpy.configs.templates.effort import Effort
+from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
-from cerebro_plpy.errors import ActiveTransaction, InvalidParameter
+from cerebro_plpy.errors import ActiveTransaction
 from cerebro_plpy.features.recipe import LeftOut
-from cerebro_plpy.features.table import RawTable, Wishes
+from cerebro_plpy.features.table import RawTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.lifecycle import Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
-from cerebro_plpy.tables import registry
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.trainer import settings
 
 MODULE = "train"
 SCHEDULE = "rotation"  # two runs with one seed have the same bits
-TRAINING_SHARE = 0.85  # of the time that is left after the table was packed
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What a call is to come to: the name of the model, and how its rows are divided."""
-
-    source: Relation
-    model: str
-    wanted: Wanted
-    wishes: Wishes
-    seed: int
-    began: float
 
 
 def train(
@@ -69,11 +54,11 @@ def train(
     source = catalog.relation(arguments.source)
     refuse_own(db, source)
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
-        aim = aim_of(workplace, arguments, source, wanted, began)
+        aim = aim_of(catalog.module, workplace.control, arguments, source, wanted)
         run_id = reserve_run(db, workplace)
         with packed(catalog, workplace, aim, run_id) as prepared:
             tell(db, prepared.table)
-            request = build_request(catalog, workplace, (arguments, aim, prepared), version)
+            request = build_request(catalog, workplace, (aim, prepared), began, version)
             run_to_end(db, workplace, request, None, logged, run_id)
         register(db, workplace, run_id)
     return db.glance(sql("version.leaderboard"), run_id)
@@ -86,22 +71,6 @@ def refuse_own(db: Database, source: Relation) -> None:
             f"{MODULE} error: other sessions cannot use {source.spelling}: it is {WHY}.",
             hint="COMMIT first; of a temporary table train on a copy that is none.",
         )
-
-
-def aim_of(workplace: Workplace, arguments: TrainArguments, source: Relation, wanted: Wanted, began: float) -> Aim:
-    """What the call is to come to; a name that has versions divides rows as it did for them."""
-    model = arguments.model or f"{source.name}_{wanted.target}"
-    seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-    known = registry.find_name(workplace.control, model)
-    if known and arguments.split is not None and arguments.split.strip() != known.split:
-        raise InvalidParameter(
-            f"{MODULE} error: split is {arguments.split!r}, but the rows of model {model!r} are divided by"
-            f" {known.split!r}: its versions are compared on rows that none of them was trained on.",
-            hint="Leave split out, or give the model another name.",
-        )
-    split, split_seed = (known.split, known.split_seed) if known else (arguments.split, seed)
-    wishes = Wishes(wanted.target, arguments.task, arguments.columns, wanted.types, split, split_seed, bool(known))
-    return Aim(source, model, wanted, wishes, seed, began)
 
 
 @contextmanager
@@ -127,20 +96,20 @@ def tell(db: Database, table: RawTable) -> None:
 
 
 def build_request(
-    catalog: Catalog, workplace: Workplace, call: tuple[TrainArguments, Aim, Prepared], version: str
+    catalog: Catalog, workplace: Workplace, call: tuple[Aim, Prepared], began: float, version: str
 ) -> FitRequest:
     """What the run is asked: configurations of templates, and how they are trained in the time that is left."""
-    arguments, aim, prepared = call
+    aim, prepared = call
+    arguments = aim.arguments
     table, source = prepared.table, prepared.data.source
     chosen = metric_name(MODULE, table.target.task, arguments.metric)
     metric = METRICS[table.target.task][chosen]
-    left = (aim.wanted.budget - (time.monotonic() - aim.began)) * TRAINING_SHARE
-    workers = min(arguments.workers or workplace.platform.most_workers(len(source.segments)), len(source.segments))
-    planned = planned_effort(arguments, table, len(source.segments), workers, left)
+    left = aim.wanted.budget - (time.monotonic() - began)
+    planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
     tried = list(islice(asked(aim, table), planned.configs))
     models = models_of(tried, prepared, planned, metric, arguments.backend)
     spec = Spec(
-        arguments=fit_arguments(arguments, aim, prepared),
+        arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
         frequency=1,
         evaluate_epochs=metrics_iterations(planned.epochs, 1),
@@ -155,22 +124,9 @@ def build_request(
         ranking=Ranking("validation", metric, larger_is_better(metric)),
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=train_spec(arguments, aim, table, chosen, tried),
+        train=train_spec(aim, table, chosen, tried),
     )
-    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    return request
-
-
-def planned_effort(arguments: TrainArguments, table: RawTable, segments: int, workers: int, seconds: float) -> Effort:
-    """How many configurations are tried, and for how long."""
-    weights = usual_weights(table.recipe.table, table.target.head)
-    load = Workload(table.rows, table.validation_rows, weights, segments, workers)
-    return effort(load, seconds, arguments.epochs, arguments.configs)
-
-
-def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:
-    """The configurations that are tried, in their order."""
-    return proposals(aim.wanted.templates, table.target.head, table.rows, aim.wanted.space, aim.seed)
+    return make_request(catalog, workplace, spec, prepared.data, models, Repeat())
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
@@ -192,21 +148,18 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     return Models(named, architectures, None, frameworks.frameworks_of(backend, architectures))
 
 
-def fit_arguments(arguments: TrainArguments, aim: Aim, prepared: Prepared) -> FitArguments:
+def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
     """The arguments of a fit call that would train on the packed tables; those that train has not are open."""
     known: Mapping[str, Any] = {
         "source_table": prepared.inputs.source.table.quoted,
         "validation_table": prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
         "name": aim.model,
-        "seed": arguments.seed,
-        "backend": arguments.backend,
-        "workers": arguments.workers,
-        "use_gpus": arguments.use_gpus,
+        **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus")},
     }
     return FitArguments(**{name: known.get(name) for name in FitArguments.__dataclass_fields__})
 
 
-def train_spec(arguments: TrainArguments, aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) -> TrainSpec:
+def train_spec(aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) -> TrainSpec:
     """What the log keeps of the call, and of the table."""
     keyed = dict(enumerate(tried, 1))
     return TrainSpec(
@@ -215,7 +168,7 @@ def train_spec(arguments: TrainArguments, aim: Aim, table: RawTable, metric: str
         target=table.target.column.name,
         target_type=table.target.column.type,
         task=table.target.task,
-        columns=arguments.columns,
+        columns=aim.arguments.columns,
         types=aim.wanted.types,
         split=str(table.split),
         split_seed=table.split_seed,

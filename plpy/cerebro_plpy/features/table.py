@@ -24,6 +24,8 @@ from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_ha
 from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.target import CLASSIFICATION, MOST_CLASSES, Target, read_target
 
+TEXTS = {"timezone": "UTC", "lc_monetary": "C", "enable_sort": "on", "enable_hashagg": "on"}
+"""Settings with which rows have the same texts for everybody, and columns are sorted one after another."""
 SEEDS = 20
 """Hashes that are tried for one that leaves every class on the training side, and its share of it."""
 FEW = 10_000

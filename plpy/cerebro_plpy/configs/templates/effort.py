@@ -17,7 +17,7 @@ MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 6
 """Epochs are given up for so many configurations, and no more."""
-VISIT_SECONDS = 0.05
+VISIT_SECONDS = 0.03
 """What a visit takes beside its arithmetic: a state is read, written, and logged."""
 BEGIN_SECONDS = 4.0
 """A program is traced and compiled on each worker."""

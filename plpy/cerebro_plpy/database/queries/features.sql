@@ -83,11 +83,6 @@ SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER 
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
--- name: settings
--- What the sides and texts of rows depend on is alike for all sessions. Columns are sorted one after another.
-SELECT pg_catalog.set_config('timezone', 'UTC', true), pg_catalog.set_config('lc_monetary', 'C', true),
-       pg_catalog.set_config('enable_sort', 'on', true), pg_catalog.set_config('enable_hashagg', 'on', true)
-
 -- name: pack_training
 SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s)
 

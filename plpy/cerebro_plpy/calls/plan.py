@@ -1,0 +1,126 @@
+"""What a call of train would do: the dry run. It looks at the table as the caller's transaction sees it, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, planned_effort, workload
+from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
+from cerebro_plpy.configs.templates.effort import Effort, Workload
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment
+from cerebro_plpy.features.table import TEXTS, RawTable, read_table
+from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.platform.state_tables import HOPPING
+
+MODULE = "plan"
+STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
+FLOAT_BYTES = 4
+MOST_SHOWN = 10  # of the values of a category, or of classes
+
+
+def plan(db: Database, arguments: TrainArguments) -> list[Row]:
+    """Rows of what train would do, section by section."""
+    catalog, session = Catalog(db, MODULE), LocalSession(db)
+    wanted = read_arguments(db, MODULE, arguments)
+    source = catalog.relation(arguments.source)
+    aim = aim_of(MODULE, session, arguments, source, wanted)
+    with db.configured(**TEXTS):
+        table = read_table(session, MODULE, source, aim.wishes)
+    metric = metric_name(MODULE, table.target.task, arguments.metric)
+    segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
+    load = workload(aim, db.platform, table, segments)
+    effort = planned_effort(aim, table, load, wanted.budget)
+    rows = (
+        *_data(aim, table, metric),
+        *_columns(table),
+        *_templates(aim, table, effort),
+        *_effort(effort, load, table),
+    )
+    return [{**row, "data": json.dumps(row["data"])} for row in rows]
+
+
+def _row(section: str, name: str, what: str, why: str | None = None, data: Mapping[str, Any] | None = None) -> Row:
+    return {"section": section, "name": name, "what": what, "why": why, "data": dict(data or {})}
+
+
+def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
+    target, split = table.target, table.split
+    classes = {"classes": len(target.values), "some": list(target.values[:MOST_SHOWN])}
+    said = f"{len(target.values)} classes" if target.task == CLASSIFICATION else "a number"
+    yield _row("model", aim.model, f"predicts {target.column.name} of {aim.source.spelling}")
+    why = "as task says" if aim.arguments.task else "by its type and its different values"
+    data = classes if target.task == CLASSIFICATION else {}
+    yield _row("target", target.column.name, f"{target.task}: {said}", why, {**data, "type": target.column.type})
+    if target.missing:
+        yield _row("rows", "left out", f"{target.missing} rows", "their target is NULL", {"rows": target.missing})
+    why = (
+        "as versions before"
+        if aim.wishes.settled
+        else "as split says"
+        if aim.arguments.split
+        else "by the number of rows"
+    )
+    yield _row("rows", "training", f"{table.rows} rows", f"{split}, {why}", {"rows": table.rows})
+    held = {"rows": table.validation_rows}
+    yield _row("rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held)
+    yield _row(
+        "metric", metric, "decides which model is the best", "as metric says" if aim.arguments.metric else "usual"
+    )
+
+
+def _columns(table: RawTable) -> Iterator[Row]:
+    types = {column.name: column.type for column in table.columns}
+    for feature in table.recipe.features:
+        what, why = _encoding(feature)
+        constants = {name: value for name, value in asdict(feature).items() if name not in ("column", "reason")}
+        if isinstance(feature, Category):
+            constants = {"categories": len(feature.values), "some": list(feature.values[:MOST_SHOWN])}
+        data = {"type": types[feature.column], "kind": feature.kind, **constants}
+        yield _row("column", feature.column, what, why, data)
+
+
+def _encoding(feature: Feature) -> tuple[str, str | None]:
+    """How a column is encoded, and why."""
+    if isinstance(feature, LeftOut):
+        return "left out", feature.reason
+    if isinstance(feature, Category):
+        return f"category of {len(feature.values)} values", "values that are there more than once; others count as none"
+    parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
+    missing = "; where it is missing is an input of its own" if feature.missing else ""
+    return parts + missing, "centred by the median, scaled by the quartiles of training rows"
+
+
+def _templates(aim: Aim, table: RawTable, effort: Effort) -> Iterator[Row]:
+    tried = list(islice(asked(aim, table), effort.configs))
+    counts = Counter(proposal.template.name for proposal in tried)
+    for template in aim.wanted.templates:
+        first = next((dict(each.params) for each in tried if each.template is template), {})
+        configs = counts[template.name]
+        said = f"{configs} configurations" if configs != 1 else "1 configuration"
+        yield _row("template", template.name, said, template.meaning, {"configs": configs, "first": first})
+
+
+def _effort(effort: Effort, load: Workload, table: RawTable) -> Iterator[Row]:
+    said = f"{effort.configs} of at most {effort.epochs} epochs each"
+    why = "by the rows and the budget, as far as configs and epochs leave it open"
+    yield _row("effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs})
+    where = f"{load.workers} workers over {load.segments} segments"
+    yield _row("effort", "time", f"about {effort.seconds:.0f} s of training", where, {"seconds": effort.seconds})
+    size = _disk(effort, load, table)
+    said = f"about {size / 1e6:.0f} MB"
+    yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": size})
+
+
+def _disk(effort: Effort, load: Workload, table: RawTable) -> int:
+    inputs, units = table.recipe.table, table.target.head.units
+    row = (inputs.columns + len(inputs.cardinalities) + units) * FLOAT_BYTES
+    states = effort.configs * (HOPPING + 1) * load.weights * STATE_BYTES
+    return (table.rows + table.validation_rows) * row + states
