@@ -1,4 +1,7 @@
-"""What a call of train would do: the dry run. It looks at the table as the caller's transaction sees it, and writes nothing."""
+"""What a call of train would do: the dry run.
+
+It looks at the table as the caller's transaction sees it, and writes nothing.
+"""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _blocks(workplace: Workplace, predictor: Predictor, asked: Question, block: 
     steps = [crew.visits.predict(worker, rows, predictor.state, job, told) for worker in crew.workers]
     for worker, declare in together(workplace, crew, steps):
         if declare is not None:
-            yield from _fetched(workplace, worker.session, declare)
+            yield from fetched(workplace, worker.session, declare)
             finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
 
@@ -175,7 +175,7 @@ def _rows(asked: Question) -> RawRows:
     return RawRows(asked.table.quoted, name, data)
 
 
-def _fetched(workplace: Workplace, session: Session, declare: str) -> Iterator[Block]:
+def fetched(workplace: Workplace, session: Session, declare: str) -> Iterator[Block]:
     """The blocks of a cursor: while the caller writes one, the worker reads and computes the next."""
     if not workplace.local:
         session.run(sql("session.begin", isolation="READ COMMITTED"))

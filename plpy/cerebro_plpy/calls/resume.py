@@ -69,8 +69,8 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])
         train(db, workplace, request, InterruptedRun(row["run_id"], known), logged)
-        if outputs is None:
-            return register(db, workplace, row["run_id"])
+    if outputs is None:
+        return register(db, gd, row["run_id"])
     # The outputs tell of the tables by the names that the call used.
     named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
     finish(db, row["run_id"], named, keep_states=arguments.keep_states)

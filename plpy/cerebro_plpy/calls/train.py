@@ -60,7 +60,7 @@ def train(
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             run_to_end(db, workplace, request, None, logged, run_id)
-        register(db, workplace, run_id)
+    register(db, gd, run_id)
     return db.glance(sql("version.leaderboard"), run_id)
 
 
@@ -172,6 +172,7 @@ def train_spec(aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) ->
         types=aim.wanted.types,
         split=str(table.split),
         split_seed=table.split_seed,
+        bound=table.bound,
         metric=metric,
         budget=aim.wanted.budget,
         recipe=table.recipe.to_json(),

@@ -11,7 +11,8 @@ from typing import Any
 class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table, `recipe` as JSON.
 
-    `columns` and `types` are as they came; `budget` is in seconds. `templates` has the template of each configuration,
+    `columns` and `types` are as they came; `bound` is where rows are held back from, where their order decides it;
+    `budget` is in seconds. `templates` has the template of each configuration,
     and `params` its fields, by mst_key.
     """
 
@@ -24,6 +25,7 @@ class TrainSpec:
     types: Mapping[str, str]
     split: str
     split_seed: int
+    bound: str | None
     metric: str
     budget: float
     recipe: Mapping[str, Any]

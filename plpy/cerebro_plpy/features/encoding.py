@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.names import literal, quote_identifier
+from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
 
 DOUBLE = "double precision"
@@ -20,6 +21,11 @@ class Expression(NamedTuple):
 
     text: str
     values: tuple[object, ...] = ()
+
+    def inlined(self) -> str:
+        """The text with its values, for statements that take none."""
+        parts = around_placeholders(self.text)
+        return "".join(a + b for a, b in zip(parts, (*map(literal, self.values), "")))
 
 
 class Encoding(NamedTuple):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
@@ -59,6 +60,7 @@ class RawTable:
     target: Target
     split: Split
     split_seed: int
+    bound: str | None
     sides: Sides
     order: Expression
     recipe: Recipe
@@ -112,12 +114,28 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     order = row_hash(naming(columns, Split("random", 0.0, None)), seed + 1)
     source = Source(relation.quoted, both.training, order)
     aim = read_target(reader, module, source, target, wishes.task)
-    limited = Sides(*(_both(side, _known(aim)) for side in both))
+    known = _known(target, aim.task, aim.values)
+    limited = Sides(*(_both(side, known) for side in both))
     recipe = learn(reader, source._replace(side=limited.training), chosen, wishes.types)
     _check_inputs(module, recipe)
     held = _rows(reader, relation, limited.validation)
     _check_rows(module, aim.rows, held, found)
-    return RawTable(relation, columns, aim, found, seed, limited, order, recipe, held)
+    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held)
+
+
+class Held(NamedTuple):
+    """Rows that models are compared by: which of a table they are, and what is to be predicted for each."""
+
+    side: Expression
+    label: Expression
+
+
+def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
+    """The rows of a table with these columns that a run does not train on."""
+    split, target = read_split(module, spec.split), _named(module, columns, spec.target, "target")
+    both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    side = _both(both.validation, _known(target, spec.task, spec.classes))
+    return Held(side, _label(target, spec.task))
 
 
 def encoded(table: RawTable, side: Expression, output: str) -> Expression:
@@ -230,12 +248,12 @@ def _label(column: RawColumn, task: str) -> Expression:
     return encoding.number(column.name, column.family or "")
 
 
-def _known(target: Target) -> Expression:
+def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
     """Whether the target of a row can be used: a class that there is in training, or a finite number."""
-    label = _label(target.column, target.task)
-    if target.task == CLASSIFICATION:
-        return Expression(f"{label.text} = ANY (%s::text[])", (list(target.values),))
-    assert target.column.family in NUMBERS
+    label = _label(target, task)
+    if task == CLASSIFICATION:
+        return Expression(f"{label.text} = ANY (%s::text[])", (list(classes),))
+    assert target.family in NUMBERS
     return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
 
 

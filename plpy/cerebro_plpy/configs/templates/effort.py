@@ -21,7 +21,7 @@ VISIT_SECONDS = 0.03
 """What a visit takes beside its arithmetic: a state is read, written, and logged."""
 BEGIN_SECONDS = 4.0
 """A program is traced and compiled on each worker."""
-FLOPS = 6e9
+FLOPS = 25e9
 """Of a core, in the products of dense layers."""
 FLOPS_A_WEIGHT = 8
 """Forward, backward, and the optimizer; an evaluation takes a quarter of it."""
@@ -68,7 +68,7 @@ def effort(load: Workload, seconds: float, epochs: int | None = None, configs: i
     """What is tried in so many seconds; the caller may have said how many epochs or configurations.
 
     >>> effort(Workload(800, 200, 100_000, 2, 2), 240.0)
-    Effort(epochs=256, configs=6, seconds=205.6)
+    Effort(epochs=256, configs=9, seconds=194.9)
     """
     together = max(1, min(load.workers, load.segments))
     time = seconds * together
