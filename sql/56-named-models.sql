@@ -5,9 +5,9 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, models text[] DEFAULT NULL,
     space jsonb DEFAULT NULL, metric text DEFAULT NULL, configs integer DEFAULT NULL, epochs integer DEFAULT NULL,
     seed bigint DEFAULT NULL, backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
-    background boolean DEFAULT FALSE)
-RETURNS TABLE (run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text,
-               metric text, validation double precision, training double precision, seconds double precision)
+    background boolean DEFAULT FALSE) RETURNS TABLE (
+    run_id bigint, rank bigint, mst_key integer, template text, params jsonb, epochs integer, status text, metric text,
+    validation double precision, training double precision, seconds double precision)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, models, space, metric, configs, epochs, seed, backend, workers, use_gpus, background)
@@ -20,8 +20,7 @@ CREATE OR REPLACE FUNCTION cerebro.plan(
     types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, models text[] DEFAULT NULL,
     space jsonb DEFAULT NULL, metric text DEFAULT NULL, configs integer DEFAULT NULL, epochs integer DEFAULT NULL,
     seed bigint DEFAULT NULL, backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
-    background boolean DEFAULT FALSE)
-RETURNS TABLE (section text, name text, what text, why text, data jsonb)
+    background boolean DEFAULT FALSE) RETURNS TABLE (section text, name text, what text, why text, data jsonb)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, models, space, metric, configs, epochs, seed, backend, workers, use_gpus, background)

@@ -12,16 +12,16 @@ from cerebro_plpy.database.caller import Row
 
 
 def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
-    """Train a model by name; the arguments are those of `TrainArguments`, and whether to do it in the background."""
-    asked, in_background = TrainArguments(*arguments[:-1]), arguments[-1]
-    if in_background:
+    """Train a model by name; the arguments are those of `TrainArguments`."""
+    asked = TrainArguments(*arguments)
+    if asked.background:
         return call(plpy, gd, lambda db: background.train(db, gd, asked))
     return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))
 
 
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """What train would do with the same arguments."""
-    asked = TrainArguments(*arguments[:-1])
+    asked = TrainArguments(*arguments)
     return call(plpy, gd, lambda db: plan.plan(db, asked))
 
 

@@ -47,6 +47,7 @@ class TrainArguments:
     backend: str | None
     workers: int | None
     use_gpus: bool | None
+    background: bool | None
 
 
 class Wanted(NamedTuple):

@@ -17,11 +17,14 @@ import pytest
 
 from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.search_arguments import AutomlArguments
+from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.configs.spec import FitArguments
 
 ROOT = Path(__file__).parents[3]
 # Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
-MADE_OF: dict[str, Callable[..., object]] = {"automl": AutomlArguments, "fit_one_model": single_model}
+MADE_OF: dict[str, Callable[..., object]] = {
+    "automl": AutomlArguments, "fit_one_model": single_model, "train": TrainArguments, "plan_train": TrainArguments,
+}  # fmt: skip
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
     "cerebro_trainer": ROOT / "plpy" / "cerebro_trainer",
@@ -300,8 +303,8 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
     assert written and all("SET search_path = pg_catalog, pg_temp" in head for head in written)
 
 
-def test_what_runs_as_its_owner_is_two_functions_with_a_fixed_path() -> None:
-    """That of a granted model, which is its owner's, and the one that removes what the owner of a run has marked."""
+def test_what_runs_as_its_owner_is_three_functions_with_a_fixed_path() -> None:
+    """That of a granted model, which is its owner's, and those that remove runs and models whose owners marked them."""
     folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
         line
@@ -311,7 +314,7 @@ def test_what_runs_as_its_owner_is_two_functions_with_a_fixed_path() -> None:
         if "SECURITY DEFINER" in line
     ]
     head = "LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
-    assert found == [f"{head} AS $$", head]
+    assert found == [f"{head} AS $$", f"{head} AS $$", head]
 
 
 def test_sql_calls_functions_that_exist() -> None:
