@@ -1,0 +1,285 @@
+"""From a raw table to a model by name, in one statement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from processes import eventually
+from recipes import Session
+from roles import another_role
+from workbench import Workbench
+
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.table import held_back
+
+PASSENGERS = """
+    CREATE TABLE passengers AS
+    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
+           CASE WHEN n % 5 > 0 THEN date '2020-01-01' + n % 400 END AS booked, n * 31 % 97 / 10.0 AS fare,
+           CASE WHEN n % 50 > 0 THEN n % 3 = 0 OR n * 31 % 97 > 80 END AS survived
+    FROM generate_series(1, 600) AS n"""
+QUICK = "models => '{realmlp_simple}', configs => 1, epochs => 2"
+ODD = 'odd "%s'
+NAMES = ["label", "numbers", "codes", "id", 'a"b', "%s", "$1", "a.b", "😀", "a\nb", "prediction", "buffer_id"]
+STATES = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'"
+
+
+@pytest.fixture(scope="module")
+def passengers(bench: Workbench) -> str:
+    bench.rows(PASSENGERS)
+    return "passengers"
+
+
+@pytest.fixture
+def spare(bench: Workbench, passengers: str) -> Iterator[str]:
+    """The name of a model that is removed afterwards."""
+    yield "spare"
+    bench.rows("SELECT cerebro.drop_model(model) FROM cerebro.model WHERE model = 'spare'")
+
+
+def bits(bench: Workbench, model: str, version: int = 1) -> str:
+    """A digest of the state of a version."""
+    query = "SELECT run_id, mst_key FROM cerebro.model_version WHERE model = %s AND version = %s"
+    run_id, mst_key = bench.row(query, model, version)
+    return str(bench.value(f"SELECT md5(string_agg(chunk, '' ORDER BY part)) FROM cerebro_state.r{run_id}_m{mst_key}"))
+
+
+def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, passengers: str) -> None:
+    call = "SELECT * FROM cerebro.train('passengers', 'survived', configs => 3, epochs => 3, seed => 1)"
+    found = bench.rows(call)
+    run_id, rank, mst_key, template, params, epochs, status, metric, validation, training, seconds = found[0]
+    assert (rank, epochs, status, metric) == (1, 3, "completed", "accuracy") and len(found) == 3
+    assert 0 < validation <= 1 and 0 < training <= 1 and seconds > 0
+    assert {row[3] for row in found} == {"realmlp", "realmlp_simple", "linear"}
+    assert params["lr"] == {"realmlp": 0.04, "realmlp_simple": 0.04, "linear": 0.01}[template]
+    columns = "version, task, target, source, metric, value, training_rows + validation_rows, versions"
+    model = bench.row(f"SELECT {columns} FROM cerebro.model WHERE model = 'passengers_survived'")
+    rows = bench.value("SELECT count(*) FROM passengers WHERE survived IS NOT NULL")
+    assert model == (1, "classification", "survived", '"public"."passengers"', "accuracy", validation, rows, 1)
+    assert bench.row("SELECT run_id, mst_key, deployed FROM cerebro.model_version") == (run_id, mst_key, True)
+    kinds = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'passengers_survived'"))
+    numbers = {"age": "number", "deck": "category", "booked": "moment", "fare": "number"}
+    assert kinds == {"id": "left out", **numbers}
+    board = "SELECT mst_key, template, validation FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank, mst_key"
+    assert bench.rows(board, run_id) == [(row[2], row[3], row[8]) for row in found]
+    said = "".join(bench.messages())
+    assert "no survived, and are left out" in said and "column id is left out" in said
+    assert f"model 'passengers_survived': version 1, which is mst_key {mst_key} of run {run_id}" in said
+
+
+def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: str) -> None:
+    """However the rows lie in the table, and whichever session trains."""
+    call = f"SELECT * FROM cerebro.train('passengers', 'survived', %s, {QUICK}, seed => 5)"
+    bench.rows(call, "first")
+    bench.rows("CREATE TABLE again AS SELECT * FROM passengers ORDER BY md5(id::text)")
+    bench.rows("BEGIN; DROP TABLE passengers; ALTER TABLE again RENAME TO passengers; COMMIT")
+    other = bench.another()
+    other.rows(call, "second")
+    other.close()
+    bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'third', {QUICK}, seed => 6)")
+    assert bits(bench, "first") == bits(bench, "second") != bits(bench, "third")
+    bench.rows("SELECT cerebro.drop_model(m) FROM unnest(ARRAY['first', 'second', 'third']) m")
+
+
+def test_the_version_stays_where_the_caller_rolls_back(bench: Workbench, spare: str) -> None:
+    bench.rows("BEGIN")
+    bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")
+    bench.rows("ROLLBACK")
+    assert bench.row("SELECT version, versions FROM cerebro.model WHERE model = 'spare'") == (1, 1)
+
+
+@pytest.mark.long
+def test_a_cancelled_call_is_resumed_and_makes_its_version(bench: Workbench, spare: str) -> None:
+    text = f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK.replace('2', '120', 1)}, seed => 1)"
+    text = text.replace("epochs => 2", "epochs => 120")
+    before, watcher = bench.newest_run(), bench.another()
+    visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with bench.calling(lambda: bench.rows(text)) as called:
+        eventually(lambda: watcher.value(visits, before))
+        run_id = watcher.newest_run()
+        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    assert watcher.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "cancelled"
+    assert not watcher.rows("SELECT FROM cerebro.model WHERE model = 'spare'")
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bench.row("SELECT run_id, version FROM cerebro.model_version WHERE model = 'spare'") == (run_id, 1)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
+
+
+def test_a_call_in_the_background_is_awaited_like_any_run(bench: Workbench, spare: str) -> None:
+    call = f"SELECT run_id, status FROM cerebro.train('passengers', 'survived', 'spare', {QUICK}, background => true)"
+    run_id, status = bench.row(call)
+    assert status == "running" and bench.value("SELECT cerebro.wait(%s)", run_id) == "completed"
+    assert bench.value("SELECT run_id FROM cerebro.model_version WHERE model = 'spare'") == run_id
+
+
+def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, spare: str) -> None:
+    """Also when there are more of them."""
+    call = f"SELECT run_id FROM cerebro.train('more', 'survived', 'spare', {QUICK})"
+    bench.rows("CREATE TABLE more AS SELECT * FROM passengers WHERE id <= 300; ALTER TABLE more ADD PRIMARY KEY (id)")
+    first = _held(bench, bench.row(call)[0])
+    bench.rows("INSERT INTO more SELECT * FROM passengers WHERE id > 300")
+    second = _held(bench, bench.row(call)[0])
+    assert first and first == {number for number in second if number <= 300} and len(second) > len(first)
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="compared on rows that none of them"):
+        bench.rows(f"SELECT * FROM cerebro.train('more', 'survived', 'spare', {QUICK}, split => 'random 0.5')")
+
+
+def _held(bench: Workbench, run_id: int) -> set[int]:
+    """The rows that a run holds back, by its spec."""
+    spec = TrainSpec.from_json(bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id))
+    session = Session(bench)
+    oid = bench.value("SELECT %s::regclass::oid::integer", spec.relation)
+    held = held_back("train", raw_columns(session, oid), spec)
+    return {number for (number,) in session.run(f"SELECT t.id FROM more t WHERE {held.side.text}", held.side.values)}
+
+
+def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None:
+    for epochs in (1, 3):
+        text = QUICK.replace("epochs => 2", f"epochs => {epochs}")
+        bench.rows(f"SELECT * FROM cerebro.train('passengers', 'fare', 'spare', {text}, seed => 3)")
+    (first, _, _), (second, deployed, margin) = bench.rows(
+        "SELECT value, deployed, margin > 0 FROM cerebro.model_version WHERE model = 'spare' ORDER BY version"
+    )
+    assert margin and deployed == (second < first)
+    assert bench.value("SELECT cerebro.deploy('spare', '1')") == 1
+    assert bench.value("SELECT cerebro.deploy('spare', 'newest')") == 2
+    assert bench.value("SELECT cerebro.deploy('spare', 'previous')") == 1
+    assert bench.value("SELECT cerebro.deploy('spare')") == (2 if second <= first else 1)
+    for wrong in ("3", "oldest", ""):
+        with pytest.raises(psycopg2.errors.InvalidParameterValue, match="expected one of best, newest, previous"):
+            bench.rows("SELECT cerebro.deploy('spare', %s)", wrong)
+    runs = [run for (run,) in bench.rows("SELECT run_id FROM cerebro.model_version WHERE model = 'spare'")]
+    own, patterns = f"{STATES} AND relname ~ ANY (%s) AND relname !~ '_c[0-9]'", [f"^r{run}_" for run in runs]
+    assert len(bench.rows(own, patterns)) == 5 * len(runs)
+    bench.rows("SELECT cerebro.drop_model('spare')")
+    assert not bench.rows(own, patterns) and not bench.rows("SELECT FROM cerebro.model_version WHERE model = 'spare'")
+    with pytest.raises(psycopg2.errors.UndefinedObject, match="no model 'spare'"):
+        bench.rows("SELECT cerebro.drop_model('spare')")
+
+
+def test_any_names_will_do(bench: Workbench, spare: str) -> None:
+    columns = ", ".join(f"sin(n * {place})::real AS {quoted(name)}" for place, name in enumerate(NAMES, 1))
+    table = f"CREATE TABLE {quoted(ODD)} AS SELECT {columns}, n % 2 = 0 AS {quoted(ODD)}"
+    bench.rows(f"{table} FROM generate_series(1, 80) n")
+    bench.rows(f"SELECT * FROM cerebro.train(%s, %s, 'spare', {QUICK})", quoted(ODD), ODD)
+    known = "SELECT \"column\" FROM cerebro.feature WHERE model = 'spare' ORDER BY place"
+    assert [name for (name,) in bench.rows(known)] == NAMES
+
+
+def quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+WRONG = {
+    "train(NULL, 'survived')": "22004",
+    "train('passengers', NULL)": "22004",
+    "train('nobody', 'survived')": "42P01",
+    "train('passengers', 'survivd')": "42703",
+    "train('passengers', 'survived', columns => 'aeg')": "42703",
+    "train('passengers', 'survived', columns => 'survived')": "22023",
+    "train('passengers', 'survived', types => '{\"age\": \"text\"}')": "22023",
+    "train('passengers', 'survived', types => '[]')": "22023",
+    "train('passengers', 'survived', types => '{\"age\": 1}')": "22023",
+    "train('passengers', 'survived', task => 'clustering')": "22023",
+    "train('passengers', 'survived', task => 'regression')": "22023",
+    "train('passengers', 'booked')": "42804",
+    "train('passengers', 'survived', split => 'half', model => 'new')": "22023",
+    "train('passengers', 'survived', split => 'group clan', model => 'new')": "42703",
+    "train('passengers', 'survived', split => 'column age', model => 'new')": "22023",
+    "train('passengers', 'survived', models => '{deep}')": "42704",
+    "train('passengers', 'survived', models => '{}')": "22004",
+    "train('passengers', 'survived', space => '{\"learning_rate\": 1}')": "22023",
+    "train('passengers', 'survived', space => '{\"lr\": -1}')": "22023",
+    "train('passengers', 'survived', metric => 'rmse')": "22023",
+    "train('passengers', 'survived', configs => 0)": "22023",
+    "train('passengers', 'survived', epochs => -1)": "22023",
+    "train('passengers', 'survived', budget => '0')": "22023",
+    "train('passengers', 'survived', budget => '-1 minute')": "22023",
+    "train('passengers', 'survived', backend => 'theano')": "22023",
+    "train('(SELECT 1)', 'survived')": "42602",
+    "train('nothing', 'y')": "22023",
+    "train('one_class', 'y')": "22023",
+    "train('all_differ', 'y')": "22023",
+    "train('no_column', 'y')": "22023",
+}
+POOR = """
+    CREATE TABLE nothing (x integer, y boolean);
+    CREATE TABLE one_class AS SELECT n AS x, true AS y FROM generate_series(1, 50) n;
+    CREATE TABLE all_differ AS SELECT n AS x, md5(n::text) AS y FROM generate_series(1, 50) n;
+    CREATE TABLE no_column AS SELECT 1 AS x, n % 2 = 0 AS y FROM generate_series(1, 50) n"""
+
+
+def test_wrong_calls_are_refused_before_anything_is_left_behind(bench: Workbench, passengers: str) -> None:
+    bench.rows(POOR)
+    before = bench.rows(STATES), bench.newest_run()
+    for call, sqlstate in WRONG.items():
+        for name in ("train", "plan"):
+            with pytest.raises(psycopg2.Error) as refused:
+                bench.rows(f"SELECT * FROM cerebro.{call.replace('train', name, 1)}")
+            assert refused.value.pgcode == sqlstate, (call, name, str(refused.value))
+            assert f"{name} error" in str(refused.value) or sqlstate in ("42704", "42602"), call
+    assert (bench.rows(STATES), bench.newest_run()) == before
+
+
+def test_what_only_the_caller_sees_is_planned_but_not_trained_on(bench: Workbench) -> None:
+    bench.rows("CREATE TEMP TABLE own AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 50) n")
+    assert ("rows", "training") in bench.rows("SELECT section, name FROM cerebro.plan('own', 'y')")
+    with pytest.raises(psycopg2.errors.ActiveSqlTransaction, match="COMMIT first"):
+        bench.rows("SELECT * FROM cerebro.train('own', 'y')")
+
+
+def test_a_plan_says_what_train_then_does(bench: Workbench, spare: str) -> None:
+    arguments = "'passengers', 'survived', 'spare', configs => 2, epochs => 2, seed => 9, models => '{linear}'"
+    before = bench.value("SELECT count(*) FROM pg_class"), bench.newest_run()
+    rows = bench.rows(f"SELECT section, name, data FROM cerebro.plan({arguments})")
+    planned = {(section, name): data for section, name, data in rows}
+    assert (bench.value("SELECT count(*) FROM pg_class"), bench.newest_run()) == before
+    bench.rows(f"SELECT * FROM cerebro.train({arguments})")
+    made = bench.row("SELECT training_rows, validation_rows FROM cerebro.model WHERE model = 'spare'")
+    assert made == (planned["rows", "training"]["rows"], planned["rows", "validation"]["rows"])
+    features = bench.rows("SELECT \"column\", kind, constants FROM cerebro.feature WHERE model = 'spare'")
+    for column, kind, constants in features:
+        told = planned["column", column]
+        assert told["kind"] == kind and (kind == "category" or {**told, **constants} == told)
+    assert planned["effort", "configurations"] == {"configs": 2, "epochs": 2}
+
+
+def test_what_was_packed_goes_with_the_states(bench: Workbench, spare: str) -> None:
+    """The version stays."""
+    run_id = bench.row(f"SELECT run_id FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")[0]
+    own = f"{STATES} AND relname ~ '^r{run_id}_' ORDER BY 1"
+    names = [name for (name,) in bench.rows(own)]
+    assert {f"r{run_id}_training", f"r{run_id}_validation_summary", f"r{run_id}_m1"} <= set(names)
+    assert bench.value("SELECT cerebro.vacuum_runs('0')") > 0
+    assert bench.rows(own) == [(f"r{run_id}_m1",)]
+
+
+def test_others_see_nothing_of_a_model(bench: Workbench, spare: str, shared_superuser: Workbench) -> None:
+    bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")
+    with another_role(bench, shared_superuser, "stranger") as stranger:
+        for view in ("model", "model_version", "feature", "model_log", "version_log"):
+            assert not stranger.rows(f"SELECT * FROM cerebro.{view}"), view
+        for call in ("deploy('spare')", "drop_model('spare')"):
+            with pytest.raises(psycopg2.errors.UndefinedObject):
+                stranger.rows(f"SELECT cerebro.{call}")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            stranger.rows("DELETE FROM cerebro.version_log")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            stranger.rows("BEGIN; LOCK TABLE cerebro.model_log")
+    assert bench.value("SELECT versions FROM cerebro.model WHERE model = 'spare'") == 1
+
+
+def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:
+    usual: dict[str, object] = dict(bench.rows("SELECT field, usual FROM cerebro.template WHERE template = 'linear'"))
+    assert usual == {"lr": 0.01, "batch_size": "auto", "weight_decay": 0.0}
+    space: dict[str, object] = dict(bench.rows("SELECT field, range FROM cerebro.template WHERE template = 'realmlp'"))
+    bench.rows("CREATE TABLE IF NOT EXISTS small AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 50) n")
+    assert bench.rows("SELECT * FROM cerebro.plan('small', 'y', space => %s)", json.dumps(space))
