@@ -57,6 +57,15 @@ def parameter_text(parameters: Mapping[str, Any] | str) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
+def json_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options whose dicts are JSON, as arguments of type jsonb take it.
+
+    >>> json_options({"seed": 1, "space": {"depth": 3}})
+    {'seed': 1, 'space': '{"depth": 3}'}
+    """
+    return {name: json.dumps(value) if isinstance(value, Mapping) else value for name, value in options.items()}
+
+
 def rectangle(values: ClassValues) -> ClassValues:
     """Class values as an array of SQL, whose rows have equal lengths: None fills up the shorter ones.
 
@@ -150,6 +159,27 @@ class AutomlOptions(TypedDict, total=False):
     name: str
     description: str
     use_caching: bool
+
+
+class TrainOptions(TypedDict, total=False):
+    """Of cerebro.train and cerebro.plan; `types` and `space` are dicts, `models` names templates."""
+
+    model: str
+    budget: timedelta
+    columns: str
+    types: Mapping[str, str]
+    task: str
+    split: str
+    models: list[str]
+    space: Mapping[str, Any]
+    metric: str
+    configs: int
+    epochs: int
+    seed: int
+    backend: str
+    workers: int
+    use_gpus: bool
+    background: bool
 
 
 class ScheduleOptions(TypedDict, total=False):

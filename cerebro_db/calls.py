@@ -60,7 +60,18 @@ class Calls:
         """The same of a function in schema cerebro."""
         return self._called(("cerebro", function), lambda: None, arguments)
 
+    def rows_of_cerebro(
+        self, function: str, on_tick: Callable[[], None] = lambda: None, /, **arguments: object
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a function in schema cerebro that returns a table."""
+        return self._rows(("cerebro", function), on_tick, arguments)
+
     def _called(self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]) -> Any:
-        given = {name: plain(value) for name, value in arguments.items() if value is not None}
-        ((result,),) = self._caller.call(function, given, on_tick)
+        ((result,),) = self._rows(function, on_tick, arguments)
         return result
+
+    def _rows(
+        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+    ) -> list[tuple[Any, ...]]:
+        given = {name: plain(value) for name, value in arguments.items() if value is not None}
+        return self._caller.call(function, given, on_tick)

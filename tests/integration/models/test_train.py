@@ -61,7 +61,9 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, pass
     rows = bench.value("SELECT count(*) FROM passengers WHERE survived IS NOT NULL")
     assert model == (1, "classification", "survived", '"public"."passengers"', "accuracy", validation, rows, 1)
     assert bench.row("SELECT run_id, mst_key, deployed FROM cerebro.model_version") == (run_id, mst_key, True)
-    kinds = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'passengers_survived'"))
+    kinds: dict[str, str] = dict(
+        bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'passengers_survived'")
+    )
     numbers = {"age": "number", "deck": "category", "booked": "moment", "fare": "number"}
     assert kinds == {"id": "left out", **numbers}
     board = "SELECT mst_key, template, validation FROM cerebro.leaderboard WHERE run_id = %s ORDER BY rank, mst_key"

@@ -45,6 +45,12 @@ class Recorder(Calls):
         self.called[function[1]] = set(arguments)
         return Answer()
 
+    def _rows(
+        self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]
+    ) -> list[tuple[Any, ...]]:
+        self.called[function[1]] = set(arguments)
+        return []
+
 
 def options(kind: type[Any]) -> dict[str, Any]:
     return dict.fromkeys(get_type_hints(kind))
@@ -76,6 +82,13 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.write_outputs(1, "a")
     session.evaluate("a", "b", "c", **options(arguments.EvaluateOptions))
     session.predict("a", "b", "c", "d", "e", **options(arguments.PredictOptions))
+    with suppress(IndexError):  # its answer names no run
+        session.train("a", "b", progress=False, **options(arguments.TrainOptions))
+    session.plan("a", "b", **options(arguments.TrainOptions))
+    session.predictions("a", "b", "c")
+    session.predict_row("a", {})
+    session.deploy("a", 1)
+    session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))
     session.grant_usage("a")
     session.grant_predict("a", "b")

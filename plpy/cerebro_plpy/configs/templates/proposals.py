@@ -53,8 +53,11 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
                 f" {', '.join(template.name for template in templates)}.",
                 hint=near_matches(name, known),
             )
-    for field in (field for template in templates for field in template.fields):
-        _draw(field, space)
+    try:
+        for field in (field for template in templates for field in template.fields):
+            _draw(field, space)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
 
 
 def proposals(
