@@ -14,7 +14,7 @@ from typing import Any
 from cerebro_plpy.database.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.policies import Longest, foremost, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
@@ -172,6 +172,8 @@ class Orchestrator:
     def _policy(self) -> schedule.Policy:
         if self._request.spec.schedule == "rotation":
             return rotation(list(self._training), self._plan.segments)
+        if self._request.spec.schedule == "foremost":
+            return foremost(list(self._training), self._plan.segments)
         if self._request.spec.schedule == "replay":
             return replay(self._request.repeat.orders)
         return Longest({(key, "train"): s.seconds / s.visits for key, s in self._training.items() if s.visits})

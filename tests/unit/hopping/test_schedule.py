@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count, pairwise, product
 from random import Random
 
@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, foremost, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import (
     ConfigProgress,
     Kind,
     Plan,
     Policy,
+    Preference,
     Visit,
     abandon,
     begin,
@@ -133,7 +134,8 @@ def simulations(draw: st.DrawFn) -> Simulation:
     measured: dict[tuple[int, Kind], float] = {
         (key, kind): durations[key] for key in keys for kind in ("train", "evaluate") if random.random() < 0.7
     }
-    policies: list[Policy] = [Longest(), Longest(measured), rotation(keys, plan.segments), replay(orders)]
+    rings = [rotation(keys, plan.segments), foremost(keys, plan.segments)]
+    policies: list[Policy] = [Longest(), Longest(measured), *rings, replay(orders)]
     policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
     return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy)
 
@@ -237,6 +239,60 @@ def test_a_fixed_order_is_followed(simulation: Simulation) -> None:
     again = Simulation(simulation.plan, simulation.keys, lambda visit: 1.0, replay(logged))
     again.run()
     assert orders_of(again.log) == logged
+
+
+def wanted(plan: Plan, progress: ConfigProgress, order: Sequence[int]) -> set[int]:
+    """Told from the definition: the segments that a config could use at once, were all workers idle."""
+    if progress.kind == "evaluate":
+        return set(progress.waiting)
+    return set() if progress.running else set([s for s in order if s in progress.waiting][:1])
+
+
+@given(simulations())
+def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_them(simulation: Simulation) -> None:
+    """At each choice: no idle worker is one that some config wants, and none that a config wants serves a later one."""
+    plan, keys = replace(simulation.plan, averaging=False), simulation.keys
+    ring = rotation(keys, plan.segments)
+    asked: list[tuple[Mapping[int, ConfigProgress], set[int]]] = []
+
+    class Watched:
+        def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+            asked.append((dict(configs), set()))
+            return foremost(keys, plan.segments).prefer(plan, configs)
+
+    def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
+        before = asked[-1][0]
+        taken = {key: configs[key].running - before[key].running for key in configs}
+        for key in configs:
+            wants = wanted(plan, before[key], ring.order(key, before[key].epoch)) - taken[key]
+            workers = {plan.workers[segment] for segment in wants}
+            assert not workers & idle, "a fixed order keeps as few workers idle as it can"
+            behind = {plan.workers[segment] for other in configs if other > key for segment in taken[other]}
+            assert not workers & behind, "who is foremost goes first"
+
+    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check)
+    run.run()
+    assert orders_of(run.log) == {
+        (key, epoch): list(ring.order(key, epoch)) for key, epoch in product(keys, range(1, plan.epochs + 1))
+    }
+    again = Simulation(plan, keys, lambda visit: 1.0, replay(orders_of(run.log)))
+    again.run()
+    assert orders_of(again.log) == orders_of(run.log)
+
+
+@pytest.mark.parametrize(("segments", "configs", "epochs"), [(1, 8, 3), (2, 8, 3), (4, 16, 5), (4, 20, 10)])
+def test_half_way_some_of_the_foremost_are_done_and_none_by_rotation(segments: int, configs: int, epochs: int) -> None:
+    plan, keys = plan_of(segments, epochs), tuple(range(configs))
+
+    def done(policy: Policy) -> list[int]:
+        simulation = Simulation(plan, keys, jittered(1), policy)
+        half = simulation.run() / 2
+        ends = {key: max(item.ended for item in simulation.log if item.visit.mst_key == key) for key in keys}
+        return [key for key in keys if ends[key] <= half]
+
+    assert done(rotation(keys, plan.segments)) == []
+    found = done(foremost(keys, plan.segments))
+    assert found == list(range(len(found))) and len(found) >= configs // 4
 
 
 def orders_of(log: list[Logged]) -> dict[tuple[int, int], list[int]]:

@@ -351,7 +351,7 @@ REQUESTS = st.builds(
     segments=st.integers(1, 4),
     epochs=st.integers(1, 3),
     evaluated=st.sets(st.integers(1, 3)),
-    schedule=st.sampled_from(["longest", "rotation"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost"]),
 )
 WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
