@@ -30,7 +30,9 @@ from cerebro_plpy.hopping.schedule import (
     begin,
     choose,
     complete,
+    end,
     epoch_completed,
+    expire,
     resume,
     run_finished,
     start,
@@ -356,6 +358,86 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
         assert {v.epoch for v in done if v.kind == "average"} == begun
     else:
         assert all(v.kind == "evaluate" for v in done[before:])
+
+
+@dataclass
+class Lone:
+    """A config alone with its plan, worked through visit by visit; `kept` is whether a model of it is kept."""
+
+    plan: Plan
+    progress: ConfigProgress
+    random: Random
+    kept: bool
+    done: list[Visit] = field(default_factory=list)
+    over: bool = False
+
+    @property
+    def newest(self) -> int:
+        """The epoch of the newest state, 0 without any."""
+        kind = "average" if self.plan.averaging else "train"
+        return max((visit.epoch for visit in self.done if visit.kind == kind), default=0)
+
+    def evaluated(self, epoch: int) -> bool:
+        return sum(v.kind == "evaluate" and v.epoch == epoch for v in self.done) == len(self.plan.segments)
+
+    def expire(self) -> None:
+        self.over = True
+        self.progress = expire(self.plan, self.progress, self.kept or self.evaluated(self.newest))
+
+    def begin(self) -> None:
+        visit = Visit(self.progress.epoch, self.progress.mst_key, max(self.progress.startable), self.progress.kind)
+        assert visit.kind != "train" or not self.over, "no training visit begins"
+        self.progress = begin(self.progress, visit)
+
+    def move(self, failing: float) -> None:
+        """Begin a visit, or see one end, which may fail."""
+        progress = self.progress
+        if not progress.running or (progress.startable and self.random.random() < 0.5):
+            return self.begin()
+        visit = Visit(progress.epoch, progress.mst_key, min(progress.running), progress.kind)
+        if self.random.random() < failing:
+            self.progress = abandon(progress, visit)
+        else:
+            self.done.append(visit)
+            self.progress = complete(self.plan, progress, visit)
+
+
+@given(simulations(), st.integers(0, 60), st.booleans(), st.sampled_from([0, 0.3]), st.integers())
+def test_after_the_last_visit_a_config_comes_to_its_end(
+    simulation: Simulation, cut: int, kept: bool, failing: float, seed: int
+) -> None:
+    """It trains no further; its newest state is evaluated once, or it has a model, or it has done nothing."""
+    plan, key = simulation.plan, simulation.keys[0]
+    lone = Lone(plan, start(plan, key), Random(seed), kept)
+    while not lone.progress.finished and cut:
+        lone.move(failing)
+        cut -= 1
+    before = list(lone.done)
+    lone.expire()
+    while not lone.progress.finished:
+        assert expire(plan, lone.progress, lone.kept or lone.evaluated(lone.newest)) == lone.progress
+        lone.move(failing)
+        lone.expire()
+    trained = [v for v in lone.done[len(before) :] if v.kind == "train"]
+    assert len(trained) <= (len(plan.segments) if plan.averaging else 1), "what ran may have ended by itself"
+    assert all(times == 1 for times in Counter(lone.done).values())
+    if lone.newest == 0:
+        assert not any(v.kind == "evaluate" for v in lone.done)
+    elif not kept and plan.evaluations and lone.newest < plan.epochs:
+        assert lone.evaluated(lone.newest)
+    late = {v.epoch for v in lone.done[len(before) :] if v.kind == "evaluate"}
+    assert not kept or late <= plan.evaluate_epochs, "beside a model only what is due is evaluated"
+    assert end(lone.progress) == lone.progress
+
+
+def test_a_visit_does_not_count_any_more_where_a_model_is_kept_and_the_epoch_cannot_be_completed() -> None:
+    plan = plan_of(3, epochs=2, evaluate=frozenset({1}))
+    running = begin(start(plan, 1), Visit(1, 1, 0, "train"))
+    assert expire(plan, running, settled=True) == end(running)
+    assert expire(plan, running, settled=False) == running
+    done = complete(plan, running, Visit(1, 1, 0, "train"))
+    partial = expire(plan, done, settled=False)
+    assert (partial.kind, partial.epoch, partial.waiting, partial.stopping) == ("evaluate", 1, {0, 1, 2}, True)
 
 
 def makespan(durations: Mapping[int, float], plan: Plan, policy: Policy) -> float:
