@@ -20,7 +20,16 @@ from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
-from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Surroundings, Task
+from cerebro_plpy.run.tasks import (
+    BUDGET_OVER,
+    PASSING,
+    BudgetOver,
+    Further,
+    Keeping,
+    Results,
+    Surroundings,
+    Task,
+)
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
 from cerebro_plpy.run.verdicts import stop_reason, verdict
 
@@ -65,7 +74,8 @@ class Orchestrator:
         self._noted: set[str] = set()  # what the caller was told of: programs, warnings
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
-        self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
+        self._cut_off = False  # whether what was under way when the budget was over was cancelled
+        self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
         self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
 
     @property
@@ -74,13 +84,14 @@ class Orchestrator:
         return {key: s.outcome for key, s in self._training.items() if s.outcome and key not in self.failed}
 
     def run(self) -> None:
-        """Train until every configuration is done or has failed."""
+        """Train until every configuration is done or has failed, or the time is over."""
         self._complete()
         dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
         while not schedule.run_finished(self._progress) or self._homeless or dispatcher.busy():
             self._around.check()
+            self._keep_to_budget(dispatcher)
             self._start_visits(dispatcher)
-            for outcome in dispatcher.wait():
+            for outcome in dispatcher.wait(self._cancels_at):
                 worker, task = self._tasks.pop(outcome.worker)
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
@@ -89,8 +100,14 @@ class Orchestrator:
             self._stop_in_time()
             self._announce()
         if not self._progress:
-            reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
-            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
+            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=self._reasons())
+        if self._request.deadline and self.stopped and not self.states:
+            raise ConfigFailure(
+                f"{BUDGET_OVER} before any of {len(self._training)} configurations was trained on one of"
+                f" {len(self._plan.segments)} segments",
+                detail=self._reasons() if self.failed else None,
+                hint="Give it a longer budget, or fewer rows.",
+            )
 
     def _complete(self) -> None:
         """Log what was trained to the end before, which a server that crashed could not say any more."""
@@ -137,6 +154,46 @@ class Orchestrator:
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, "max_runtime was over")
 
+    def _keep_to_budget(self, dispatcher: Dispatcher[Any]) -> None:
+        """When the budget is over, take the configurations to their ends; at last cancel what is under way of that.
+
+        A best state is kept all the same, because the log has the metrics that make it the best.
+        """
+        for mst_key, progress in self._progress.items():
+            self._progress[mst_key] = ending = self._within_budget(self._training[mst_key], progress)
+            dropped = remaining_visits(self._plan, ending) != remaining_visits(self._plan, progress)
+            if dropped and mst_key not in self.stopped:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, BUDGET_OVER)
+        if time.monotonic() >= self._cancels_at:
+            self._cut_off = True
+            self._homeless = [task for task in self._homeless if isinstance(task, Keeping)]
+            visits = {number for number, (_, task) in self._tasks.items() if not isinstance(task, Keeping)}
+            dispatcher.cancel(visits, BudgetOver(BUDGET_OVER))
+
+    @property
+    def _cancels_at(self) -> float:
+        deadline = self._request.deadline
+        return math.inf if deadline is None or self._cut_off else self._began + deadline.cancel
+
+    def _within_budget(self, training: ConfigTraining, progress: ConfigProgress) -> ConfigProgress:
+        """What a configuration has still to do, by the clock; in a replay by the log of the run that it repeats."""
+        ending, deadline = self._request.repeat.endings.get(training.config.mst_key), self._request.deadline
+        if ending and training.visits >= ending.visits:
+            if not ending.evaluated:
+                return schedule.end(progress)
+            return schedule.expire(self._plan, progress, kept=False, evaluated=training.evaluated)
+        if deadline is None:
+            return progress
+        elapsed = time.monotonic() - self._began
+        # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
+        ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
+        if elapsed >= deadline.cancel or ended:
+            return schedule.end(progress)
+        if elapsed <= deadline.last_visit:
+            return progress
+        return schedule.expire(self._plan, progress, training.best is not None, training.evaluated)
+
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
         idle = self._numbers - self._tasks.keys()
         while self._homeless and idle:
@@ -180,11 +237,14 @@ class Orchestrator:
 
     def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
         training = self._training[task.mst_key]
-        progress = self._progress.get(task.mst_key)
-        if progress is None:
+        if task.mst_key not in self._progress:
             return  # failed meanwhile, in another task
         if isinstance(task, Keeping):
             return self._kept(training, task, value)
+        if not self._awaited(task):
+            if isinstance(task, Visit) and task.kind != "evaluate":
+                self._trained(worker, training, task, value)  # the log has it
+            return
         if isinstance(task, Results):
             return self._record(dispatcher, worker, task, value)
         if task.kind == "evaluate":
@@ -192,9 +252,16 @@ class Orchestrator:
             if len(training.parts[task.epoch]) == len(self._plan.segments):
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
                 return self._follow(dispatcher, worker, Results(task, training.sums(task.epoch)))
-        self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
+        self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task)
         if task.kind != "evaluate":
             self._trained(worker, training, task, value)
+
+    def _awaited(self, task: Task) -> bool:
+        """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
+        progress = self._progress.get(task.mst_key)
+        if progress is None or isinstance(task, Keeping):
+            return progress is not None
+        return (task if isinstance(task, Visit) else task.visit).segment_id in progress.running
 
     def _follow(self, dispatcher: Dispatcher[Any], worker: Worker, task: Further) -> None:
         self._tasks[worker.number] = (worker, task)
@@ -212,7 +279,7 @@ class Orchestrator:
         for text in result.warnings:
             self._note_once(text, f"mst_key={visit.mst_key}: {text}")
         training.trained(visit, result)
-        if training.completed():
+        if training.completed() and visit.mst_key not in self.stopped:
             self._log.config_completed(visit.mst_key)
 
     def _note_once(self, subject: str, text: str) -> None:
@@ -248,9 +315,11 @@ class Orchestrator:
                 self._log_lost(task, error)
                 if not self._around.reopen(worker):
                     self._dismiss(worker, error)
+        elif isinstance(error, BudgetOver):
+            worker.memory.forget()
         elif not isinstance(error, ConfigFailure):
             raise error
-        if task.mst_key not in self._progress:
+        if not self._awaited(task):
             return
         if not isinstance(error, PASSING) or not self._again(dispatcher, worker, task):
             self._give_up(task.mst_key, error.message)
@@ -286,6 +355,9 @@ class Orchestrator:
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
         self._around.failed(mst_key, reason)
+
+    def _reasons(self) -> str:
+        return "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
 
     def _announce(self) -> None:
         """Tell about each epoch that every configuration has completed, results included."""

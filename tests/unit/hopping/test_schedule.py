@@ -382,7 +382,13 @@ class Lone:
 
     def expire(self) -> None:
         self.over = True
-        self.progress = expire(self.plan, self.progress, self.kept or self.evaluated(self.newest))
+        before, self.progress = self.progress, self.expired()
+        for segment in before.running - self.progress.running:
+            if self.random.random() < 0.5:  # it comes to its end all the same
+                self.done.append(Visit(before.epoch, before.mst_key, segment, before.kind))
+
+    def expired(self) -> ConfigProgress:
+        return expire(self.plan, self.progress, self.kept, self.evaluated(self.newest))
 
     def begin(self) -> None:
         visit = Visit(self.progress.epoch, self.progress.mst_key, max(self.progress.startable), self.progress.kind)
@@ -415,7 +421,7 @@ def test_after_the_last_visit_a_config_comes_to_its_end(
     before = list(lone.done)
     lone.expire()
     while not lone.progress.finished:
-        assert expire(plan, lone.progress, lone.kept or lone.evaluated(lone.newest)) == lone.progress
+        assert lone.expired() == lone.progress
         lone.move(failing)
         lone.expire()
     trained = [v for v in lone.done[len(before) :] if v.kind == "train"]
@@ -433,11 +439,11 @@ def test_after_the_last_visit_a_config_comes_to_its_end(
 def test_a_visit_does_not_count_any_more_where_a_model_is_kept_and_the_epoch_cannot_be_completed() -> None:
     plan = plan_of(3, epochs=2, evaluate=frozenset({1}))
     running = begin(start(plan, 1), Visit(1, 1, 0, "train"))
-    assert expire(plan, running, settled=True) == end(running)
-    assert expire(plan, running, settled=False) == running
+    assert expire(plan, running, kept=True, evaluated=False) == end(running)
+    assert expire(plan, running, kept=False, evaluated=True) == running
     done = complete(plan, running, Visit(1, 1, 0, "train"))
-    partial = expire(plan, done, settled=False)
-    assert (partial.kind, partial.epoch, partial.waiting, partial.stopping) == ("evaluate", 1, {0, 1, 2}, True)
+    partial = expire(plan, done, kept=False, evaluated=False)
+    assert partial == ConfigProgress(1, 1, "evaluate", frozenset({0, 1, 2}), stopping=True)
 
 
 def makespan(durations: Mapping[int, float], plan: Plan, policy: Policy) -> float:

@@ -19,6 +19,12 @@ FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND 
 -- name: recorded_backends
 SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
+-- name: recorded_endings
+-- Configurations that ended for this reason, and the last epoch that metrics were computed of.
+SELECT c.mst_key, coalesce(max(m.epoch), 0)
+FROM cerebro.config_log c LEFT JOIN cerebro.metric m ON m.run_id = c.run_id AND m.mst_key = c.mst_key
+WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND c.reason = %s::text GROUP BY c.mst_key
+
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
