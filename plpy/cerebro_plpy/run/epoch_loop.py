@@ -18,18 +18,10 @@ from cerebro_plpy.hopping.policies import Longest, foremost, remaining_visits, r
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
-from cerebro_plpy.run.tasks import (
-    BUDGET_OVER,
-    PASSING,
-    BudgetOver,
-    Further,
-    Keeping,
-    Results,
-    Surroundings,
-    Task,
-)
+from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Surroundings, Task
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
 from cerebro_plpy.run.verdicts import stop_reason, verdict
 
@@ -69,12 +61,12 @@ class Orchestrator:
         self._homeless: list[Further] = []  # they have no worker yet, or none any more
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = self._epoch_began = time.monotonic()
+        self._budget = Budget(request)
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
         self._noted: set[str] = set()  # what the caller was told of: programs, warnings
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
-        self._cut_off = False  # whether what was under way when the budget was over was cancelled
         self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
         self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
 
@@ -91,7 +83,7 @@ class Orchestrator:
             self._around.check()
             self._keep_to_budget(dispatcher)
             self._start_visits(dispatcher)
-            for outcome in dispatcher.wait(self._cancels_at):
+            for outcome in dispatcher.wait(self._budget.cancels_at):
                 worker, task = self._tasks.pop(outcome.worker)
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
@@ -100,14 +92,8 @@ class Orchestrator:
             self._stop_in_time()
             self._announce()
         if not self._progress:
-            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=self._reasons())
-        if self._request.deadline and self.stopped and not self.states:
-            raise ConfigFailure(
-                f"{BUDGET_OVER} before any of {len(self._training)} configurations was trained on one of"
-                f" {len(self._plan.segments)} segments",
-                detail=self._reasons() if self.failed else None,
-                hint="Give it a longer budget, or fewer rows.",
-            )
+            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
+        self._budget.check_trained(self._plan, len(self.states), self.failed)
 
     def _complete(self) -> None:
         """Log what was trained to the end before, which a server that crashed could not say any more."""
@@ -160,39 +146,15 @@ class Orchestrator:
         A best state is kept all the same, because the log has the metrics that make it the best.
         """
         for mst_key, progress in self._progress.items():
-            self._progress[mst_key] = ending = self._within_budget(self._training[mst_key], progress)
+            self._progress[mst_key] = ending = self._budget.rest(self._plan, self._training[mst_key], progress)
             dropped = remaining_visits(self._plan, ending) != remaining_visits(self._plan, progress)
             if dropped and mst_key not in self.stopped:
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, BUDGET_OVER)
-        if time.monotonic() >= self._cancels_at:
-            self._cut_off = True
+        if self._budget.cancels():
             self._homeless = [task for task in self._homeless if isinstance(task, Keeping)]
             visits = {number for number, (_, task) in self._tasks.items() if not isinstance(task, Keeping)}
             dispatcher.cancel(visits, BudgetOver(BUDGET_OVER))
-
-    @property
-    def _cancels_at(self) -> float:
-        deadline = self._request.deadline
-        return math.inf if deadline is None or self._cut_off else self._began + deadline.cancel
-
-    def _within_budget(self, training: ConfigTraining, progress: ConfigProgress) -> ConfigProgress:
-        """What a configuration has still to do, by the clock; in a replay by the log of the run that it repeats."""
-        ending, deadline = self._request.repeat.endings.get(training.config.mst_key), self._request.deadline
-        if ending and training.visits >= ending.visits:
-            if not ending.evaluated:
-                return schedule.end(progress)
-            return schedule.expire(self._plan, progress, kept=False, evaluated=training.evaluated)
-        if deadline is None:
-            return progress
-        elapsed = time.monotonic() - self._began
-        # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
-        ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
-        if elapsed >= deadline.cancel or ended:
-            return schedule.end(progress)
-        if elapsed <= deadline.last_visit:
-            return progress
-        return schedule.expire(self._plan, progress, training.best is not None, training.evaluated)
 
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
         idle = self._numbers - self._tasks.keys()
@@ -355,9 +317,6 @@ class Orchestrator:
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
         self._around.failed(mst_key, reason)
-
-    def _reasons(self) -> str:
-        return "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
 
     def _announce(self) -> None:
         """Tell about each epoch that every configuration has completed, results included."""

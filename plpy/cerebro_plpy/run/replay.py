@@ -11,8 +11,8 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
+from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.request import Ending
-from cerebro_plpy.run.tasks import BUDGET_OVER
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]

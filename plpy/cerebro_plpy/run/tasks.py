@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, QueryCanceled, TrainerFailure
+from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, Worker
@@ -14,11 +14,6 @@ from cerebro_plpy.run.request import Evaluation
 
 # Errors after which the same task may succeed with a new trainer or session.
 PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
-BUDGET_OVER = "the budget was over"  # in the log: of configurations, and of visits that were cancelled
-
-
-class BudgetOver(QueryCanceled):
-    """A visit was still under way when the budget of its run was over."""
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,12 @@ from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.replay import Orders, endings
 from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat
-from cerebro_plpy.run.tasks import BUDGET_OVER, PASSING, Surroundings
+from cerebro_plpy.run.tasks import PASSING, Surroundings
 from cerebro_plpy.run.training import Kept, Past, Step
 from cerebro_plpy.tables.architectures import StoredModel
 
@@ -713,9 +714,7 @@ def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
         patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
         crew = [Worker(0, Session([9], platform.clock))]
         orchestrator = Orchestrator(platform, request, crew, log, around, {})
-        with pytest.raises(
-            ConfigFailure, match="before any of 2 configurations was trained on one of 2 segments"
-        ) as error:
+        with pytest.raises(ConfigFailure, match="before any configuration was trained on one of 2 segments") as error:
             orchestrator.run()
     assert error.value.hint is not None and "longer budget" in error.value.hint
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}
