@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from cerebro_plpy.errors import ConfigFailure, QueryCanceled
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
-from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.request import Deadline, FitRequest
 from cerebro_plpy.run.training import ConfigTraining
 
 BUDGET_OVER = "the budget was over"  # in the log: of configurations, and of visits that were cancelled
@@ -23,18 +23,26 @@ class BudgetOver(QueryCanceled):
 
 
 class Budget:
-    """The time of a run, which begins now; `cancels_at` is when what is under way is to be cancelled, which is once."""
+    """The time of a run, which begins now."""
 
     def __init__(self, request: FitRequest) -> None:
-        self._deadline, self._endings = request.deadline, request.repeat.endings
-        self._began = time.monotonic()
-        self.cancels_at = self._began + (self._deadline.cancel if self._deadline else math.inf)
+        began, deadline = time.monotonic(), request.deadline
+        self._endings, self._limited = request.repeat.endings, deadline is not None
+        self._last_visit, self._cancel = (began + s for s in (deadline or Deadline(math.inf, math.inf)))
+        self._cancelled = False
+
+    @property
+    def next_moment(self) -> float:
+        """When there is something to do that no visit tells of."""
+        if self._cancelled:
+            return math.inf
+        return min(self._last_visit, self._cancel) if time.monotonic() < self._last_visit else self._cancel
 
     def cancels(self) -> bool:
-        """Whether what is under way is to be cancelled now; afterwards no more."""
-        if time.monotonic() < self.cancels_at:
+        """Whether what is under way is to be cancelled now; once."""
+        if self._cancelled or time.monotonic() < self._cancel:
             return False
-        self.cancels_at = math.inf
+        self._cancelled = True
         return True
 
     def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress) -> ConfigProgress:
@@ -44,20 +52,20 @@ class Budget:
             if not ending.evaluated:
                 return schedule.end(progress)
             return schedule.expire(plan, progress, kept=False, evaluated=training.evaluated)
-        if self._deadline is None:
+        if not self._limited:
             return progress
-        elapsed = time.monotonic() - self._began
+        now = time.monotonic()
         # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
         ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
-        if elapsed >= self._deadline.cancel or ended:
+        if now >= self._cancel or ended:
             return schedule.end(progress)
-        if elapsed <= self._deadline.last_visit:
+        if now < self._last_visit:
             return progress
         return schedule.expire(plan, progress, training.best is not None, training.evaluated)
 
     def check_trained(self, plan: Plan, states: int, failed: Mapping[int, str]) -> None:
         """Raises ConfigFailure where there is no state to make a model of."""
-        if self._deadline and not states:
+        if self._limited and not states:
             raise ConfigFailure(
                 f"{BUDGET_OVER} before any configuration was trained on one of {len(plan.segments)} segments",
                 detail=reasons(failed) or None,

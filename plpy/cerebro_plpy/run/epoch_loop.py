@@ -83,7 +83,7 @@ class Orchestrator:
             self._around.check()
             self._keep_to_budget(dispatcher)
             self._start_visits(dispatcher)
-            for outcome in dispatcher.wait(self._budget.cancels_at):
+            for outcome in dispatcher.wait(self._budget.next_moment):
                 worker, task = self._tasks.pop(outcome.worker)
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)

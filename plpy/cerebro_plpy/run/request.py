@@ -29,11 +29,10 @@ class WarmState:
     epochs: int = 0
 
 
-@dataclass(frozen=True)
-class Deadline:
+class Deadline(NamedTuple):
     """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
 
-    After `last_visit` no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
+    From `last_visit` on no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
     way of that is cancelled.
     """
 

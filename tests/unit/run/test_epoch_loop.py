@@ -121,7 +121,7 @@ class Unreliable:
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
-        assert self.clock.now <= self.last_visit, "no training visit begins when the budget is over"
+        assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
         self._check_forms(visit.job.forms or {})
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
@@ -703,6 +703,22 @@ def test_a_replay_ends_where_the_budget_did(
 def visits(platform: Unreliable, mst_key: int) -> list[Visit]:
     """What a config was trained on, in its order."""
     return [visit for visit, _ in platform.done[mst_key]]
+
+
+def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None:
+    """Nothing but the clock says that the first is to be evaluated where it waits for a segment."""
+    platform = Unreliable(repeat(None))
+    request = replace(requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0), workers=2)
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    crew = [Worker(number, Session([looks], platform.clock)) for number, looks in enumerate((1, 10**6))]
+    log = Log([1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        orchestrator = Orchestrator(platform, request, crew, log, around, {})
+        orchestrator.run()
+    assert platform.trained == [(0, 1, 0)] and platform.evaluated == [(0, 1, 0)]
+    assert orchestrator.states.keys() == {0} and log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}
+    assert platform.clock.now < 100
 
 
 def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
