@@ -113,6 +113,7 @@ class Unreliable:
     remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
     losses: Mapping[tuple[int, int], float] = field(default_factory=dict)  # of a segment, by config and epoch
     best: dict[int, Kept] = field(default_factory=dict)
+    made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
     clock: Clock = field(default_factory=Clock)
     last_visit: float = math.inf
 
@@ -180,6 +181,7 @@ class Unreliable:
         with self._alone("workers", worker.number):
             yield from self._work(("evaluate", visit.mst_key, visit.epoch, segment), visit.attempt)
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
+        self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
         loss = self.losses.get((visit.mst_key, visit.epoch), float(segment))
         return {"training": {"rows": 1, "sums": [[1.0, loss]]}}
 
@@ -299,14 +301,17 @@ class Log(RunLog):
     def __init__(self, looks: Sequence[int]) -> None:
         super().__init__(Session(looks), RUN_ID)
         self.completed: set[int] = set()
+        self.status: dict[int, str] = {}
         self.stopped: dict[int, str] = {}
 
     def config_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
+        self.status[mst_key] = "completed"
 
     def config_stopped(self, mst_key: int, reason: str) -> None:
         assert mst_key not in self.stopped
         self.stopped[mst_key] = reason
+        self.status[mst_key] = "stopped"
 
 
 @dataclass(frozen=True)
@@ -586,6 +591,15 @@ def check_ends(trial: Trial) -> None:
     found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
     assert all(times == 1 for times in found.values()), "no state is evaluated twice"
     assert run.stopped == {key for key, reason in trial.log.stopped.items() if reason == BUDGET_OVER}
+    assert all(trial.log.status[key] == "stopped" for key in run.stopped)
+    for key, epoch in found:
+        visits = [v for v in trial.platform.trained if v[0] == key]
+        assert trial.platform.made[key, epoch] == sum(v[1] <= epoch for v in visits), (
+            "metrics are those of its last state"
+        )
+        earlier = any(other < epoch for mst_key, other in found if mst_key == key)
+        whole = sum(v[1] <= epoch for v in visits) == epoch * len(request.source.segments)
+        assert whole or not (earlier and key in trial.platform.best), "beside a best state no other is a makeshift"
     for key in trial.alive:
         visits = [v for v in trial.platform.trained if v[0] == key]
         evaluated = {epoch for mst_key, epoch in found if mst_key == key}
@@ -655,6 +669,7 @@ def test_a_run_with_a_budget_goes_on_from_what_is_logged(
         else:
             break
     check_ends(replace(trial, request=limited))
+    assert trial.orchestrator.failed == {}
 
 
 @given(BUDGETS, WORKERS, WORKERS, DEADLINES, LOOKS, LOOKS, LOSSES, st.booleans())
@@ -686,6 +701,7 @@ def test_a_replay_ends_where_the_budget_did(
     again = Unreliable(repeat(None), losses=losses)
     second = in_time(replace(request, spec=spec, repeat=repeated), others, again, pace, {})
     check_ends(second)
+    assert first.orchestrator.failed == second.orchestrator.failed == {}
     assert {key: visits(again, key) for key in again.done} == {key: visits(platform, key) for key in platform.done}
     assert second.orchestrator.states == first.orchestrator.states
     # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
