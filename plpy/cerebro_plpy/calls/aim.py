@@ -15,9 +15,11 @@ from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.split import read_split
 from cerebro_plpy.features.table import RawTable, Wishes
+from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
-TRAINING_SHARE = 0.85  # of the time that is left when a table was packed; the rest is for what comes after training
+LAST_VISIT, CANCEL = 0.9, 0.97
+"""When a budget is over for visits to train, and for all that is under way; the rest is for what comes afterwards."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,16 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    return effort(load, seconds * TRAINING_SHARE, aim.arguments.epochs, aim.arguments.configs)
+    return effort(load, seconds * LAST_VISIT, aim.arguments.epochs, aim.arguments.configs)
+
+
+def deadline(budget: float, spent: float) -> Deadline:
+    """When a run ends at last that begins after so much of its budget was spent.
+
+    >>> deadline(100.0, 20.0)
+    Deadline(last_visit=70.0, cancel=77.0)
+    """
+    return Deadline(*(max(0.0, round(budget * share - spent, 3)) for share in (LAST_VISIT, CANCEL)))
 
 
 def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:

@@ -209,7 +209,7 @@ def repeat_of(
 ) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
-    return Repeat(orders, recorded.forms, recorded.threads)
+    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

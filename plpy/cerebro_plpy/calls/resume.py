@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
@@ -65,6 +66,9 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
+        if spec.train:
+            ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
+            request = replace(request, deadline=deadline(spec.train.budget, spent))
         if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])

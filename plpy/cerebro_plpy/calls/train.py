@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
 from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
 from cerebro_plpy.calls.registration import register
@@ -39,7 +40,7 @@ from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.trainer import settings
 
 MODULE = "train"
-SCHEDULE = "rotation"  # two runs with one seed have the same bits
+SCHEDULE = "foremost"  # two runs with one seed have the same bits, as far as the budget does not end them
 
 
 def train(
@@ -126,7 +127,8 @@ def build_request(
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
         train=train_spec(aim, table, chosen, tried),
     )
-    return make_request(catalog, workplace, spec, prepared.data, models, Repeat())
+    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
+    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began))
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:

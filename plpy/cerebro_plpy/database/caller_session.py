@@ -42,6 +42,9 @@ class LocalSession:
         """No socket to wait for."""
         return -1
 
+    def cancel(self) -> None:
+        """Nothing is ever under way: what was begun is done."""
+
     def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
         """Run the statements; the rows of the last one."""
         self.start(statement, values)

@@ -6,8 +6,10 @@ outcome. An error of a statement is raised inside the generator, which may handl
 
 from __future__ import annotations
 
+import math
 import select
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -34,7 +36,11 @@ Steps = Generator[Statement, Rows, T]
 
 
 class Session(Protocol):
-    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says DONE."""
+    """A database session. `start` sends statements; `wants` then says READ or WRITE until it says DONE.
+
+    `cancel` asks to have done with them soon; they may still come to their end. It is no error where nothing is under
+    way.
+    """
 
     pid: int  # of the backend that serves it
 
@@ -48,6 +54,8 @@ class Session(Protocol):
     def result(self) -> Rows: ...
 
     def fileno(self) -> int: ...
+
+    def cancel(self) -> None: ...
 
     def run(self, statement: str, values: Sequence[object] = ()) -> Rows: ...
 
@@ -82,6 +90,7 @@ class Dispatcher(Generic[T]):
         self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
         self._wanted: dict[int, int] = {}
         self._ended: list[Outcome[T]] = []
+        self._cancelled: dict[int, CerebroError] = {}  # of those whose steps have not heard of it yet
 
     def begin(self, worker: int, session: Session, steps: Steps[T]) -> None:
         """Start steps on an idle worker."""
@@ -92,9 +101,18 @@ class Dispatcher(Generic[T]):
         """Whether any steps are under way, or ended without their outcome having been taken."""
         return bool(self._tasks or self._ended)
 
-    def wait(self) -> list[Outcome[T]]:
-        """Outcomes of steps that ended, at least one when any are under way."""
-        while self._tasks and not self._ended:
+    def cancel(self, workers: Collection[int], error: CerebroError) -> None:
+        """Raise an error in the steps of these workers, at the statement that each is at or before the next one.
+
+        The steps may handle it, and say so by further statements, which are not cancelled.
+        """
+        for worker in self._tasks.keys() & workers:
+            self._cancelled[worker] = error
+            self._tasks[worker][0].cancel()
+
+    def wait(self, until: float = math.inf) -> list[Outcome[T]]:
+        """Outcomes of steps that ended, at least one when any are under way and it is not `until` before."""
+        while self._tasks and not self._ended and time.monotonic() < until:
             if not any([self._move(worker) for worker in list(self._tasks)]):
                 self._sleep()
         ended, self._ended = self._ended, []
@@ -103,6 +121,8 @@ class Dispatcher(Generic[T]):
     def _sleep(self) -> None:
         if not ready([(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]):
             self._check()
+            for worker in self._cancelled:  # the server may not have begun with the statement when it was cancelled
+                self._tasks[worker][0].cancel()
 
     def _move(self, worker: int) -> bool:
         """Take the answer of a worker's statement and send its next one; False while there is no answer."""
@@ -120,7 +140,8 @@ class Dispatcher(Generic[T]):
 
     def _fail(self, worker: int, error: CerebroError) -> None:
         _, steps = self._tasks[worker]
-        self._advance(worker, lambda: steps.throw(error))
+        raised = self._cancelled.pop(worker, error)
+        self._advance(worker, lambda: steps.throw(raised))
 
     def _advance(self, worker: int, step: Callable[[], Statement]) -> None:
         session, _ = self._tasks[worker]
@@ -131,6 +152,8 @@ class Dispatcher(Generic[T]):
             return self._end(Outcome(worker, stop.value, None))
         except CerebroError as error:
             return self._end(Outcome(worker, None, error))
+        if worker in self._cancelled:
+            return self._fail(worker, self._cancelled[worker])
         try:
             session.start(statement.sql, statement.values)
         except CerebroError as error:
@@ -138,6 +161,7 @@ class Dispatcher(Generic[T]):
 
     def _end(self, outcome: Outcome[T]) -> None:
         del self._tasks[outcome.worker]
+        self._cancelled.pop(outcome.worker, None)
         self._ended.append(outcome)
 
 

@@ -210,6 +210,12 @@ class WorkerSession:
         self._connection.notices.clear()
         return said
 
+    def cancel(self) -> None:
+        """Ask the server to stop what is under way; nothing where it is done, or the session has ended by itself."""
+        if self._busy:
+            with suppress(psycopg2.Error):
+                self._connection.cancel()
+
     def leave(self) -> None:
         """End the session as soon as what it does is done, and do not wait for that."""
         self._connection.close()
@@ -218,9 +224,7 @@ class WorkerSession:
         """Stop what the session does and end it; its trainer ends with it."""
         if self._connection.closed:
             return
-        if self._busy:
-            with suppress(psycopg2.Error):  # the session ended by itself; that was the aim
-                self._connection.cancel()
+        self.cancel()
         self._connection.close()
 
 

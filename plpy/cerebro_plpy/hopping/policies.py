@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
@@ -77,18 +77,32 @@ class Longest:
         return fmean(known) if known else 1.0
 
 
+Rank = Callable[[ConfigProgress], tuple[int, ...]]
+"""The place of a config among others, the smallest first; no two have the same."""
+
+
+def _advance(progress: ConfigProgress) -> tuple[int, ...]:
+    return progress.epoch, progress.kind == "evaluate", -len(progress.waiting), progress.mst_key
+
+
+def _key(progress: ConfigProgress) -> tuple[int, ...]:
+    return (progress.mst_key,)
+
+
 @dataclass(frozen=True)
 class FixedOrder:
-    """Every config visits the segments of an epoch in its own given order; the least advanced goes first.
+    """Every config visits the segments of an epoch in its own given order; by default the least advanced goes first.
 
     `order(mst_key, epoch)` gives all segments of the plan. A config waits for its next segment even while
-    another is idle. Evaluations change no state, so they take any free segment.
+    another is idle. Evaluations change no state, so they take any free segment. `rank` says who goes first where
+    several want one worker; no config's order depends on it.
     """
 
     order: Callable[[int, int], Sequence[int]]
+    rank: Rank = _advance
 
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
-        return Preference(sorted(configs.values(), key=_advance), self._pick)
+        return Preference(sorted(configs.values(), key=self.rank), self._pick)
 
     def _pick(self, progress: ConfigProgress, free: Sequence[int]) -> int | None:
         if progress.kind == "evaluate":
@@ -110,6 +124,15 @@ def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
     return FixedOrder(lambda mst_key, epoch: rings[mst_key])
 
 
+def foremost(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
+    """The orders of `rotation`, where the config with the lowest key goes first: depth before breadth.
+
+    A worker that the first configs cannot use now serves those behind them. Whenever such a run ends, as few configs
+    as possible are half trained.
+    """
+    return replace(rotation(mst_keys, segments), rank=_key)
+
+
 def replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:
     """The logged orders of an earlier run: segments as visited, by (mst_key, epoch)."""
     return FixedOrder(lambda mst_key, epoch: orders[mst_key, epoch])
@@ -118,7 +141,3 @@ def replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:
 def _ring(segments: Sequence[int], index: int) -> tuple[int, ...]:
     first = index % len(segments)
     return (*segments[first:], *segments[:first])
-
-
-def _advance(progress: ConfigProgress) -> tuple[int, bool, int, int]:
-    return progress.epoch, progress.kind == "evaluate", -len(progress.waiting), progress.mst_key

@@ -145,6 +145,30 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
 
 
+def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) -> ConfigProgress:
+    """The config when no visit to train may begin any more, not even one that is to be tried again.
+
+    To be asked anew whenever one of its visits has ended. A visit that runs may end by itself, and an evaluation goes
+    on. At rest the config ends with the evaluation of its newest state, in the midst of an epoch too, where the run
+    evaluates at all and that state was not `evaluated`. One of which an earlier state is `kept` as its model ends as it
+    is, and without a visit after which others of its epoch would have to follow. An epoch that averages has no state in
+    the midst of it: the one before it is the newest.
+    """
+    if progress.kind == "evaluate" or progress.finished:
+        return replace(progress, stopping=True)
+    if progress.kind == "average" or (progress.running and not (progress.waiting and (kept or plan.averaging))):
+        return progress
+    if kept or evaluated:
+        return end(progress)
+    waiting = frozenset(plan.segments) if plan.averaging else progress.waiting
+    return stop(plan, replace(progress, waiting=waiting, running=frozenset()))
+
+
+def end(progress: ConfigProgress) -> ConfigProgress:
+    """The config as one that has nothing left to do, and for which what still runs does not count."""
+    return replace(progress, waiting=frozenset(), running=frozenset(), stopping=True)
+
+
 def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
     """The worker of each segment, where these workers share them evenly.
 

@@ -14,10 +14,11 @@ from typing import Any
 from cerebro_plpy.database.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.policies import Longest, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.policies import Longest, foremost, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Surroundings, Task
@@ -60,12 +61,13 @@ class Orchestrator:
         self._homeless: list[Further] = []  # they have no worker yet, or none any more
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = self._epoch_began = time.monotonic()
+        self._budget = Budget(request)
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         self._announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
         self._noted: set[str] = set()  # what the caller was told of: programs, warnings
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
-        self.stopped: set[int] = set()  # those that max_runtime kept from their last epoch
+        self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
         self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
 
     @property
@@ -74,13 +76,14 @@ class Orchestrator:
         return {key: s.outcome for key, s in self._training.items() if s.outcome and key not in self.failed}
 
     def run(self) -> None:
-        """Train until every configuration is done or has failed."""
+        """Train until every configuration is done or has failed, or the time is over."""
         self._complete()
         dispatcher: Dispatcher[Any] = Dispatcher(self._around.check)
         while not schedule.run_finished(self._progress) or self._homeless or dispatcher.busy():
             self._around.check()
+            self._keep_to_budget(dispatcher)
             self._start_visits(dispatcher)
-            for outcome in dispatcher.wait():
+            for outcome in dispatcher.wait(self._budget.next_moment):
                 worker, task = self._tasks.pop(outcome.worker)
                 if outcome.error is None:
                     self._succeed(dispatcher, worker, task, outcome.value)
@@ -89,8 +92,8 @@ class Orchestrator:
             self._stop_in_time()
             self._announce()
         if not self._progress:
-            reasons = "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(self.failed.items()))
-            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons)
+            raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
+        self._budget.check_trained(self._plan, len(self.states), self.failed)
 
     def _complete(self) -> None:
         """Log what was trained to the end before, which a server that crashed could not say any more."""
@@ -137,6 +140,22 @@ class Orchestrator:
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, "max_runtime was over")
 
+    def _keep_to_budget(self, dispatcher: Dispatcher[Any]) -> None:
+        """When the budget is over, take the configurations to their ends; at last cancel what is under way of that.
+
+        A best state is kept all the same, because the log has the metrics that make it the best.
+        """
+        for mst_key, progress in self._progress.items():
+            self._progress[mst_key] = ending = self._budget.rest(self._plan, self._training[mst_key], progress)
+            dropped = remaining_visits(self._plan, ending) != remaining_visits(self._plan, progress)
+            if dropped and mst_key not in self.stopped:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, BUDGET_OVER)
+        if self._budget.cancels():
+            self._homeless = [task for task in self._homeless if isinstance(task, Keeping)]
+            visits = {number for number, (_, task) in self._tasks.items() if not isinstance(task, Keeping)}
+            dispatcher.cancel(visits, BudgetOver(BUDGET_OVER))
+
     def _start_visits(self, dispatcher: Dispatcher[Any]) -> None:
         idle = self._numbers - self._tasks.keys()
         while self._homeless and idle:
@@ -172,17 +191,22 @@ class Orchestrator:
     def _policy(self) -> schedule.Policy:
         if self._request.spec.schedule == "rotation":
             return rotation(list(self._training), self._plan.segments)
+        if self._request.spec.schedule == "foremost":
+            return foremost(list(self._training), self._plan.segments)
         if self._request.spec.schedule == "replay":
             return replay(self._request.repeat.orders)
         return Longest({(key, "train"): s.seconds / s.visits for key, s in self._training.items() if s.visits})
 
     def _succeed(self, dispatcher: Dispatcher[Any], worker: Worker, task: Task, value: Any) -> None:
         training = self._training[task.mst_key]
-        progress = self._progress.get(task.mst_key)
-        if progress is None:
+        if task.mst_key not in self._progress:
             return  # failed meanwhile, in another task
         if isinstance(task, Keeping):
             return self._kept(training, task, value)
+        if not self._awaited(task):
+            if isinstance(task, Visit) and task.kind != "evaluate":
+                self._trained(worker, training, task, value)  # the log has it
+            return
         if isinstance(task, Results):
             return self._record(dispatcher, worker, task, value)
         if task.kind == "evaluate":
@@ -190,9 +214,16 @@ class Orchestrator:
             if len(training.parts[task.epoch]) == len(self._plan.segments):
                 # Not completed before its metrics are logged: what goes on from the log must find them or the state.
                 return self._follow(dispatcher, worker, Results(task, training.sums(task.epoch)))
-        self._progress[task.mst_key] = schedule.complete(self._plan, progress, task)
+        self._progress[task.mst_key] = schedule.complete(self._plan, self._progress[task.mst_key], task)
         if task.kind != "evaluate":
             self._trained(worker, training, task, value)
+
+    def _awaited(self, task: Task) -> bool:
+        """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
+        progress = self._progress.get(task.mst_key)
+        if progress is None or isinstance(task, Keeping):
+            return progress is not None
+        return (task if isinstance(task, Visit) else task.visit).segment_id in progress.running
 
     def _follow(self, dispatcher: Dispatcher[Any], worker: Worker, task: Further) -> None:
         self._tasks[worker.number] = (worker, task)
@@ -210,7 +241,7 @@ class Orchestrator:
         for text in result.warnings:
             self._note_once(text, f"mst_key={visit.mst_key}: {text}")
         training.trained(visit, result)
-        if training.completed():
+        if training.completed() and visit.mst_key not in self.stopped:
             self._log.config_completed(visit.mst_key)
 
     def _note_once(self, subject: str, text: str) -> None:
@@ -246,9 +277,11 @@ class Orchestrator:
                 self._log_lost(task, error)
                 if not self._around.reopen(worker):
                     self._dismiss(worker, error)
+        elif isinstance(error, BudgetOver):
+            worker.memory.forget()
         elif not isinstance(error, ConfigFailure):
             raise error
-        if task.mst_key not in self._progress:
+        if not self._awaited(task):
             return
         if not isinstance(error, PASSING) or not self._again(dispatcher, worker, task):
             self._give_up(task.mst_key, error.message)

@@ -11,6 +11,8 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
+from cerebro_plpy.run.budget import BUDGET_OVER
+from cerebro_plpy.run.request import Ending
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]
@@ -31,6 +33,7 @@ class RunRecord:
     backends: dict[int, str]
     functions: Mapping[str, str]
     epochs_before: Mapping[int, int]
+    endings: Mapping[int, Ending]
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -66,7 +69,21 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         backends=backends,
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
+        endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, BUDGET_OVER)))),
     )
+
+
+def endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
+    """Where a budget ended configurations that visited these orders; `ended` has their last epochs with metrics.
+
+    >>> endings({(1, 1): (0, 1), (1, 2): (1,), (2, 1): (1,)}, {1: 1, 2: 1, 3: 0})
+    {1: Ending(visits=3, evaluated=False), 2: Ending(visits=1, evaluated=True), 3: Ending(visits=0, evaluated=False)}
+    """
+    found = {}
+    for mst_key, evaluated in ended.items():
+        made = {epoch: len(order) for (key, epoch), order in orders.items() if key == mst_key}
+        found[mst_key] = Ending(sum(made.values()), evaluated in made and evaluated == max(made))
+    return found
 
 
 def _epochs_before(logged: str) -> dict[int, int]:
@@ -98,7 +115,7 @@ def check_record(
     module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
-    known = {key for key, _ in recorded.orders}
+    known = {key for key, _ in recorded.orders} | recorded.endings.keys()
     missing = sorted(set(mst_keys) - known)
     if recorded.segments != segments or epochs > recorded.epochs or missing:
         raise InvalidParameter(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.spec import Spec
@@ -28,17 +29,37 @@ class WarmState:
     epochs: int = 0
 
 
+class Deadline(NamedTuple):
+    """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
+
+    From `last_visit` on no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
+    way of that is cancelled.
+    """
+
+    last_visit: float
+    cancel: float
+
+
+class Ending(NamedTuple):
+    """Where a budget ended a configuration: after so many visits to train, the last state `evaluated` or not."""
+
+    visits: int
+    evaluated: bool
+
+
 @dataclass(frozen=True)
 class Repeat:
     """What a run takes over from an earlier one, for the same bits.
 
     `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of its visits, by
-    (mst_key, epoch, segment), and `threads` those of its trainers, None for any.
+    (mst_key, epoch, segment), and `threads` those of its trainers, None for any. `endings` are those of the
+    configurations that its budget ended, by mst_key: no clock decides that again.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     forms: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
     threads: int | None = None
+    endings: Mapping[int, Ending] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,7 +68,7 @@ class FitRequest:
 
     `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
-    visit begins any more.
+    visit begins any more, and of `deadline` a run with a budget knows.
     """
 
     spec: Spec
@@ -60,6 +81,7 @@ class FitRequest:
     gpus: tuple[int, ...]
     backends: Mapping[int, str]
     max_runtime: float | None = None
+    deadline: Deadline | None = None
     repeat: Repeat = field(default_factory=Repeat)
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
 

@@ -60,7 +60,8 @@ class ConfigTraining:
     """One configuration while it trains: nobody else knows the numbers of its visits, or its tables.
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
-    are the attempts that were made before the run was resumed; `best` is the state that is kept.
+    are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
+    newest.
     """
 
     request: FitRequest
@@ -72,6 +73,7 @@ class ConfigTraining:
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
     visits: int = 0
+    epoch: int = 0
     stored: StoredState | None = None
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -156,7 +158,12 @@ class ConfigTraining:
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
         if self.route.moves(visit, left, result.rows):
-            self.state, self.stored = left, stored
+            self.state, self.stored, self.epoch = left, stored, visit.epoch
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether metrics were computed of the newest state, or of one of its epoch after which none was trained."""
+        return bool(self.evaluations) and self.evaluations[-1].epoch == self.epoch
 
     @property
     def outcome(self) -> StoredState | None:

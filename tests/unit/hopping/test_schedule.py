@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count, pairwise, product
 from random import Random
 
@@ -18,18 +18,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, foremost, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import (
     ConfigProgress,
     Kind,
     Plan,
     Policy,
+    Preference,
     Visit,
     abandon,
     begin,
     choose,
     complete,
+    end,
     epoch_completed,
+    expire,
     resume,
     run_finished,
     start,
@@ -133,7 +136,8 @@ def simulations(draw: st.DrawFn) -> Simulation:
     measured: dict[tuple[int, Kind], float] = {
         (key, kind): durations[key] for key in keys for kind in ("train", "evaluate") if random.random() < 0.7
     }
-    policies: list[Policy] = [Longest(), Longest(measured), rotation(keys, plan.segments), replay(orders)]
+    rings = [rotation(keys, plan.segments), foremost(keys, plan.segments)]
+    policies: list[Policy] = [Longest(), Longest(measured), *rings, replay(orders)]
     policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
     return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy)
 
@@ -239,6 +243,60 @@ def test_a_fixed_order_is_followed(simulation: Simulation) -> None:
     assert orders_of(again.log) == logged
 
 
+def wanted(plan: Plan, progress: ConfigProgress, order: Sequence[int]) -> set[int]:
+    """Told from the definition: the segments that a config could use at once, were all workers idle."""
+    if progress.kind == "evaluate":
+        return set(progress.waiting)
+    return set() if progress.running else set([s for s in order if s in progress.waiting][:1])
+
+
+@given(simulations())
+def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_them(simulation: Simulation) -> None:
+    """At each choice: no idle worker is one that some config wants, and none that a config wants serves a later one."""
+    plan, keys = replace(simulation.plan, averaging=False), simulation.keys
+    ring = rotation(keys, plan.segments)
+    asked: list[tuple[Mapping[int, ConfigProgress], set[int]]] = []
+
+    class Watched:
+        def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+            asked.append((dict(configs), set()))
+            return foremost(keys, plan.segments).prefer(plan, configs)
+
+    def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
+        before = asked[-1][0]
+        taken = {key: configs[key].running - before[key].running for key in configs}
+        for key in configs:
+            wants = wanted(plan, before[key], ring.order(key, before[key].epoch)) - taken[key]
+            workers = {plan.workers[segment] for segment in wants}
+            assert not workers & idle, "a fixed order keeps as few workers idle as it can"
+            behind = {plan.workers[segment] for other in configs if other > key for segment in taken[other]}
+            assert not workers & behind, "who is foremost goes first"
+
+    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check)
+    run.run()
+    assert orders_of(run.log) == {
+        (key, epoch): list(ring.order(key, epoch)) for key, epoch in product(keys, range(1, plan.epochs + 1))
+    }
+    again = Simulation(plan, keys, lambda visit: 1.0, replay(orders_of(run.log)))
+    again.run()
+    assert orders_of(again.log) == orders_of(run.log)
+
+
+@pytest.mark.parametrize(("segments", "configs", "epochs"), [(1, 8, 3), (2, 8, 3), (4, 16, 5), (4, 20, 10)])
+def test_half_way_some_of_the_foremost_are_done_and_none_by_rotation(segments: int, configs: int, epochs: int) -> None:
+    plan, keys = plan_of(segments, epochs), tuple(range(configs))
+
+    def done(policy: Policy) -> list[int]:
+        simulation = Simulation(plan, keys, jittered(1), policy)
+        half = simulation.run() / 2
+        ends = {key: max(item.ended for item in simulation.log if item.visit.mst_key == key) for key in keys}
+        return [key for key in keys if ends[key] <= half]
+
+    assert done(rotation(keys, plan.segments)) == []
+    found = done(foremost(keys, plan.segments))
+    assert found == list(range(len(found))) and len(found) >= configs // 4
+
+
 def orders_of(log: list[Logged]) -> dict[tuple[int, int], list[int]]:
     """The segments that each config trained on, in the order in which it did, by (mst_key, epoch)."""
     orders: dict[tuple[int, int], list[int]] = {}
@@ -300,6 +358,92 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
         assert {v.epoch for v in done if v.kind == "average"} == begun
     else:
         assert all(v.kind == "evaluate" for v in done[before:])
+
+
+@dataclass
+class Lone:
+    """A config alone with its plan, worked through visit by visit; `kept` is whether a model of it is kept."""
+
+    plan: Plan
+    progress: ConfigProgress
+    random: Random
+    kept: bool
+    done: list[Visit] = field(default_factory=list)
+    over: bool = False
+
+    @property
+    def newest(self) -> int:
+        """The epoch of the newest state, 0 without any."""
+        kind = "average" if self.plan.averaging else "train"
+        return max((visit.epoch for visit in self.done if visit.kind == kind), default=0)
+
+    def evaluated(self, epoch: int) -> bool:
+        return sum(v.kind == "evaluate" and v.epoch == epoch for v in self.done) == len(self.plan.segments)
+
+    def expire(self) -> None:
+        self.over = True
+        before, self.progress = self.progress, self.expired()
+        for segment in before.running - self.progress.running:
+            if self.random.random() < 0.5:  # it comes to its end all the same
+                self.done.append(Visit(before.epoch, before.mst_key, segment, before.kind))
+
+    def expired(self) -> ConfigProgress:
+        return expire(self.plan, self.progress, self.kept, self.evaluated(self.newest))
+
+    def begin(self) -> None:
+        visit = Visit(self.progress.epoch, self.progress.mst_key, max(self.progress.startable), self.progress.kind)
+        assert visit.kind != "train" or not self.over, "no training visit begins"
+        self.progress = begin(self.progress, visit)
+
+    def move(self, failing: float) -> None:
+        """Begin a visit, or see one end, which may fail."""
+        progress = self.progress
+        if not progress.running or (progress.startable and self.random.random() < 0.5):
+            return self.begin()
+        visit = Visit(progress.epoch, progress.mst_key, min(progress.running), progress.kind)
+        if self.random.random() < failing:
+            self.progress = abandon(progress, visit)
+        else:
+            self.done.append(visit)
+            self.progress = complete(self.plan, progress, visit)
+
+
+@given(simulations(), st.integers(0, 60), st.booleans(), st.sampled_from([0, 0.3]), st.integers())
+def test_after_the_last_visit_a_config_comes_to_its_end(
+    simulation: Simulation, cut: int, kept: bool, failing: float, seed: int
+) -> None:
+    """It trains no further; its newest state is evaluated once, or it has a model, or it has done nothing."""
+    plan, key = simulation.plan, simulation.keys[0]
+    lone = Lone(plan, start(plan, key), Random(seed), kept)
+    while not lone.progress.finished and cut:
+        lone.move(failing)
+        cut -= 1
+    before = list(lone.done)
+    lone.expire()
+    while not lone.progress.finished:
+        assert lone.expired() == lone.progress
+        lone.move(failing)
+        lone.expire()
+    trained = [v for v in lone.done[len(before) :] if v.kind == "train"]
+    assert len(trained) <= (len(plan.segments) if plan.averaging else 1), "what ran may have ended by itself"
+    assert all(times == 1 for times in Counter(lone.done).values())
+    if lone.newest == 0:
+        assert not any(v.kind == "evaluate" for v in lone.done)
+    elif not kept and plan.evaluations and lone.newest < plan.epochs:
+        assert lone.evaluated(lone.newest)
+    late = {v.epoch for v in lone.done[len(before) :] if v.kind == "evaluate"}
+    assert not kept or late <= plan.evaluate_epochs, "beside a model only what is due is evaluated"
+    assert end(lone.progress) == lone.progress
+
+
+def test_a_visit_does_not_count_any_more_where_a_model_is_kept_and_the_epoch_cannot_be_completed() -> None:
+    plan = plan_of(3, epochs=2, evaluate=frozenset({1}))
+    running = begin(start(plan, 1), Visit(1, 1, 0, "train"))
+    assert expire(plan, running, kept=True, evaluated=False) == end(running)
+    assert expire(plan, running, kept=False, evaluated=True) == running
+    done = complete(plan, running, Visit(1, 1, 0, "train"))
+    partial = expire(plan, done, kept=False, evaluated=False)
+    assert partial == ConfigProgress(1, 1, "evaluate", frozenset({0, 1, 2}), stopping=True)
 
 
 def makespan(durations: Mapping[int, float], plan: Plan, policy: Policy) -> float:

@@ -25,7 +25,7 @@ from cerebro_plpy.configs.per_output import Measured
 from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
-from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
+from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
 from cerebro_plpy.hopping.patience import Patience
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
@@ -33,9 +33,11 @@ from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.replay import Orders, endings
+from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat
 from cerebro_plpy.run.tasks import PASSING, Surroundings
 from cerebro_plpy.run.training import Kept, Past, Step
 from cerebro_plpy.tables.architectures import StoredModel
@@ -49,20 +51,33 @@ TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 Fault: TypeAlias = type[CerebroError] | None
 
 
+@dataclass
+class Clock:
+    """The time of a run: it goes on by one with each look at a session."""
+
+    now: float = 0.0
+    hears: bool = True  # whether a statement that is cancelled ends at once, or is about to end anyway
+
+
 class Session:
     """Answers each statement after a few looks; always readable, so that nobody really waits."""
 
     pid = 0
     platform = Postgres()
 
-    def __init__(self, looks: Sequence[int]) -> None:
+    def __init__(self, looks: Sequence[int], clock: Clock | None = None) -> None:
         self._looks = cycle(looks)
         self._left = 0
+        self._clock = clock or Clock()
+        self._cancelled = False
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
-        self._left = next(self._looks)
+        self._left, self._cancelled = next(self._looks), False
 
     def wants(self) -> int:
+        self._clock.now += 1
+        if self._cancelled:
+            raise QueryCanceled("canceling statement due to user request")
         self._left -= 1
         return READ if self._left > 0 else DONE
 
@@ -71,6 +86,9 @@ class Session:
 
     def fileno(self) -> int:
         return ALWAYS_READABLE
+
+    def cancel(self) -> None:
+        self._cancelled = self._clock.hears
 
     def run(self, statement: str, values: Sequence[object] = ()) -> Rows:
         return []
@@ -95,12 +113,16 @@ class Unreliable:
     remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
     losses: Mapping[tuple[int, int], float] = field(default_factory=dict)  # of a segment, by config and epoch
     best: dict[int, Kept] = field(default_factory=dict)
+    made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
+    clock: Clock = field(default_factory=Clock)
+    last_visit: float = math.inf
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
     def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
         key = visit.mst_key
+        assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
         self._check_forms(visit.job.forms or {})
         assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
         assert visit.visit_no == self.visits[key] + 1
@@ -159,6 +181,7 @@ class Unreliable:
         with self._alone("workers", worker.number):
             yield from self._work(("evaluate", visit.mst_key, visit.epoch, segment), visit.attempt)
         self.evaluated.append((visit.mst_key, visit.epoch, segment))
+        self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
         loss = self.losses.get((visit.mst_key, visit.epoch), float(segment))
         return {"training": {"rows": 1, "sums": [[1.0, loss]]}}
 
@@ -273,14 +296,22 @@ def requested(
 
 
 class Log(RunLog):
-    """A log that knows which configurations it was told to be completed."""
+    """A log that knows which configurations it was told to be completed, and which to be stopped, and why."""
 
     def __init__(self, looks: Sequence[int]) -> None:
         super().__init__(Session(looks), RUN_ID)
         self.completed: set[int] = set()
+        self.status: dict[int, str] = {}
+        self.stopped: dict[int, str] = {}
 
     def config_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
+        self.status[mst_key] = "completed"
+
+    def config_stopped(self, mst_key: int, reason: str) -> None:
+        assert mst_key not in self.stopped
+        self.stopped[mst_key] = reason
+        self.status[mst_key] = "stopped"
 
 
 @dataclass(frozen=True)
@@ -313,7 +344,8 @@ def continued(
     reopened: Iterator[bool] | None = None,
 ) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
-    crew = [Worker(number, Session(looks)) for number in range(workers)]
+    platform.clock.now = 0.0
+    crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
     told: list[Told] = []
     failed: dict[int, str] = {}
     notes: list[str] = []
@@ -327,7 +359,7 @@ def continued(
             lost.append(worker)
             platform.ahead = math.inf  # what was to be shared is shared by fewer
             return False
-        worker.session = Session(looks)
+        worker.session = Session(looks, platform.clock)
         return True
 
     around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen)
@@ -336,8 +368,8 @@ def continued(
     trial = Trial(request, platform, orchestrator, told, log)
     try:
         orchestrator.run()
-    except ConfigFailure:
-        assert not trial.alive
+    except ConfigFailure as error:
+        assert not trial.alive or (request.deadline and error.hint and not orchestrator.states)
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
@@ -351,7 +383,7 @@ REQUESTS = st.builds(
     segments=st.integers(1, 4),
     epochs=st.integers(1, 3),
     evaluated=st.sets(st.integers(1, 3)),
-    schedule=st.sampled_from(["longest", "rotation"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost"]),
 )
 WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
@@ -525,3 +557,196 @@ def test_who_gets_no_better_goes_no_further_and_has_its_best_state(
     assert found == (kept if restored else {key: platform.done[key][-1][1].state_table for key in last})
     assert trial.log.completed == {key for key, epoch in last.items() if epoch == len(epochs)}
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
+
+
+KEEPING = "batch_size=1,callbacks=[EarlyStopping(monitor='loss',patience={patience},restore_best_weights=True)]"
+BUDGETS = st.builds(
+    requested,
+    configs=st.integers(1, 4),
+    segments=st.integers(1, 3),
+    epochs=st.integers(1, 4),
+    evaluated=st.sampled_from([set(), {1, 2, 3, 4}, {2, 4}]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost"]),
+    fit=st.sampled_from(["batch_size=1", KEEPING.format(patience=1), KEEPING.format(patience=9)]),
+)
+DEADLINES = st.tuples(st.integers(0, 60), st.integers(0, 30) | st.just(math.inf)).map(
+    lambda given: Deadline(float(given[0]), given[0] + given[1])
+)
+LOSSES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0]))
+
+
+def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list[int], past: dict[int, Past]) -> Trial:
+    """Work through a request by the platform's clock."""
+    platform.last_visit = request.deadline.last_visit if request.deadline else math.inf
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        return continued(request, workers, platform, looks, past)
+
+
+def check_ends(trial: Trial) -> None:
+    """Each config ended in exactly one of the ways that there are, and whoever was trained has a model."""
+    request, run, deadline = trial.request, trial.orchestrator, trial.request.deadline
+    assert not any(trial.platform.places.values()) and not run._tasks, "nobody is left at work"
+    assert run.states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
+    found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
+    assert all(times == 1 for times in found.values()), "no state is evaluated twice"
+    assert run.stopped == {key for key, reason in trial.log.stopped.items() if reason == BUDGET_OVER}
+    assert all(trial.log.status[key] == "stopped" for key in run.stopped)
+    for key, epoch in found:
+        visits = [v for v in trial.platform.trained if v[0] == key]
+        assert trial.platform.made[key, epoch] == sum(v[1] <= epoch for v in visits), (
+            "metrics are those of its last state"
+        )
+        earlier = any(other < epoch for mst_key, other in found if mst_key == key)
+        whole = sum(v[1] <= epoch for v in visits) == epoch * len(request.source.segments)
+        assert whole or not (earlier and key in trial.platform.best), "beside a best state no other is a makeshift"
+    for key in trial.alive:
+        visits = [v for v in trial.platform.trained if v[0] == key]
+        evaluated = {epoch for mst_key, epoch in found if mst_key == key}
+        kept = trial.platform.best.get(key)
+        newest = max((epoch for _, epoch, _ in visits), default=0)
+        whole = len(visits) == request.spec.epochs * len(request.source.segments)
+        ends = {
+            "completed": whole and {e for e in request.spec.evaluate_epochs} <= evaluated and key not in run.stopped,
+            "no better": "EarlyStopping" in trial.log.stopped.get(key, ""),
+            "with its best": key in run.stopped and kept is not None,
+            "evaluated": key in run.stopped and kept is None and newest > 0 and newest in evaluated,
+            "not evaluated": key in run.stopped and kept is None and newest > 0 and newest not in evaluated,
+            "not begun": key in run.stopped and newest == 0,
+        }
+        assert sum(ends.values()) == 1, ends
+        assert (
+            not ends["not evaluated"]
+            or not request.spec.evaluate_epochs
+            or deadline is None
+            or deadline.cancel < math.inf
+        )
+        state = run.states.get(key)
+        assert state is None or kept is None or state == kept.stored
+        if kept and not trial.platform.losses:
+            assert kept.epoch in evaluated
+
+
+@given(BUDGETS, WORKERS, DEADLINES, MANY, LOOKS, LOSSES, st.booleans())
+@trials(300)
+def test_a_budget_ends_a_run_in_good_order_at_any_moment(
+    request: FitRequest,
+    workers: int,
+    deadline: Deadline,
+    faults: list[Fault],
+    looks: list[int],
+    losses: Mapping[tuple[int, int], float],
+    hears: bool,
+) -> None:
+    platform = Unreliable(chain(faults, repeat(None)), losses=losses, clock=Clock(hears=hears))
+    trial = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
+    check_ends(trial)
+    # Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker.
+    assert platform.clock.now <= deadline.cancel + 4 * workers * (max(looks) + 1) or deadline.cancel == math.inf
+
+
+@given(BUDGETS, WORKERS, st.lists(DEADLINES, min_size=1, max_size=4), PAUSES, LOOKS, LOSSES)
+@trials(300)
+def test_a_run_with_a_budget_goes_on_from_what_is_logged(
+    request: FitRequest,
+    workers: int,
+    deadlines: list[Deadline],
+    pauses: list[int],
+    looks: list[int],
+    losses: Mapping[tuple[int, int], float],
+) -> None:
+    """Wherever it was interrupted, also when its budget was over; each time it has another budget left."""
+    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    platform = Unreliable(chain(interruptions, repeat(None)), losses=losses)
+    past: dict[int, Past] = {}
+    left = chain(deadlines, repeat(deadlines[-1]))
+    while True:
+        limited = replace(request, deadline=next(left))
+        try:
+            trial = in_time(limited, workers, platform, looks, past)
+        except Ended as ended:
+            past = platform.interrupt(ended.evaluations)
+        else:
+            break
+    check_ends(replace(trial, request=limited))
+    assert trial.orchestrator.failed == {}
+
+
+@given(BUDGETS, WORKERS, WORKERS, DEADLINES, LOOKS, LOOKS, LOSSES, st.booleans())
+@trials(300)
+def test_a_replay_ends_where_the_budget_did(
+    request: FitRequest,
+    workers: int,
+    others: int,
+    deadline: Deadline,
+    looks: list[int],
+    pace: list[int],
+    losses: Mapping[tuple[int, int], float],
+    hears: bool,
+) -> None:
+    """The same visits of each config, and the same state of each evaluated and kept, whatever the clock says."""
+    platform = Unreliable(repeat(None), losses=losses, clock=Clock(hears=hears))
+    first = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
+    if not platform.trained:
+        return
+    orders: Orders = {}
+    for key, epoch, segment in platform.trained:
+        orders[key, epoch] = (*orders.get((key, epoch), ()), segment)
+    found = {key: 0 for key in first.orchestrator.stopped}
+    found |= {e.mst_key: e.epoch for e in first.orchestrator.evaluations if e.mst_key in found}
+    every = product(range(len(request.configs)), range(1, request.spec.epochs + 1))
+    completed = {at: (*(o := orders.get(at, ())), *(s for s in request.source.segments if s not in o)) for at in every}
+    repeated = Repeat(completed, endings=endings(orders, found))
+    spec = replace(request.spec, schedule="replay")
+    again = Unreliable(repeat(None), losses=losses)
+    second = in_time(replace(request, spec=spec, repeat=repeated), others, again, pace, {})
+    check_ends(second)
+    assert first.orchestrator.failed == second.orchestrator.failed == {}
+    assert {key: visits(again, key) for key in again.done} == {key: visits(platform, key) for key in platform.done}
+    assert second.orchestrator.states == first.orchestrator.states
+    # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
+    late = {
+        key for key in first.orchestrator.stopped if key in second.log.completed and not request.spec.evaluate_epochs
+    }
+    assert second.log.stopped == {key: reason for key, reason in first.log.stopped.items() if key not in late}
+
+    def evaluated(trial: Trial) -> dict[tuple[int, int], float]:
+        return {(e.mst_key, e.epoch): e.loss for e in trial.orchestrator.evaluations}
+
+    assert evaluated(second) == evaluated(first)
+
+
+def visits(platform: Unreliable, mst_key: int) -> list[Visit]:
+    """What a config was trained on, in its order."""
+    return [visit for visit, _ in platform.done[mst_key]]
+
+
+def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None:
+    """Nothing but the clock says that the first is to be evaluated where it waits for a segment."""
+    platform = Unreliable(repeat(None))
+    request = replace(requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0), workers=2)
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    crew = [Worker(number, Session([looks], platform.clock)) for number, looks in enumerate((1, 10**6))]
+    log = Log([1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        orchestrator = Orchestrator(platform, request, crew, log, around, {})
+        orchestrator.run()
+    assert platform.trained == [(0, 1, 0)] and platform.evaluated == [(0, 1, 0)]
+    assert orchestrator.states.keys() == {0} and log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}
+    assert platform.clock.now < 100
+
+
+def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
+    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0), workers=1)
+    platform = Unreliable(repeat(None))
+    log = Log([9])
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        crew = [Worker(0, Session([9], platform.clock))]
+        orchestrator = Orchestrator(platform, request, crew, log, around, {})
+        with pytest.raises(ConfigFailure, match="before any configuration was trained on one of 2 segments") as error:
+            orchestrator.run()
+    assert error.value.hint is not None and "longer budget" in error.value.hint
+    assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER}

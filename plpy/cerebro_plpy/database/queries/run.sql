@@ -19,6 +19,12 @@ FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND 
 -- name: recorded_backends
 SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
+-- name: recorded_endings
+-- Configurations that ended for this reason, and the last epoch that metrics were computed of.
+SELECT c.mst_key, coalesce(max(m.epoch), 0)
+FROM cerebro.config_log c LEFT JOIN cerebro.metric m ON m.run_id = c.run_id AND m.mst_key = c.mst_key
+WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND c.reason = %s::text GROUP BY c.mst_key
+
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
@@ -211,3 +217,13 @@ UPDATE cerebro.config_log c
 SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key) THEN 'running' ELSE 'waiting' END,
     reason = NULL
 WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'stopped')
+
+-- name: spent
+-- Seconds that a run was at work: those in which a visit or an evaluation was under way.
+SELECT coalesce(sum(extract(epoch FROM g.ended_at - g.started_at)), 0)::double precision
+FROM (SELECT min(n.started_at) AS started_at, max(n.ended_at) AS ended_at
+      FROM (SELECT m.*, count(*) FILTER (WHERE m.begins) OVER (ORDER BY m.started_at, m.ended_at) AS island
+            FROM (SELECT t.started_at, t.ended_at,
+                         t.started_at > max(t.ended_at) OVER (ORDER BY t.started_at, t.ended_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS begins
+                  FROM cerebro.timeline t WHERE t.run_id = %s::bigint AND t.ended_at IS NOT NULL) m) n
+      GROUP BY n.island) g

@@ -1,0 +1,78 @@
+"""How the budget of a run ends it: by the clock, and in a replay where the log says that it ended the run before.
+
+A configuration whose training is cut short has a model all the same once it was trained on one segment.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+
+from cerebro_plpy.errors import ConfigFailure, QueryCanceled
+from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
+from cerebro_plpy.run.request import Deadline, FitRequest
+from cerebro_plpy.run.training import ConfigTraining
+
+BUDGET_OVER = "the budget was over"  # in the log: of configurations, and of visits that were cancelled
+
+
+class BudgetOver(QueryCanceled):
+    """A visit was still under way when the budget of its run was over."""
+
+
+class Budget:
+    """The time of a run, which begins now."""
+
+    def __init__(self, request: FitRequest) -> None:
+        began, deadline = time.monotonic(), request.deadline
+        self._endings, self._limited = request.repeat.endings, deadline is not None
+        self._last_visit, self._cancel = (began + s for s in (deadline or Deadline(math.inf, math.inf)))
+        self._cancelled = False
+
+    @property
+    def next_moment(self) -> float:
+        """When there is something to do that no visit tells of."""
+        if self._cancelled:
+            return math.inf
+        return min(self._last_visit, self._cancel) if time.monotonic() < self._last_visit else self._cancel
+
+    def cancels(self) -> bool:
+        """Whether what is under way is to be cancelled now; once."""
+        if self._cancelled or time.monotonic() < self._cancel:
+            return False
+        self._cancelled = True
+        return True
+
+    def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress) -> ConfigProgress:
+        """What a configuration has still to do, as it stands now; to be asked before any visit begins."""
+        ending = self._endings.get(training.config.mst_key)
+        if ending and training.visits >= ending.visits:
+            if not ending.evaluated:
+                return schedule.end(progress)
+            return schedule.expire(plan, progress, kept=False, evaluated=training.evaluated)
+        if not self._limited:
+            return progress
+        now = time.monotonic()
+        # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
+        ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
+        if now >= self._cancel or ended:
+            return schedule.end(progress)
+        if now < self._last_visit:
+            return progress
+        return schedule.expire(plan, progress, training.best is not None, training.evaluated)
+
+    def check_trained(self, plan: Plan, states: int, failed: Mapping[int, str]) -> None:
+        """Raises ConfigFailure where there is no state to make a model of."""
+        if self._limited and not states:
+            raise ConfigFailure(
+                f"{BUDGET_OVER} before any configuration was trained on one of {len(plan.segments)} segments",
+                detail=reasons(failed) or None,
+                hint="Give it a longer budget, or fewer rows.",
+            )
+
+
+def reasons(failed: Mapping[int, str]) -> str:
+    """Why configurations failed, in one line."""
+    return "; ".join(f"mst_key={key}: {reason}" for key, reason in sorted(failed.items()))
