@@ -6,7 +6,6 @@ them by the search_path of the session.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -30,9 +29,9 @@ from cerebro_db.arguments import (
 )
 from cerebro_db.calls import Calls
 from cerebro_db.driver import Notice, engine_for, log
+from cerebro_db.named_models import NamedModels
 from cerebro_db.options import options_of
 from cerebro_db.preparation import Preparation
-from cerebro_db.record_list import Records
 from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
 from cerebro_db.show.board_list import Board
@@ -40,10 +39,6 @@ from cerebro_db.show.live_bar import shown
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
-
-
-PLAN = ("section", "name", "what", "why", "data")
-PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper")
 
 
 def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Session:
@@ -56,7 +51,7 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation, RunReader):
+class Session(Preparation, NamedModels, RunReader):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 
@@ -314,29 +309,6 @@ class Session(Preparation, RunReader):
             found = self._calls.rows_of_cerebro("train", look, source=source, target=target, **json_options(options))
         return self.leaderboard(found[0][0])
 
-    @options_of(TrainOptions)
-    def plan(self, source: str, target: str, **options: Unpack[TrainOptions]) -> Records[dict[str, Any]]:
-        """What `train` would do with the same arguments, by section: cerebro.plan."""
-        found = self._calls.rows_of_cerebro("plan", source=source, target=target, **json_options(options))
-        return _named(found, PLAN)
-
-    def predictions(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
-        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here."""
-        return _named(self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col), PREDICTED)
-
-    def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
-        found = self._calls.call_cerebro("predict_row", model=model, record=json.dumps(record, default=str))
-        return dict(found)
-
-    def deploy(self, model: str, version: int | str = "best") -> int:
-        """Lets a version of a model by name predict; its number: cerebro.deploy."""
-        return int(self._calls.call_cerebro("deploy", model=model, version=str(version)))
-
-    def drop_model(self, model: str) -> None:
-        """Removes a model by name with all its versions: cerebro.drop_model."""
-        self._calls.call_cerebro("drop_model", model=model)
-
     def vacuum_runs(self, older_than: timedelta = timedelta(days=7)) -> int:
         """Removes the states of own runs that ended so long ago; returns their bytes: cerebro.vacuum_runs."""
         return int(self._calls.call_cerebro("vacuum_runs", older_than=older_than))
@@ -379,7 +351,3 @@ class Session(Preparation, RunReader):
     def worker_report(self) -> dict[str, Any]:
         """Opens a worker session as a run would, and says as whom: cerebro.worker_report."""
         return dict(self._calls.call_cerebro("worker_report"))
-
-
-def _named(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Records[dict[str, Any]]:
-    return Records([dict(zip(columns, row, strict=True)) for row in rows], list(columns))

@@ -17,6 +17,8 @@ MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 6
 """Epochs are given up for so many configurations, and no more."""
+MORE = 2
+"""Configurations are trained one after another, so that some more are no loss where they are never reached."""
 VISIT_SECONDS = 0.03
 """What a visit takes beside its arithmetic: a state is read, written, and logged."""
 BEGIN_SECONDS = 4.0
@@ -77,5 +79,5 @@ def effort(load: Workload, seconds: float, epochs: int | None = None, configs: i
     usual = int((time / wanted - BEGIN_SECONDS) / load.epoch_seconds)
     chosen = epochs or min(MOST_EPOCHS, max(FEWEST_EPOCHS, usual))
     each = chosen * load.epoch_seconds + BEGIN_SECONDS
-    count = configs or max(1, min(most, int(time / each)))
-    return Effort(chosen, count, round(count * each / together, 1))
+    count = configs or max(1, min(most, int(MORE * time / each)))
+    return Effort(chosen, count, round(min(count * each / together, seconds), 1))

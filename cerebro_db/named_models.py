@@ -1,0 +1,51 @@
+"""Models by name: what is asked of them, once or before they are trained. One method per SQL function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cerebro_db.arguments import TrainOptions, json_options
+from cerebro_db.calls import Calls
+from cerebro_db.options import options_of
+from cerebro_db.record_list import Records
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+PLAN = ("section", "name", "what", "why", "data")
+PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper")
+
+
+class NamedModels:
+    """Methods over models by name; `Session.train` makes them."""
+
+    _calls: Calls
+
+    @options_of(TrainOptions)
+    def plan(self, source: str, target: str, **options: Unpack[TrainOptions]) -> Records[dict[str, Any]]:
+        """What `train` would do with the same arguments, by section: cerebro.plan."""
+        found = self._calls.rows_of_cerebro("plan", source=source, target=target, **json_options(options))
+        return _named(found, PLAN)
+
+    def predictions(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
+        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here."""
+        return _named(self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col), PREDICTED)
+
+    def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
+        found = self._calls.call_cerebro("predict_row", model=model, record=json.dumps(record, default=str))
+        return dict(found)
+
+    def deploy(self, model: str, version: int | str = "best") -> int:
+        """Lets a version of a model by name predict; its number: cerebro.deploy."""
+        return int(self._calls.call_cerebro("deploy", model=model, version=str(version)))
+
+    def drop_model(self, model: str) -> None:
+        """Removes a model by name with all its versions: cerebro.drop_model."""
+        self._calls.call_cerebro("drop_model", model=model)
+
+
+def _named(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Records[dict[str, Any]]:
+    return Records([dict(zip(columns, row, strict=True)) for row in rows], list(columns))
