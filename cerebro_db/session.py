@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from cerebro_db import errors
+from cerebro_db.administration import Administration
 from cerebro_db.arguments import (
     AutomlOptions,
     ByomOptions,
@@ -51,7 +52,7 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation, NamedModels, RunReader):
+class Session(Preparation, NamedModels, Administration, RunReader):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 
@@ -317,10 +318,6 @@ class Session(Preparation, NamedModels, RunReader):
         """Removes the log and the states of a run; its output tables stay: cerebro.drop_run."""
         self._calls.call_cerebro("drop_run", run_id=run_id)
 
-    def grant_usage(self, role: str) -> None:
-        """Lets a role use the extension: cerebro.grant_usage. For administrators."""
-        self._calls.call_cerebro("grant_usage", role=role)
-
     def grant_predict(self, model_table: str, role: str) -> None:
         """Lets a role predict with the models of a table, without reading their weights: cerebro.grant_predict."""
         self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
@@ -335,19 +332,3 @@ class Session(Preparation, NamedModels, RunReader):
         Without a name it lists all of them.
         """
         return str(self._calls.call_cerebro("help", name=name, message=message))
-
-    def gpu_configuration(self, output_table: str, source: str = "tensorflow") -> None:
-        """Writes which GPUs the hosts have to `output_table`: gpu_configuration."""
-        self._calls.call("gpu_configuration", output_table=output_table, source=source)
-
-    def versions(self) -> dict[str, Any]:
-        """Versions of the extension and of what runs in the server: cerebro.python_version."""
-        return dict(self._calls.call_cerebro("python_version"))
-
-    def trainer_report(self, framework: str = "tensorflow") -> dict[str, Any]:
-        """Starts a trainer, and says its versions and devices: cerebro.trainer_report."""
-        return dict(self._calls.call_cerebro("trainer_report", framework=framework))
-
-    def worker_report(self) -> dict[str, Any]:
-        """Opens a worker session as a run would, and says as whom: cerebro.worker_report."""
-        return dict(self._calls.call_cerebro("worker_report"))

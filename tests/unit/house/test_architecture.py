@@ -43,7 +43,7 @@ ORDER = {
     "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
     "cerebro_db": (
         "errors", "driver", "records", "record_list", "run_reader", "arguments", "options", "show", "calls",
-        "preparation", "named_models", "session", "server", "check", "demo", "cli",
+        "preparation", "named_models", "administration", "session", "server", "check", "demo", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
