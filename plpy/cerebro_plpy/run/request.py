@@ -33,7 +33,7 @@ class Deadline(NamedTuple):
     """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
 
     From `last_visit` on no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
-    way of that is cancelled.
+    way of that is cancelled. In the caller's own session a statement comes to its end before.
     """
 
     last_visit: float

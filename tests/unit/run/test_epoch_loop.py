@@ -687,6 +687,7 @@ def test_a_replay_ends_where_the_budget_did(
     """The same visits of each config, and the same state of each evaluated and kept, whatever the clock says."""
     platform = Unreliable(repeat(None), losses=losses, clock=Clock(hears=hears))
     first = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
+    check_ends(first)
     if not platform.trained:
         return
     orders: Orders = {}
