@@ -32,6 +32,7 @@ TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
 PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
+DATA_EXCEPTION = "22"  # the class of SQLSTATEs that tell of a value
 T = TypeVar("T")
 
 
@@ -139,13 +140,28 @@ class Database:
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Rows one after another, through a cursor, so that few of them are held at a time."""
+        for batch in self.blocks(statement, FETCHED, *values):
+            yield from batch
+
+    def blocks(self, statement: str, size: int, *values: object) -> Iterator[list[Row]]:
+        """Rows so many at a time, through a cursor, which is open when this returns."""
         plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
         cursor = self._plpy.cursor(plan, list(values))
-        while True:
-            batch = cursor.fetch(FETCHED)
-            if not batch:
-                return
-            yield from batch
+        return iter(lambda: list(cursor.fetch(size)), [])
+
+    def repeated(self, statement: str, *values: object) -> Callable[..., list[Row]]:
+        """A statement that is planned once for many calls, each with values of these types."""
+        plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
+        return lambda *values: list(self._plpy.execute(plan, list(values)))
+
+    def unless_refused(self, work: Callable[[], T]) -> T | None:
+        """What a statement gives; None where it does not take a value, such as a text that is no number."""
+        try:
+            return work()
+        except self._plpy.SPIError as error:
+            if not sqlstate_of(error.spidata[0]).startswith(DATA_EXCEPTION):
+                raise
+            return None
 
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.

@@ -1,0 +1,27 @@
+"""The functions of sql/61-predict.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls.predict_record import predict_record
+from cerebro_plpy.calls.predict_source import Block, predict_source
+
+
+def predict_blocks(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+) -> Iterator[Block]:
+    """Predictions for the rows of a source, block by block; between two of them the session is as it was."""
+    blocks = call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col)))
+    while True:
+        block = call(plpy, gd, lambda db: next(blocks, None))
+        if block is None:
+            return
+        yield block
+
+
+def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:
+    """The prediction for one row, as JSON."""
+    return call(plpy, gd, lambda db: predict_record(db, gd, model, record))
