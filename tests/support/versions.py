@@ -68,7 +68,9 @@ def trained(
     number = bench.value("SELECT count(*) FROM cerebro.run_log") + 1
     base = f"made_{number}"
     names = encoded_table(bench, f"{base}_inputs", recipe, source, row_id, target)
-    values = () if floats else tuple(v for (v,) in bench.rows(f"SELECT DISTINCT {target}::text FROM {source} ORDER BY 1"))
+    values = (
+        () if floats else tuple(v for (v,) in bench.rows(f"SELECT DISTINCT {target}::text FROM {source} ORDER BY 1"))
+    )
     head: Head = Floats((floats,)) if floats else Classes(len(values))
     kind = "float" if floats else None
     packed = bench.pack(
@@ -134,7 +136,5 @@ def deploy(
         "backend": "tensorflow", "state_bytes": 1, "software": Json({}),
     }  # fmt: skip
     columns = ", ".join(row)
-    bench.rows(
-        f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})", *row.values()
-    )
+    bench.rows(f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())
     bench.rows("UPDATE cerebro.model_log SET deployed = %s, deployed_at = now() WHERE model = %s", version, model)

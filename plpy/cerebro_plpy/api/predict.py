@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.api.entry import Globals, call, call_declared
 from cerebro_plpy.calls.predict_record import predict_record
 from cerebro_plpy.calls.predict_source import Block, predict_source
 
@@ -24,4 +24,4 @@ def predict_blocks(
 
 def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:
     """The prediction for one row, as JSON."""
-    return call(plpy, gd, lambda db: predict_record(db, gd, model, record))
+    return call_declared(plpy, gd, lambda db: predict_record(db, gd, model, record))

@@ -5,7 +5,7 @@ The statements, the program and the weights of a model stay with the session fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.encoding import encode
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe
@@ -47,12 +47,15 @@ class Kept:
 def predict_record(db: Database, gd: dict[str, Any], model: str | None, record: str | None) -> str:
     """The prediction for a row, as JSON."""
     kept = _kept(db, gd, model)
-    _check(db, kept, record)
+    if record is None:
+        raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
     rows = db.unless_refused(lambda: kept.encoded(*kept.constants, record))
     if rows is None:
-        raise _wrong_value(db, kept, record)
+        raise _refused(db, kept, record)
+    *columns, keys = rows[0].values()
+    _tell_missing(db, kept, keys)
     try:
-        kept.teller.ask(1, list(rows[0].values()))
+        kept.teller.ask(1, columns)
         answer = kept.teller.answer()
     finally:
         kept.teller.end()
@@ -120,23 +123,21 @@ def _type(feature: Input, before: str | None) -> str:
     return "double precision" if feature.family == "real" else "numeric"
 
 
-def _check(db: Database, kept: Kept, record: str | None) -> None:
-    """Raise for what is no object; tell of columns that it lacks."""
-    if record is None:
-        raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
-    found = db.row(sql("predict.keys"), record, record, record)
-    if found["keys"] is None:
-        raise InvalidParameter(
-            f"{MODULE} error: record is JSON of type {found['kind']}; expected an object with the columns of a row.",
+def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:
+    missing = kept.types.keys() - keys
+    if missing:
+        listed = ", ".join(repr(name) for name in kept.types if name in missing)
+        db.notice(f"{MODULE}: record has no {listed}; taken for NULL")
+
+
+def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
+    """The error of a record that cannot be read: it is no object, or a column has a value that cannot be cast."""
+    shape = db.value(sql("predict.kind"), record)
+    if shape != "object":
+        return InvalidParameter(
+            f"{MODULE} error: record is JSON of type {shape}; expected an object with the columns of a row.",
             hint="Pass a row such as to_jsonb(t).",
         )
-    missing = [name for name in kept.types if name not in found["keys"]]
-    if missing:
-        db.notice(f"{MODULE}: record has no {', '.join(map(repr, missing))}; taken for NULL")
-
-
-def _wrong_value(db: Database, kept: Kept, record: str | None) -> InvalidText:
-    """The error that names the column whose value cannot be cast."""
     features = {each.column: each for each in kept.version.recipe.inputs}
     for name, type_ in kept.types.items():
         if db.unless_refused(partial(db.rows, sql("predict.castable", type=type_), record, name)) is None:

@@ -53,7 +53,8 @@ SELECT {id} AS id{inputs} FROM {table} t
 
 -- name: record
 -- The columns of a row that came as an object of JSON.
-SELECT {inputs} FROM pg_catalog.jsonb_to_record(%s::jsonb) AS t ({columns})
+SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys
+FROM (SELECT %s::jsonb AS record OFFSET 0) r CROSS JOIN LATERAL pg_catalog.jsonb_to_record(r.record) AS t ({columns})
 
 -- name: castable
 SELECT t.c FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_build_object('c', %s::jsonb -> %s)) AS t (c {type})
@@ -61,10 +62,8 @@ SELECT t.c FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_build_object('c', %s
 -- name: value
 SELECT (%s::jsonb -> %s)::text
 
--- name: keys
--- The columns of an object of JSON; what else it is, where it is none.
-SELECT pg_catalog.jsonb_typeof(%s::jsonb) AS kind,
-       CASE pg_catalog.jsonb_typeof(%s::jsonb) WHEN 'object' THEN ARRAY(SELECT pg_catalog.jsonb_object_keys(%s::jsonb)) END AS keys
+-- name: kind
+SELECT pg_catalog.jsonb_typeof(%s::jsonb)
 
 -- name: told
 -- The one row of a block, as an object.
