@@ -13,8 +13,15 @@ from cerebro_plpy.calls.predict_source import Block, predict_source
 def predict_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
 ) -> Iterator[Block]:
-    """Predictions for the rows of a source, block by block; between two of them the session is as it was."""
-    blocks = call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col)))
+    """Predictions for the rows of a source, block by block.
+
+    What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
+    """
+    return _stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col))))
+
+
+def _stepped(plpy: Any, gd: Globals, blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks; between two of them the session is as it was."""
     while True:
         block = call(plpy, gd, lambda db: next(blocks, None))
         if block is None:

@@ -7,6 +7,7 @@ left after any of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Optional
 
 from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
@@ -35,23 +36,29 @@ Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[by
 def predict_source(
     db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Block]:
-    """Margin, ids, and predictions of each block; `arguments` are the model, the source and the id column."""
+    """Margin, ids, and predictions of each block; `arguments` are the model, the source and the id column.
+
+    The first block is predicted when this returns.
+    """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = versions.deployed(db, MODULE, model)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
-    name = _id_column(catalog, table, id_col)
-    teller = predictor(db, gd, version)
+    rows = _blocks(db, version, recipe, (table, _id_column(catalog, table, id_col)))
+    blocks = _predicted(version, rows, predictor(db, gd, version))
+    return chain([first for first in (next(blocks, None),) if first], blocks)
+
+
+def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
+    """While the trainer computes a block, and the query has the one before, the next one is read."""
     try:
         before: list[Row] = []
-        for rows in _blocks(db, version, recipe, (table, name)):
+        for rows in blocks:
+            told = teller.answer() if before else []
+            _ask(teller, rows)
             if before:
-                told = teller.answer()
-                _ask(teller, rows)
                 yield _block(version, before, told)
-            else:
-                _ask(teller, rows)
             before = rows
         if before:
             yield _block(version, before, teller.answer())
