@@ -7,6 +7,7 @@ left after any of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, Optional
 
@@ -28,6 +29,8 @@ from cerebro_plpy.trainer.predictor import Predictor
 MODULE = "predict"
 # Rows of a block, and numbers that go into one or come out of it: what is on its way is a few MB.
 BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
+# The texts of values as those were that the recipe was learned of.
+STYLE = {"datestyle": "ISO, YMD", "intervalstyle": "postgres"}
 # Compiling the encoding takes longer than it saves, and all rows are wanted as a rule.
 SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
 Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[bytes], Optional[bytes], Optional[bytes]]
@@ -76,7 +79,13 @@ def _blocks(db: Database, version: Version, recipe: Recipe, of: tuple[Relation, 
     size = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // width))
     with db.configured(**SETTINGS):
         blocks = db.blocks(statement, size, *(value for _, expression in made for value in expression.values))
-    return blocks
+    return iter(partial(_styled, db, blocks), [])
+
+
+def _styled(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
+    """The next block; the style of the session is its caller's again."""
+    with db.configured(**STYLE):
+        return next(blocks, [])
 
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:

@@ -23,8 +23,9 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r
                WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r' AND r.rolname = %s) AS genuine
 
 -- name: types
--- The base types of the columns of a table, as far as they are PostgreSQL's own: others run code of their owners.
-SELECT a.attname::text AS name, pg_catalog.format_type(b.oid, CASE WHEN b.oid = a.atttypid THEN a.atttypmod END) AS type
+-- The base types of the columns of a table, as far as they are PostgreSQL's own: others run code of their owners. Of no
+-- certain length, which a value has already.
+SELECT a.attname::text AS name, pg_catalog.format_type(b.oid, -1) AS type
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typtype, t.typbasetype, t.typnamespace FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
