@@ -53,6 +53,8 @@ DROP FUNCTION @extschema@.training_preprocessor_dl(varchar, varchar, varchar, va
 
 -- Blocks of rows are sent by cerebro.pack_block now.
 DROP FUNCTION cerebro.pack_rows(json, bytea[]);
+-- Its name is now that of a function for users.
+DROP FUNCTION cerebro.predict_row(text, bytea[]);
 
 -- Models by name.
 CREATE TABLE cerebro.model_log (
@@ -117,3 +119,7 @@ CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH 
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
+
+CREATE TYPE cerebro.predicted_rows AS (
+    margin double precision, ids text[], prediction bytea, probability bytea, probabilities bytea, number bytea);
+COMMENT ON TYPE cerebro.predicted_rows IS 'Internal: a block of rows with what cerebro.predict tells of each; arrays as texts, NULL where the task has none';

@@ -212,3 +212,7 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
 
 CREATE TYPE cerebro.predicted AS (ids json, found json);
 COMMENT ON TYPE cerebro.predicted IS 'Internal: the ids of a block of rows, and their predictions';
+
+CREATE TYPE cerebro.predicted_rows AS (
+    margin double precision, ids text[], prediction bytea, probability bytea, probabilities bytea, number bytea);
+COMMENT ON TYPE cerebro.predicted_rows IS 'Internal: a block of rows with what cerebro.predict tells of each; arrays as texts, NULL where the task has none';

@@ -93,12 +93,12 @@ return segment.predict_begin(plpy, GD, spec)
 $$;
 COMMENT ON FUNCTION cerebro.predict_begin(json) IS 'Internal: begin to collect rows into blocks for predictions';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_row(id text, inputs bytea[]) RETURNS cerebro.predicted
+CREATE OR REPLACE FUNCTION cerebro.predict_add(id text, inputs bytea[]) RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.predict_row(plpy, GD, id, inputs)
+return segment.predict_add(plpy, GD, id, inputs)
 $$;
-COMMENT ON FUNCTION cerebro.predict_row(text, bytea[]) IS 'Internal: take the inputs of a row; where it completes a block, return the predictions of the block before, else NULL';
+COMMENT ON FUNCTION cerebro.predict_add(text, bytea[]) IS 'Internal: take the inputs of a row; where it completes a block, return the predictions of the block before, else NULL';
 
 CREATE OR REPLACE FUNCTION cerebro.predict_rest() RETURNS cerebro.predicted
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -39,13 +39,22 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     def checked() -> T:
         db = database(plpy)
         with db.pinned_path():
-            if VERSION_KEY not in gd:
-                _check_version(db)
-                check_encoding(db)
-                gd[VERSION_KEY] = package_version()
-            return work(db)
+            return _checked(db, gd, work)
 
     return raise_to_sql(plpy, checked)
+
+
+def call_declared(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
+    """The same of a function that needs nothing of the caller's path, and whose declaration pins another: soon done."""
+    return raise_to_sql(plpy, lambda: _checked(database(plpy), gd, work))
+
+
+def _checked(db: Database, gd: Globals, work: Callable[[Database], T]) -> T:
+    if VERSION_KEY not in gd:
+        _check_version(db)
+        check_encoding(db)
+        gd[VERSION_KEY] = package_version()
+    return work(db)
 
 
 def _check_version(db: Database) -> None:

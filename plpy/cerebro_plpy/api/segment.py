@@ -158,7 +158,7 @@ def predict_begin(plpy: Any, gd: Globals, spec: str) -> None:
     raise_to_sql(plpy, lambda: prediction_rows.begin(gd, segment.trainer(gd), spec))
 
 
-def predict_row(plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
+def predict_add(plpy: Any, gd: Globals, id: str | None, inputs: list[bytes | None] | None) -> Predicted | None:
     """Take a row; now and then the predictions of a block."""
     return raise_to_sql(plpy, lambda: prediction_rows.current_prediction(gd).add(id, inputs))
 

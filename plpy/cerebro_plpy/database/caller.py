@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -32,6 +32,8 @@ TRAINER_ERRORS = (ConfigFailure, OutOfMemory, TrainerFailure)
 FETCHED = 128  # rows at a time
 SAFE_PATH = "pg_catalog, pg_temp"
 PATIENCE_SECONDS = 60  # with who has locked a table of schema cerebro, where the caller has no lock_timeout
+PLANS: dict[tuple[str, tuple[str, ...]], Any] = {}
+DATA_EXCEPTION = "22"  # the class of SQLSTATEs that tell of a value
 T = TypeVar("T")
 
 
@@ -100,22 +102,36 @@ class Database:
         A lock goes with the subtransaction that took it, if that is undone.
         """
         found: list[Row] = []
-        with suppress(_Undone), self._plpy.subtransaction(), self.patience():
-            found = self.rows(statement, *values)
+        with suppress(_Undone), self._plpy.subtransaction(), self._patient():
+            found = self._planned(statement, values)
             raise _Undone
         return found
 
     @contextmanager
     def patience(self) -> Iterator[None]:
         """Within, a table of schema cerebro is waited for so long, and not for ever."""
-        limit = self.value(sql("session.patience"), float(PATIENCE_SECONDS))
-        with self.configured(lock_timeout=f"{limit}s"):
-            try:
-                yield
-            except self._plpy.SPIError as error:
-                if sqlstate_of(error.spidata[0]) != LOCK_NOT_AVAILABLE:
-                    raise
-                raise locked_log(next(iter(self.rows(sql("session.holders"))), None)) from error
+        before = self.value(sql("session.settings"), ["lock_timeout"])
+        with self._patient():
+            yield
+        self._configure(before)
+
+    @contextmanager
+    def _patient(self) -> Iterator[None]:
+        """The same, but how long is waited stays so until the subtransaction ends."""
+        self._planned(sql("session.wait_for"), (float(PATIENCE_SECONDS),))
+        try:
+            yield
+        except self._plpy.SPIError as error:
+            if sqlstate_of(error.spidata[0]) != LOCK_NOT_AVAILABLE:
+                raise
+            raise locked_log(next(iter(self.rows(sql("session.holders"))), None)) from error
+
+    def _planned(self, statement: str, values: Sequence[object]) -> list[Row]:
+        """Rows of a statement over tables of schema cerebro, whose columns stay: it is planned once in this process."""
+        types = tuple(map(parameter_type, values))
+        if (statement, types) not in PLANS:
+            PLANS[statement, types] = self._plpy.prepare(number_placeholders(statement), list(types))
+        return list(self._plpy.execute(PLANS[statement, types], list(values)))
 
     def hold(self, table: str) -> bool:
         """Keep a table from being emptied or dropped until the transaction ends; False where it is gone already."""
@@ -139,13 +155,28 @@ class Database:
 
     def stream(self, statement: str, *values: object) -> Iterator[Row]:
         """Rows one after another, through a cursor, so that few of them are held at a time."""
+        for batch in self.blocks(statement, FETCHED, *values):
+            yield from batch
+
+    def blocks(self, statement: str, size: int, *values: object) -> Iterator[list[Row]]:
+        """Rows so many at a time, through a cursor, which is open when this returns."""
         plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
         cursor = self._plpy.cursor(plan, list(values))
-        while True:
-            batch = cursor.fetch(FETCHED)
-            if not batch:
-                return
-            yield from batch
+        return iter(lambda: list(cursor.fetch(size)), [])
+
+    def repeated(self, statement: str, *values: object) -> Callable[..., list[Row]]:
+        """A statement that is planned once for many calls, each with values of these types."""
+        plan = self._plpy.prepare(number_placeholders(statement), [parameter_type(v) for v in values])
+        return lambda *values: list(self._plpy.execute(plan, list(values)))
+
+    def unless_refused(self, work: Callable[[], T]) -> T | None:
+        """What a statement gives; None where it does not take a value, such as a text that is no number."""
+        try:
+            return work()
+        except self._plpy.SPIError as error:
+            if not sqlstate_of(error.spidata[0]).startswith(DATA_EXCEPTION):
+                raise
+            return None
 
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.

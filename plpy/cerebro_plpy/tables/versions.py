@@ -5,9 +5,17 @@ Its owner may have changed the rows that it is read from, so that whatever relie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import math
+from dataclasses import dataclass, fields
 
+from cerebro_plpy.configs.frameworks import BACKENDS
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.platform import Caller, Row
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, UndefinedObject
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.target import CLASSIFICATION, TASKS
 from cerebro_plpy.platform.state_tables import version_table
 
 
@@ -39,3 +47,57 @@ class Version:
     def state_table(self) -> str:
         """The table that holds the state, quoted."""
         return version_table(self.run_id, self.mst_key)
+
+
+def deployed(db: Caller, module: str, model: str | None) -> Version:
+    """The version that predicts under a name, which is exact text; the caller's own model is meant.
+
+    Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions is deployed or its
+    weights are gone, DataCorrupted where what is stored of it cannot be.
+    """
+    if model is None:
+        raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
+    rows = db.glance(sql("predict.deployed"), model)
+    if not rows:
+        known = [row["model"] for row in db.glance(sql("predict.names"))]
+        hint = near_matches(model, known) if known else "You have none yet; cerebro.train makes one."
+        raise UndefinedObject(f"{module} error: you have no model named {model!r}.", hint=hint)
+    (row,) = rows
+    if row["version"] is None:
+        raise ObjectNotReady(
+            f"{module} error: no version of model {model!r} is deployed.",
+            hint="Train one, or deploy one by cerebro.deploy; cerebro.model_version lists them.",
+        )
+    return checked(db, module, row)
+
+
+def checked(db: Caller, module: str, row: Row) -> Version:
+    """A version by a row of cerebro.version_log, which its owner may have changed."""
+    try:
+        recipe = Recipe.from_json(json.loads(row["recipe"]))
+    except (ValueError, RecursionError) as error:
+        raise _damaged(row, "recipe", row["recipe"]) from error
+    classes, margin = tuple(row["classes"] or ()), row["margin"]
+    texts = all(isinstance(text, str) for text in classes)
+    if row["task"] not in TASKS or (len(classes) < 2 or not texts if row["task"] == CLASSIFICATION else classes):
+        raise _damaged(row, "classes", classes)
+    if margin is not None and not 0 <= margin < math.inf:
+        raise _damaged(row, "margin", margin)
+    if row["backend"] not in BACKENDS:
+        raise _damaged(row, "backend", row["backend"])
+    values = {**row, "recipe": recipe, "classes": classes}
+    version = Version(**{each.name: values[each.name] for each in fields(Version)})
+    if not db.value(sql("predict.state"), version.state_table, version.owner):
+        raise ObjectNotReady(
+            f"{module} error: the weights of model {version.model!r} are gone.",
+            detail=f"Version {version.version} has them in table {version.state_table}.",
+            hint="Train the model again, or deploy another version.",
+        )
+    return version
+
+
+def _damaged(row: Row, what: str, value: object) -> DataCorrupted:
+    return DataCorrupted(
+        f"version {row['version']} of model {row['model']!r} is damaged: {what} is {value!r:.100}",
+        hint="Train the model again.",
+    )

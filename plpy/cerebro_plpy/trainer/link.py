@@ -33,6 +33,7 @@ PROTOCOL = 1
 POLL_MS = 100
 END_SECONDS = 2.0
 SEND_BYTES = 4 << 20
+JOINED_BYTES = 1 << 16  # a frame of at most so many is sent at once: each call wakes the trainer
 LARGEST = 1 << 30  # bytes of a header or payload: what a value of PostgreSQL can have
 Buffer = Union[bytes, memoryview]
 
@@ -120,12 +121,21 @@ class Link:
 
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
-        self.send_head(header, sum(map(len, payload)))
+        size = sum(map(len, payload))
+        if size <= JOINED_BYTES:
+            self._write(self._beginning(header, size) + b"".join(payload))
+            return
+        self.send_head(header, size)
         for part in payload:
             self.send_part(part)
 
     def send_head(self, header: Header, size: int) -> None:
         """Begin a frame whose payload of `size` bytes follows in parts."""
+        self._write(self._beginning(header, size))
+        self._owed = size
+
+    def _beginning(self, header: Header, size: int) -> bytes:
+        """What stands before a payload of so many bytes, if a frame may begin now."""
         self._check_open()
         if self._unread:
             raise _not_fetched()
@@ -133,8 +143,7 @@ class Link:
             # A statement that was passing on a large payload has failed; the rest of it will never come.
             raise self._failure(f"{self._owed} bytes of an earlier request were not sent")
         head = json.dumps(header, separators=(",", ":")).encode()
-        self._write(FRAME.pack(MAGIC, len(head), size) + head)
-        self._owed = size
+        return FRAME.pack(MAGIC, len(head), size) + head
 
     def send_part(self, part: bytes) -> None:
         """Send the next part of the payload of the frame that was begun."""

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
-from cerebro_plpy.trainer import fields, machine, ownership, packed_rows, prediction_rows, wire
+from cerebro_plpy.trainer import fields, machine, ownership, packed_rows, prediction_rows, turns, wire
 from cerebro_plpy.trainer.link import Buffer, Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
@@ -29,6 +29,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
 
     `check` is called while waiting for the trainer; it raises when the statement is cancelled.
     """
+    turns.take(gd)
     link: Link | None = gd.get(KEY)
     for left in (packed_rows.PACKING, packed_rows.PACKED, CHUNKS, PART, SEALED, prediction_rows.KEY):
         gd.pop(left, None)
@@ -68,6 +69,7 @@ def rest(gd: Globals, seconds: int) -> None:
 
     Only here does that time begin: within a call a trainer waits as long as it takes, such as for a visit elsewhere.
     """
+    turns.take(gd)
     link: Link | None = gd.get(KEY)
     if link is None or not seconds or not link.alive():
         stop_trainer(gd)
@@ -77,6 +79,7 @@ def rest(gd: Globals, seconds: int) -> None:
 
 def stop_trainer(gd: Globals) -> None:
     """End the trainer of this session, if there is one."""
+    turns.take(gd)
     for left in (packed_rows.PACKING, packed_rows.PACKED):
         gd.pop(left, None)
     link: Link | None = gd.pop(KEY, None)
@@ -96,6 +99,7 @@ def trainer(gd: Globals, *, sealed: bool = False) -> Link:
         )
     if not sealed:
         ownership.check(gd)
+    turns.take(gd)
     link.greet()
     chunks, of_sealed = gd.pop(CHUNKS, None), gd.pop(SEALED, False)
     if chunks:

@@ -28,6 +28,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "state_get": ("chunk_bytes",),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
+    "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),
     "gpus": (),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, tabulate
+from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
@@ -149,6 +150,16 @@ class Work:
         with self._boundary():
             found = tabulate(job.program.predict(inputs), counts, Want.from_header(header))
         return (Message({"ok": found.as_header()}),)
+
+    def tell(self, header: Header, payload: Bytes) -> Messages:
+        """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""
+        job = self._open_job()
+        telling = Telling.from_header(header)
+        inputs = raw_rows.inputs(header, payload)
+        with self._boundary():
+            (output,) = job.program.predict(inputs)
+            found = [memoryview(column.encode()) for column in telling.columns(output)]
+        return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)
 
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""

@@ -59,6 +59,7 @@ class Trainer:
                 "state_get": Command(self._work.state_get),
                 "results": Command(self._work.results),
                 "rows": Command(self._work.rows),
+                "tell": Command(self._tell),
             }
 
     def serve(self) -> None:
@@ -106,13 +107,17 @@ class Trainer:
 
     def _reset(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         """Forget data and state, for a call is over, or another begins in the same session; programs are kept."""
-        seconds = header.get("idle_seconds")
-        self._idle = None if seconds is None else number(header, "idle_seconds")
+        self._idle = _seconds(header)
         self._datasets.clear()
         self._packing = Packing()
         if self._work is not None:
             self._work.reset()
         return ()
+
+    def _tell(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+        """Whoever asks may never come back, for a query can be left in the middle."""
+        self._idle = _seconds(header)
+        return self._work.tell(header, payload) if self._work is not None else ()
 
     def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         """A dataset may be kept in what the others leave of the trainer's cache."""
@@ -154,3 +159,8 @@ class Trainer:
         if key not in self._datasets:
             raise RequestError(f"dataset {key!r} was not opened", sqlstate="55000")
         return self._datasets[key]
+
+
+def _seconds(header: Mapping[str, Any]) -> float | None:
+    """How long the next request may take to come; None for any time."""
+    return None if header.get("idle_seconds") is None else number(header, "idle_seconds")

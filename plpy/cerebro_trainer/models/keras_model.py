@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +16,7 @@ from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, precision
 from cerebro_trainer.models.layer_arguments import Json, Node
 
+FLOAT_BYTES = 4
 BYTES_PER_PARAMETER = 16
 """A float32 weight, its gradient, and two optimizer slots (Adam)."""
 
@@ -62,6 +65,19 @@ def vocabularies(model: keras.Model) -> tuple[int | None, ...]:
                 for tensor in node.input_tensors:
                     sizes[id(tensor)] = min(layer.input_dim, sizes.get(id(tensor), layer.input_dim))
     return tuple(sizes.get(id(tensor)) for tensor in model.inputs)
+
+
+def widest(model: keras.Model) -> int:
+    """Bytes that the largest tensor between its layers has for a row; as good as endless where a shape is not known."""
+    found = 1
+    for layer in getattr(model, "operations", model.layers):
+        if isinstance(layer, keras.Model):
+            found = max(found, widest(layer))
+        for node in layer._inbound_nodes:
+            for tensor in node.output_tensors:
+                sizes = tensor.shape[1:]
+                found = max(found, sys.maxsize if None in sizes else FLOAT_BYTES * math.prod(sizes))
+    return found
 
 
 def guarded(make: Callable[[], Any]) -> Any:

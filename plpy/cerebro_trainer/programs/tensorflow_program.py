@@ -135,7 +135,7 @@ class TensorflowProgram(KerasProgram):
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
-        batch = self.evaluation_batch(fitted)
+        batch = self.prediction_batch(fitted)
         starts = range(0, len(fitted[0]), batch)
         parts = [self._forward([array[start : start + batch] for array in fitted]) for start in starts]
         return [

@@ -337,7 +337,7 @@ def long(there: Workbench) -> str:
     return "long"
 
 
-@pytest.mark.parametrize("statement", ["trainer_start", "predict_row"])
+@pytest.mark.parametrize("statement", ["trainer_start", "predict_add"])
 @pytest.mark.parametrize("end", ["cancel", "a killed trainer", "a killed caller"])
 def test_nothing_stays_of_a_call_that_is_ended(
     superuser: Workbench, there: Workbench, long: str, statement: str, end: str

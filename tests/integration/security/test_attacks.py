@@ -505,7 +505,7 @@ BY_HAND = {
     "no object": ("SELECT cerebro.trainer_start(%s)", "[]", "22023"),
     "deep JSON": ("SELECT cerebro.trainer_start(%s)", DEEP, "22P02"),
     "a job without a trainer": ("SELECT cerebro.job_begin(%s)", "{}", "55000"),
-    "rows without a prediction": ("SELECT cerebro.predict_row('1', ARRAY[%s]::bytea[])", "x", "55000"),
+    "rows without a prediction": ("SELECT cerebro.predict_add('1', ARRAY[%s]::bytea[])", "x", "55000"),
     "another framework's report": ("SELECT cerebro.trainer_report(%s)", "os; import os", "22023"),
 }
 

@@ -184,7 +184,7 @@ def test_no_request_brings_a_source(malvin: Workbench, superuser: Workbench, tmp
         "SELECT cerebro.predict_begin(%s)", json.dumps({"block": 1, "request": json.loads(job(program=smuggled))})
     )
     with pytest.raises(psycopg2.Error):
-        session.rows("SELECT cerebro.predict_row('1', ''::bytea), cerebro.predict_rest()")
+        session.rows("SELECT cerebro.predict_add('1', ''::bytea), cerebro.predict_rest()")
     session.close()
     assert not Path(file).exists()
 

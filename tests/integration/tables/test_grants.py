@@ -134,7 +134,7 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
             }
         ),
     )
-    query = "SELECT cerebro.predict_row('1', ARRAY[cerebro.array_bytes(%s::real[])]), cerebro.predict_rest()"
+    query = "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes(%s::real[])]), cerebro.predict_rest()"
     assert session.row(query, [1.0, 2.0, 3.0, 4.0])[1] is not None  # the owner's model takes four numbers
     with pytest.raises(psycopg2.Error):
         session.row(query, [1.0])

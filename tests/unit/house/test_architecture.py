@@ -293,14 +293,20 @@ def test_a_file_of_sql_has_a_module_of_its_own() -> None:
 
 
 def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> None:
+    """But for one that has to become a part of the query that calls it: all that it names is qualified instead."""
     texts = [path.read_text() for path in (ROOT / "sql").glob("*.sql")]
     written = [
-        m[0]
+        m.group()
         for text in texts
-        for m in re.finditer(r"CREATE OR REPLACE FUNCTION[^$]*?AS\s", text)
-        if "LANGUAGE sql" in m[0]
+        for m in re.finditer(r"CREATE OR REPLACE FUNCTION[^$]*?AS\s+(?:\$\$.*?\$\$)?", text, re.DOTALL)
+        if "LANGUAGE sql" in m[0].partition("$$")[0]
     ]
-    assert written and all("SET search_path = pg_catalog, pg_temp" in head for head in written)
+    bare = [text for text in written if "SET search_path = pg_catalog, pg_temp" not in text]
+    assert len(written) > 5
+    (body,) = (text.partition("$$")[2] for text in bare)
+    called = re.findall(r"([\w.]+)\(", body) + re.findall(r"::([\w.]+)", body)
+    assert len(called) > 15 and all(name.startswith(("pg_catalog.", "cerebro.")) for name in called)
+    assert not re.search(r"[-+*/<>=~|&^%!#]", re.sub(r"::", "", body)), "an operator would be looked up, too"
 
 
 def test_what_runs_as_its_owner_is_three_functions_with_a_fixed_path() -> None:

@@ -282,6 +282,10 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top", "n": 1}),
         predicted({"kind": "threshold", "threshold": 0.5}), FINISH,
     ],
+    "tell": [
+        begun("predict"), ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
+        ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], labels=["a", "b"], whole=[0, 1], idle_seconds=60),
+    ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
         ask("results", program_key="p", sums={}), ask("results", program=BARE, sums={}),

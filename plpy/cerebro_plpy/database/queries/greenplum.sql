@@ -124,7 +124,7 @@ SELECT 1 FROM {table} t WHERE {place} LIMIT 1
 -- What goes into a table distributed at random stays where it is computed: in the process that has the trainer.
 INSERT INTO pg_temp.cerebro_blocks
 SELECT (p.block).ids, (p.block).found
-FROM (SELECT cerebro.predict_row({id}, {data}) AS block FROM {table} t WHERE {place}) p
+FROM (SELECT cerebro.predict_add({id}, {data}) AS block FROM {table} t WHERE {place}) p
 WHERE (p.block).ids IS NOT NULL
 
 -- name: rest_blocks

@@ -31,7 +31,7 @@ INSERT INTO {output} VALUES (%s::double precision, %s::double precision, %s::tex
 -- computed and the last one not even sent.
 DECLARE cerebro_predict NO SCROLL CURSOR FOR
 SELECT (p.block).ids::text, (p.block).found::text
-FROM (SELECT cerebro.predict_row(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
+FROM (SELECT cerebro.predict_add(r.id, r.data) AS block FROM (SELECT {id} AS id, {data} AS data FROM {table} t OFFSET 0) r
       UNION ALL SELECT cerebro.predict_rest() UNION ALL SELECT cerebro.predict_rest() OFFSET 0) p
 WHERE (p.block).ids IS NOT NULL
 

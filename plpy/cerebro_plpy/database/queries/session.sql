@@ -70,6 +70,10 @@ SELECT pg_catalog.set_config(s.key, s.value, true) FROM pg_catalog.json_each_tex
 SELECT coalesce(nullif(s.setting::double precision, 0) / 1000, %s::double precision) AS seconds
 FROM pg_catalog.pg_settings s WHERE s.name = 'lock_timeout'
 
+-- name: wait_for
+-- The same in force until the subtransaction ends.
+SELECT pg_catalog.set_config('lock_timeout', %s || 's', true) WHERE pg_catalog.current_setting('lock_timeout') = '0'
+
 -- name: holders
 -- Who has locked a table of schema cerebro against everybody.
 SELECT l.pid, l.relation::pg_catalog.regclass::text AS table, a.query

@@ -1,0 +1,34 @@
+"""The functions of sql/61-predict.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, call_declared
+from cerebro_plpy.calls.predict_record import predict_record
+from cerebro_plpy.calls.predict_source import Block, predict_source
+
+
+def predict_blocks(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+) -> Iterator[Block]:
+    """Predictions for the rows of a source, block by block.
+
+    What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
+    """
+    return _stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col))))
+
+
+def _stepped(plpy: Any, gd: Globals, blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks; between two of them the session is as it was."""
+    while True:
+        block = call(plpy, gd, lambda db: next(blocks, None))
+        if block is None:
+            return
+        yield block
+
+
+def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:
+    """The prediction for one row, as JSON."""
+    return call_declared(plpy, gd, lambda db: predict_record(db, gd, model, record))

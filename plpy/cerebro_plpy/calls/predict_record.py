@@ -1,0 +1,149 @@
+"""Predict by the name of a model: one row, which is given as an object of JSON.
+
+The statements, the program and the weights of a model stay with the session from one call to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.effective_role import effective_role
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.matching import kind
+from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe
+from cerebro_plpy.tables import versions
+from cerebro_plpy.tables.versions import Version
+from cerebro_plpy.trainer.predictor import Predictor
+
+MODULE = "predict_row"
+KEPT = "cerebro_record_models"
+MOST_KEPT = 8
+EXACT = ("real", "money")
+"""Types of numbers whose texts are those of no other number type."""
+Statement = Callable[..., list[Row]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A model that rows were predicted with in this session; `mark` is another one when the model is another one."""
+
+    mark: str
+    version: Version
+    teller: Predictor
+    types: Mapping[str, str]
+    encoded: Statement
+    told: Statement
+    constants: tuple[object, ...]
+
+
+def predict_record(db: Database, gd: dict[str, Any], model: str | None, record: str | None) -> str:
+    """The prediction for a row, as JSON."""
+    kept = _kept(db, gd, model)
+    if record is None:
+        raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
+    rows = db.unless_refused(lambda: kept.encoded(*kept.constants, record))
+    if rows is None:
+        raise _refused(db, kept, record)
+    *columns, keys = rows[0].values()
+    _tell_missing(db, kept, keys)
+    try:
+        kept.teller.ask(1, columns)
+        answer = kept.teller.answer()
+    finally:
+        kept.teller.end()
+    (row,) = kept.told(kept.version.margin, *columns_told(kept.version, answer))
+    return str(row["told"])
+
+
+def _kept(db: Database, gd: dict[str, Any], model: str | None) -> Kept:
+    """The model as this session has it; made anew where another version of it predicts now."""
+    known: dict[tuple[int, str | None], Kept] = gd.setdefault(KEPT, {})
+    key = effective_role(), model
+    found = known.pop(key, None)
+    marks = db.glance(sql("predict.mark"), model)
+    if found is None or not marks or found.mark != marks[0]["mark"]:
+        found = _made(db, gd, versions.deployed(db, MODULE, model), marks[0]["mark"] if marks else "")
+    known[key] = found
+    while len(known) > MOST_KEPT:
+        del known[next(iter(known))]
+    return found
+
+
+def _made(db: Database, gd: dict[str, Any], version: Version, mark: str) -> Kept:
+    recipe, types = _typed(
+        version.recipe, {r["name"]: r["type"] for r in db.rows(sql("predict.types"), version.source)}
+    )
+    made = inputs(recipe, encode(recipe))
+    text = ", ".join(f"{expression.text} AS {name}" for name, expression in made)
+    columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
+    constants = tuple(value for _, expression in made for value in expression.values)
+    blank = columns_told(version, [b"", b"", b""])
+    return Kept(
+        mark=mark,
+        version=version,
+        teller=predictor(db, gd, version),
+        types=types,
+        encoded=db.repeated(sql("predict.record", inputs=text, columns=columns), *constants, ""),
+        told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
+        constants=constants,
+    )
+
+
+def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str, str]]:
+    """The recipe over a row that came as JSON, and the types of its columns there.
+
+    They are those of the table that the model was trained on where only so a value has the text that it had there, by
+    which a category is told. Numbers are exact in numeric, whatever came.
+    """
+    types: dict[str, str] = {}
+    features: list[Feature] = []
+    for each in recipe.features:
+        if not isinstance(each, LeftOut):
+            types[each.column] = _type(each, source.get(each.column))
+        numeric = isinstance(each, Number) and types[each.column] in ("numeric", "money")
+        features.append(replace(each, family="numeric") if numeric and isinstance(each, Number) else each)
+    return Recipe(tuple(features)), types
+
+
+def _type(feature: Input, before: str | None) -> str:
+    if isinstance(feature, Category):
+        return before or "text"
+    if not isinstance(feature, Number):
+        return feature.family
+    if before in EXACT:
+        return before
+    return "double precision" if feature.family == "real" else "numeric"
+
+
+def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:
+    missing = kept.types.keys() - keys
+    if missing:
+        listed = ", ".join(repr(name) for name in kept.types if name in missing)
+        db.notice(f"{MODULE}: record has no {listed}; taken for NULL")
+
+
+def _refused(db: Database, kept: Kept, record: str) -> CerebroError:
+    """The error of a record that cannot be read: it is no object, or a column has a value that cannot be cast."""
+    shape = db.value(sql("predict.kind"), record)
+    if shape != "object":
+        return InvalidParameter(
+            f"{MODULE} error: record is JSON of type {shape}; expected an object with the columns of a row.",
+            hint="Pass a row such as to_jsonb(t).",
+        )
+    features = {each.column: each for each in kept.version.recipe.inputs}
+    for name, type_ in kept.types.items():
+        if db.unless_refused(partial(db.rows, sql("predict.castable", type=type_), record, name)) is None:
+            value = db.value(sql("predict.value"), record, name)
+            return InvalidText(
+                f"{MODULE} error: column {name!r} of record is {value:.100}; expected {kind(features[name])}.",
+                hint=f"It is read as {type_}. What is not known may be null, or be left out.",
+            )
+    return InvalidText(f"{MODULE} error: record has a value that cannot be read: {record:.100}")

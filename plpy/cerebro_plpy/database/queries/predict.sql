@@ -1,0 +1,78 @@
+-- name: deployed
+-- The current user's own model of that name with its version that predicts; NULLs where none does.
+SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
+       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend
+FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
+     ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
+
+-- name: mark
+-- What is another one when another version predicts, or its row or its table of weights was replaced.
+SELECT pg_catalog.concat_ws('/', v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid)) AS mark
+FROM cerebro.model_log m
+JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND c.relname = 'r' || v.run_id || '_m' || v.mst_key
+WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
+
+-- name: names
+SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped ORDER BY m.model LIMIT 1000
+
+-- name: state
+-- Whether a table of weights is there, and a plain table of the model's owner.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r.oid = c.relowner
+               WHERE c.oid = pg_catalog.to_regclass(%s) AND c.relkind = 'r' AND r.rolname = %s) AS genuine
+
+-- name: types
+-- The base types of the columns of a table, as far as they are PostgreSQL's own: others run code of their owners. Of no
+-- certain length, which a value has already.
+SELECT a.attname::text AS name, pg_catalog.format_type(b.oid, -1) AS type
+FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
+    WITH RECURSIVE d AS (
+        SELECT t.oid, t.typtype, t.typbasetype, t.typnamespace FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype, t.typnamespace FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+    )
+    SELECT d.oid FROM d WHERE d.typtype <> 'd' AND d.typnamespace = 'pg_catalog'::pg_catalog.regnamespace) b
+WHERE a.attrelid = pg_catalog.to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+
+-- name: base
+-- The type that a type stands for, by its name; NULL where there is no such type.
+WITH RECURSIVE d AS (
+    SELECT t.typname, t.typtype, t.typbasetype FROM pg_catalog.pg_type t WHERE t.oid = pg_catalog.to_regtype(%s)
+    UNION ALL
+    SELECT t.typname, t.typtype, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+)
+SELECT d.typname::text FROM d WHERE d.typtype <> 'd'
+
+-- name: key
+-- The column that names a row alone: that of a primary key of one column.
+SELECT a.attname::text FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+WHERE i.indrelid = %s::oid AND i.indisprimary AND i.indnkeyatts = 1
+
+-- name: rows
+SELECT {id} AS id{inputs} FROM {table} t
+
+-- name: record
+-- The columns of a row that came as an object of JSON.
+SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys
+FROM (SELECT %s::jsonb AS record OFFSET 0) r CROSS JOIN LATERAL pg_catalog.jsonb_to_record(r.record) AS t ({columns})
+
+-- name: castable
+SELECT t.c FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_build_object('c', %s::jsonb -> %s)) AS t (c {type})
+
+-- name: value
+SELECT (%s::jsonb -> %s)::text
+
+-- name: kind
+SELECT pg_catalog.jsonb_typeof(%s::jsonb)
+
+-- name: told
+-- The one row of a block, as an object.
+SELECT pg_catalog.jsonb_build_object(
+    'prediction', r.prediction, 'probability', r.probability, 'probabilities', r.probabilities::jsonb,
+    'lower', r.number - r.margin, 'upper', r.number + r.margin)::text AS told
+FROM (SELECT %s::double precision AS margin,
+             (pg_catalog.convert_from(%s::bytea, 'UTF8')::text[])[1] AS prediction,
+             (pg_catalog.convert_from(%s::bytea, 'UTF8')::double precision[])[1] AS probability,
+             (pg_catalog.convert_from(%s::bytea, 'UTF8')::text[])[1] AS probabilities,
+             (pg_catalog.convert_from(%s::bytea, 'UTF8')::double precision[])[1] AS number) r

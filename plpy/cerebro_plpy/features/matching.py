@@ -1,0 +1,78 @@
+"""A recipe for another table than the one that it was learned of: its columns are found there by name, and by family.
+
+Numbers of any type are numbers, and a date is a point of time like a timestamp; of a category only the text counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
+from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.recipe import NUMBERS, Category, Feature, Input, LeftOut, Number, Recipe
+
+POINTS = ("date", "timestamp", "timestamptz")
+"""Families of which each has all parts that the others have."""
+
+
+def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str) -> Recipe:
+    """The recipe over a table with these columns; `spelling` names it in errors.
+
+    Raises UndefinedColumn where columns are missing, and DatatypeMismatch where one is of another kind.
+    """
+    known = {column.name: column for column in columns}
+    missing = [each.column for each in recipe.inputs if each.column not in known]
+    if missing:
+        raise UndefinedColumn(
+            f"{module} error: {spelling} has no column {_listed(missing)}, which the model needs.",
+            detail=f"The model expects {', '.join(map(expected, recipe.inputs))}.",
+            hint=f"Predict from a view that has all of these: SELECT t.*, NULL::type AS name FROM {spelling} t;"
+            " a column of which nothing is known may be NULL.",
+        )
+    return Recipe(tuple(_matched(module, each, known, spelling) for each in recipe.features))
+
+
+def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spelling: str) -> Feature:
+    if isinstance(feature, LeftOut):
+        return feature
+    column = known[feature.column]
+    if isinstance(feature, Category):
+        fits = column.family is not None
+        return feature if fits else _refuse(module, feature, column, spelling)
+    if column.family not in _alike(feature.family):
+        return _refuse(module, feature, column, spelling)
+    return replace(feature, family=column.family)
+
+
+def _alike(family: str) -> tuple[str, ...]:
+    """The families that can take the place of one."""
+    return next((alike for alike in (NUMBERS, POINTS) if family in alike), (family,))
+
+
+def _refuse(module: str, feature: Input, column: RawColumn, spelling: str) -> Feature:
+    wanted = kind(feature)
+    raise DatatypeMismatch(
+        f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the model expects {wanted}.",
+        hint="Cast it in a view, and predict from that.",
+    )
+
+
+def expected(feature: Input) -> str:
+    """A column that a model takes, for messages.
+
+    >>> expected(Category("b", ("x",)))
+    "'b' (a text, or what has one)"
+    """
+    return f"{feature.column!r} ({kind(feature)})"
+
+
+def kind(feature: Input) -> str:
+    """What values a column that a model takes may have, for messages."""
+    if isinstance(feature, Category):
+        return "a text, or what has one"
+    return "a number" if isinstance(feature, Number) else f"a {' or '.join(_alike(feature.family))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))

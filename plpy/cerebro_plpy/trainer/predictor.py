@@ -1,0 +1,106 @@
+"""A model in the trainer of this session, which tells of block after block of rows; others may use the trainer between.
+
+While the trainer computes one block the next one is read. A query can be left in the middle, where nothing can be said
+to the trainer any more; so each request says how long it may wait for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.trainer import ownership, segment, turns, wire
+from cerebro_plpy.trainer.link import Link
+from cerebro_plpy.trainer.process import TrainerSpec
+from cerebro_plpy.trainer.wire import Header
+
+
+class Chunk(NamedTuple):
+    """A part of a stored state; parts count from 1."""
+
+    part: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a trainer needs to tell of rows by a model: how it is started, the job, the state, and what is asked.
+
+    `asked` are the fields of each request but for its rows; `state` reads the weights, each time that they are needed.
+    """
+
+    spec: TrainerSpec
+    idle_seconds: int
+    begin: Header
+    asked: Header
+    state: Callable[[], Iterator[Chunk]]
+
+
+class Predictor:
+    """See the module; `check` is called while waiting for the trainer."""
+
+    def __init__(self, gd: dict[str, Any], told: Told, check: Callable[[], None]) -> None:
+        self._session = gd
+        self._told = told
+        self._check = check
+        self._link: Link | None = None
+        self._awaited: Link | None = None
+        self._answer: list[bytes] | CerebroError | None = None
+
+    def ask(self, rows: int, columns: Sequence[bytes]) -> None:
+        """Send a block of so many rows, by the bytes of each column; `answer` must have been called before another."""
+        link = self._ready()
+        lengths = [len(column) for column in columns]
+        asked = {**self._told.asked, "idle_seconds": self._told.idle_seconds or None}
+        link.post(wire.request("tell", asked, rows=rows, lengths=lengths), *columns)
+        self._awaited = link
+
+    def answer(self) -> list[bytes]:
+        """What is told of the block that was sent: the columns, as texts of arrays."""
+        self.settle()
+        answer, self._answer = self._answer, None
+        if isinstance(answer, CerebroError):
+            raise answer
+        assert answer is not None, "no block was sent"
+        return answer
+
+    def settle(self) -> None:
+        """Take the answer that the trainer owes, if any: who wants the trainer now has to find it free."""
+        if self._awaited is None:
+            return
+        link, self._awaited = self._awaited, None
+        try:
+            answer, payload = link.reply()
+            self._answer = list(_split(bytes(payload), answer["lengths"]))
+        except CerebroError as error:
+            self._answer = error
+
+    def end(self) -> None:
+        """No further block comes, and the trainer waits for the next call; nothing is asked of the database here."""
+        if turns.held(self._session, self) and not self._told.idle_seconds:
+            self._session.pop(turns.KEY)
+            segment.stop_trainer(self._session)
+
+    def _ready(self) -> Link:
+        """The session's trainer, with this model in it."""
+        link: Link | None = self._session.get(segment.KEY)
+        held = turns.held(self._session, self) and ownership.owned(self._session)
+        if held and link is not None and link is self._link and link.alive():
+            return link
+        link = segment.start_trainer(self._check, self._session, self._told.spec)
+        link.ask(wire.request("begin", self._told.begin, sealed=False))
+        for chunk in self._told.state():
+            segment.add_state(self._session, chunk.part, chunk.data)
+        segment.trainer(self._session)  # the last chunks
+        turns.hold(self._session, self)
+        self._link = link
+        return link
+
+
+def _split(payload: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
+    offset = 0
+    for length in lengths:
+        yield payload[offset : offset + length]
+        offset += length

@@ -1,0 +1,32 @@
+-- Predictions by the name of a model. PostgreSQL puts the first function into the query that calls it, where each block of
+-- rows is read when it is needed; so it has no path of its own, and all that it names is qualified.
+
+CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.predicted_rows
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
+from cerebro_plpy.api import predict
+return predict.predict_blocks(plpy, GD, model, source, id_col)
+$$;
+COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
+
+CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL)
+RETURNS TABLE (id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
+LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
+SELECT r.id, r.prediction, r.probability, r.probabilities::pg_catalog.jsonb,
+       pg_catalog.float8mi(r.number, r.margin), pg_catalog.float8pl(r.number, r.margin)
+FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::pg_catalog.text[]) AS prediction,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
+             pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
+      FROM (SELECT cerebro.predict_blocks($1, $2, $3) AS told OFFSET 0) b OFFSET 0) r
+$$;
+COMMENT ON FUNCTION cerebro.predict(text, text, text) IS 'What a model predicts for each row of a table or view';
+
+CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb) RETURNS jsonb
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on
+SET datestyle = iso, ymd SET intervalstyle = postgres AS $$
+from cerebro_plpy.api import predict
+return predict.predict_row(plpy, GD, model, record)
+$$;
+COMMENT ON FUNCTION cerebro.predict_row(text, jsonb) IS 'What a model predicts for one row, which is given as an object of its columns';

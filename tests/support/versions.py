@@ -1,0 +1,140 @@
+"""Models by name in tests: a table that a small network was trained on, and the rows that make a version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2.extras import Json
+from recipes import Session
+from workbench import Workbench
+
+from cerebro_plpy.configs.templates.choice import find_template
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
+from cerebro_plpy.database.queries import escape_percent
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.encoding import Expression, encode
+from cerebro_plpy.features.learn import learn
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.statistics import Source
+
+WHOLE_TABLE = Expression("true")
+HASHED = Expression("pg_catalog.hashtext(t::text)::bigint << 32")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A version, and the tables that it was made of; `packed` has what the recipe makes of each row."""
+
+    model: str
+    recipe: Recipe
+    inputs: str
+    output: str
+    names: str
+
+
+def encoded_table(bench: Workbench, name: str, recipe: Recipe, source: str, *others: str) -> str:
+    """Make a table of what the recipe makes of all rows, with other columns beside; the names of the inputs."""
+    numbers, codes = encode(recipe)
+    made = {"numbers": (numbers, recipe.table.columns), "codes": (codes, len(recipe.table.cardinalities))}
+    wanted = {column: expression for column, (expression, count) in made.items() if count}
+    text = ", ".join([*(f"{e.text} AS {column}" for column, e in wanted.items()), *(f"t.{other}" for other in others)])
+    with bench.connection.cursor() as cursor:
+        values = [value for expression in wanted.values() for value in expression.values]
+        cursor.execute(escape_percent(f"CREATE TABLE {name} AS SELECT {text} FROM {source} t"), values)
+    return ", ".join(wanted)
+
+
+def trained(
+    bench: Workbench,
+    model: str,
+    source: str,
+    target: str,
+    *,
+    template: str = "realmlp",
+    epochs: int = 2,
+    margin: float | None = None,
+    floats: Measure | None = None,
+    types: Mapping[str, str] | None = None,
+    params: Mapping[str, object] | None = None,
+    row_id: str = "id",
+) -> Trained:
+    """Train on a table, and deploy what comes of it under a name; `floats` makes it a regression."""
+    oid = bench.value("SELECT %s::regclass::oid", source)
+    session = Session(bench)
+    columns = [each for each in raw_columns(session, oid) if each.name not in (target, row_id)]
+    recipe = learn(session, Source(source, WHOLE_TABLE, HASHED), columns, types or {})
+    number = bench.value("SELECT count(*) FROM cerebro.run_log") + 1
+    base = f"made_{number}"
+    names = encoded_table(bench, f"{base}_inputs", recipe, source, row_id, target)
+    values = (
+        () if floats else tuple(v for (v,) in bench.rows(f"SELECT DISTINCT {target}::text FROM {source} ORDER BY 1"))
+    )
+    head: Head = Floats((floats,)) if floats else Classes(len(values))
+    kind = "float" if floats else None
+    packed = bench.pack(
+        f"{base}_packed", 1, source=f"{base}_inputs", target=target, inputs=names, kind=kind, buffer=10_000
+    )
+    family = find_template(template)
+    rows = bench.value(f"SELECT count(*) FROM {source}")
+    chosen = family.params(head, rows, {"batch_size": 64, **(params or {})})
+    architecture = family.architecture(recipe.table, head, chosen)
+    model_id = bench.model(architecture)
+    compiled = family.compile_params(head, chosen, [] if floats else ["accuracy"])
+    bench.configure(f"{base}_configs", [compiled], [family.fit_params(chosen)], model_id)
+    run_id = bench.fit(packed, base, f"{base}_configs", epochs, seed=1)
+    _copy_state(bench, base, run_id)
+    deploy(
+        bench, model, 1, run_id=run_id, source=source, target=target, recipe=recipe, classes=values,
+        architecture=architecture, compiled=compiled, margin=margin, template=template,
+    )  # fmt: skip
+    return Trained(model, recipe, f"{base}_inputs", base, names)
+
+
+def _copy_state(bench: Workbench, output: str, run_id: int) -> None:
+    table = f'cerebro_state."r{run_id}_m1"'
+    bench.rows(
+        f"CREATE TABLE {table} (part integer NOT NULL, chunk bytea NOT NULL);"
+        f" ALTER TABLE {table} ALTER chunk SET STORAGE EXTERNAL;"
+        f" INSERT INTO {table} SELECT part, chunk FROM {bench.states(output)} WHERE mst_key = 1 ORDER BY part"
+    )
+
+
+def deploy(
+    bench: Workbench,
+    model: str,
+    version: int,
+    *,
+    run_id: int,
+    source: str,
+    target: str,
+    recipe: Recipe,
+    classes: Sequence[str],
+    architecture: str,
+    compiled: str,
+    margin: float | None,
+    template: str,
+) -> None:
+    """Log a version, and let it predict."""
+    bench.rows(
+        "INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s, 'random 0.2', 1) ON CONFLICT DO NOTHING",
+        model,
+    )
+    target_type = bench.value(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s",
+        source, target,
+    )  # fmt: skip
+    row: dict[str, Any] = {
+        "model": model, "version": version, "run_id": run_id, "mst_key": 1,
+        "task": "classification" if classes else "regression",
+        "source": bench.value("SELECT format('%%I.%%I', relnamespace::regnamespace, relname) FROM pg_class WHERE oid ="
+                              " %s::regclass", source),
+        "target": target, "target_type": target_type, "template": template, "params": Json({}), "metric": "loss",
+        "training_rows": 1, "validation_rows": 1, "seed": 1, "recipe": Json(recipe.to_json()),
+        "classes": list(classes), "margin": margin, "architecture": architecture, "compile_params": compiled,
+        "backend": "tensorflow", "state_bytes": 1, "software": Json({}),
+    }  # fmt: skip
+    columns = ", ".join(row)
+    bench.rows(f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())
+    bench.rows("UPDATE cerebro.model_log SET deployed = %s, deployed_at = now() WHERE model = %s", version, model)
