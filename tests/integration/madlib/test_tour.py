@@ -26,8 +26,9 @@ def psql(url: str, script: str) -> str:
     return done.stdout
 
 
-def test_the_tour_prints_what_the_readme_shows(database: Database) -> None:
-    assert psql(database.url, "tour.sql") == (SCRIPTS / "tour.out").read_text()
+@pytest.mark.parametrize("tour", ["raw", "tour"])
+def test_the_tours_print_what_the_readme_shows(database: Database, tour: str) -> None:
+    assert psql(database.url, f"{tour}.sql") == (SCRIPTS / f"{tour}.out").read_text()
 
 
 @pytest.mark.long

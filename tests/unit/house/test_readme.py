@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_tour_in_the_readme_is_the_golden_file() -> None:
+@pytest.mark.parametrize("tour", ["raw", "tour"])
+def test_the_tours_in_the_readme_are_the_golden_files(tour: str) -> None:
     readme = (ROOT / "README.md").read_text()
-    shown = re.search(r"<!-- tour: begin .*?-->\n```sql\n(.*?)```\n<!-- tour: end -->", readme, re.DOTALL)
+    shown = re.search(rf"<!-- {tour}: begin .*?-->\n```sql\n(.*?)```\n<!-- {tour}: end -->", readme, re.DOTALL)
     assert shown is not None
-    assert shown.group(1) == (ROOT / "tests" / "sql" / "tour.out").read_text()
+    assert shown.group(1) == (ROOT / "tests" / "sql" / f"{tour}.out").read_text()
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
