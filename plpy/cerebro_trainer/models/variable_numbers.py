@@ -14,8 +14,8 @@ from typing import Any
 OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = frozenset({"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"})
 SCHEDULES = frozenset({"cosinedecay", "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"})
-"""Their first rate is a tensor to Keras; their other numbers it looks at while it traces."""
-FIRST_RATE = "initial_learning_rate"
+"""Their rates are tensors to Keras; their other numbers it looks at while it traces."""
+RATES = ("initial_learning_rate", "warmup_target")
 REGULARIZERS = {"L1": "l1", "L2": "l2"}
 NUMBER = "a number"
 """What stands in a program's key instead of one."""
@@ -48,10 +48,10 @@ def split(architecture: dict[str, Any], optimizer: object) -> Split:
     taken = {name: float(config[name]) for name in names if _is_number(config.get(name))}
     left = {name: NUMBER if name in taken else value for name, value in config.items()}
     schedule = config.get("learning_rate")
-    if _has_first_rate(schedule):
-        taken[FIRST_RATE] = float(schedule["config"][FIRST_RATE])
-        left["learning_rate"] = {**schedule, "config": {**schedule["config"], FIRST_RATE: NUMBER}}
-    return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), taken)
+    rates = _rates(schedule)
+    if rates:
+        left["learning_rate"] = {**schedule, "config": {**schedule["config"], **dict.fromkeys(rates, NUMBER)}}
+    return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **rates})
 
 
 def attach(numbers: Sequence[Any], variables: Iterable[Any]) -> None:
@@ -75,9 +75,12 @@ def _numbered(node: Any, found: list[float]) -> Any:
     return {key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()}
 
 
-def _has_first_rate(schedule: Any) -> bool:
+def _rates(schedule: Any) -> dict[str, float]:
+    """The rates of a schedule that can be variables."""
     known = isinstance(schedule, Mapping) and str(schedule.get("class_name")).lower() in SCHEDULES
-    return known and isinstance(schedule.get("config"), Mapping) and _is_number(schedule["config"].get(FIRST_RATE))
+    config = schedule.get("config") if known else None
+    named = config if isinstance(config, Mapping) else {}
+    return {name: float(named[name]) for name in RATES if _is_number(named.get(name))}
 
 
 def _is_number(value: object) -> bool:

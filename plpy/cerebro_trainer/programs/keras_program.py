@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.models.variable_numbers import FIRST_RATE, attach
+from cerebro_trainer.models.variable_numbers import RATES, attach
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.interface import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
@@ -153,7 +153,7 @@ class KerasProgram(Program):
         made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
         for name, variable in made.items():
             # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
-            owner = optimizer._learning_rate if name == FIRST_RATE else optimizer
+            owner = optimizer._learning_rate if name in RATES else optimizer
             object.__setattr__(owner, name, variable)
         return made
 

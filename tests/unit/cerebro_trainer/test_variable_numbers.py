@@ -34,6 +34,13 @@ def test_the_first_rate_of_a_schedule_is_a_variable(class_name: str, number: str
     assert spec(schedule(class_name, 0.1, **{number: 4.0})).key != one.key
 
 
+def test_so_is_the_rate_that_a_warmup_comes_to() -> None:
+    one, other = (spec(schedule("CosineDecay", 0.0, warmup_target=rate, warmup_steps=3.0)) for rate in (0.1, 0.2))
+    assert one.key == other.key != spec(schedule("CosineDecay", 0.0, warmup_target=0.1, warmup_steps=4.0)).key
+    assert other.split.hyperparameters == {"initial_learning_rate": 0.0, "warmup_target": 0.2}
+    assert spec(schedule("CosineDecay", 0.0)).key != one.key
+
+
 def test_rates_and_schedules_are_different_programs() -> None:
     keys = {spec(0.1).key, spec(schedule("CosineDecay", 0.1)).key, spec(schedule("PolynomialDecay", 0.1)).key}
     assert len(keys) == 3 and spec(0.1).key == spec(0.2).key

@@ -22,6 +22,8 @@ LARGEST_CODE = 1 << 24
 """Inputs are packed as float32, which tells whole numbers apart up to here."""
 SCALES = 2.0**-60, 2.0**60
 """Deviations of float targets whose squares float32 holds."""
+RISING = 0.1
+"""Of all steps, those in which the learning rate rises."""
 BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 """Up to so many rows, so many rows in a batch; 1024 above."""
 
@@ -192,11 +194,10 @@ class Template:
     def compile_params(self, head: Head, params: Params, metrics: Sequence[str] = (), steps: int | None = None) -> str:
         """The compile parameters of a configuration, as text; always AdamW, so that configurations share a program.
 
-        Over so many steps in all the learning rate falls in four waves, each twice as long as the one before (like
-        coslog4 of RealMLP's paper); without them it is constant.
+        Over so many steps in all the learning rate rises and falls; without them it is constant.
         """
         numbers = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
-        rates = numbers if steps is None else {**numbers, "learning_rate": waves(numbers["learning_rate"], steps)}
+        rates = numbers if steps is None else {**numbers, "learning_rate": warmed(numbers["learning_rate"], steps)}
         return compile_text({"optimizer": "AdamW", **rates, "loss": head.loss, "metrics": list(metrics)})
 
     def fit_params(self, params: Params, monitor: str | None = None, patience: int = 0) -> str:
@@ -213,11 +214,14 @@ class _Call(str):
         return str(self)
 
 
-def waves(rate: Value | float, steps: int) -> dict[str, object]:
-    """A schedule of learning rates whose waves end after 1, 3, 7 and 15 fifteenths of so many steps."""
-    first = max(1, steps // 15)
-    config = {"initial_learning_rate": rate, "first_decay_steps": first, "t_mul": 2.0, "m_mul": 1.0}
-    return {"class_name": "CosineDecayRestarts", "config": config}
+def warmed(rate: Value | float, steps: int) -> dict[str, object]:
+    """A schedule of learning rates over so many steps: they rise from 0 for a tenth of them, and fall to 0 in half a wave.
+
+    The states of an optimizer that has seen nothing yet make the first steps the wildest.
+    """
+    rising = max(1, round(steps * RISING))
+    numbers = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": rising}
+    return {"class_name": "CosineDecay", "config": {**numbers, "decay_steps": max(1, steps - rising)}}
 
 
 def batch_size(rows: int) -> int:
