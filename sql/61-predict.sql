@@ -8,8 +8,8 @@ return predict.predict_blocks(plpy, GD, model, source, id_col)
 $$;
 COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL)
-RETURNS TABLE (id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
+CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
+    id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT r.id, r.prediction, r.probability, r.probabilities::pg_catalog.jsonb,
        pg_catalog.float8mi(r.number, r.margin), pg_catalog.float8pl(r.number, r.margin)

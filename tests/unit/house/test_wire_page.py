@@ -125,6 +125,7 @@ class Still(Program):
 
     def __init__(self, spec: ProgramSpec) -> None:
         self.values: list[Array] = [np.zeros(2, np.float32)]
+        self._units = 1 if [target.classes for target in spec.targets] == [0] else 2
 
     def read(self) -> list[Array]:
         return self.values
@@ -151,7 +152,7 @@ class Still(Program):
         return {"loss": 0.5, "metrics": [1.0]}
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
-        return [np.ones((len(inputs[0]), 2), np.float32)]
+        return [np.ones((len(inputs[0]), self._units), np.float32)]
 
     def board(self, folder: str) -> Any:
         return Board()
@@ -283,8 +284,10 @@ CONVERSATIONS: dict[str, list[Request]] = {
         predicted({"kind": "threshold", "threshold": 0.5}), FINISH,
     ],
     "tell": [
-        begun("predict"), ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
-        ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], labels=["a", "b"], whole=[0, 1], idle_seconds=60),
+        begun("predict"),
+        ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
+        begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
+        ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
     ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
