@@ -53,8 +53,9 @@ DROP FUNCTION @extschema@.training_preprocessor_dl(varchar, varchar, varchar, va
 
 -- Blocks of rows are sent by cerebro.pack_block now.
 DROP FUNCTION cerebro.pack_rows(json, bytea[]);
--- Its name is now that of a function for users.
-DROP FUNCTION cerebro.predict_row(text, bytea[]);
+
+-- Its name is now that of a function for users; 0.1.0 had none with these arguments.
+DROP FUNCTION IF EXISTS cerebro.predict_row(text, bytea[]);
 
 -- Models by name.
 CREATE TABLE cerebro.model_log (

@@ -1,4 +1,4 @@
-"""The functions of sql/61-predict.sql."""
+"""The functions of sql/61-named-prediction.sql."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 
 CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
-from cerebro_plpy.api import predict
-return predict.predict_blocks(plpy, GD, model, source, id_col)
+from cerebro_plpy.api import named_prediction
+return named_prediction.predict_blocks(plpy, GD, model, source, id_col)
 $$;
 COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb) RETURNS
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on
 SET datestyle = iso, ymd SET intervalstyle = postgres AS $$
-from cerebro_plpy.api import predict
-return predict.predict_row(plpy, GD, model, record)
+from cerebro_plpy.api import named_prediction
+return named_prediction.predict_row(plpy, GD, model, record)
 $$;
 COMMENT ON FUNCTION cerebro.predict_row(text, jsonb) IS 'What a model predicts for one row, which is given as an object of its columns';
