@@ -215,7 +215,7 @@ class _Call(str):
 
 
 def warmed(rate: Value | float, steps: int) -> dict[str, object]:
-    """A schedule of learning rates over so many steps: they rise from 0 for a tenth of them, and fall to 0 in half a wave.
+    """A schedule of learning rates over so many steps: they rise from 0 for a tenth of them, and fall to 0.
 
     The states of an optimizer that has seen nothing yet make the first steps the wildest.
     """
