@@ -1,5 +1,6 @@
 -- Predictions by the name of a model. PostgreSQL puts the first function into the query that calls it, where each block of
--- rows is read when it is needed; so it has no path of its own, and all that it names is qualified.
+-- rows is read when it is needed; so it has no path of its own, and all that it names is qualified. PL/Python begins a subtransaction for each
+-- statement, which is an error before PostgreSQL 17 while workers of a parallel plan run: so there can be none.
 
 CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
