@@ -11,5 +11,5 @@ FROM iris;
 \set ECHO queries
 SELECT rank, status, metric, trunc(validation::numeric, 1) AS "accuracy >="
 FROM cerebro.train('flowers', 'species', models => '{realmlp}', configs => 1, epochs => 20, seed => 1);
-SELECT id, prediction, trunc(probability::numeric, 1) AS "probability >="
+SELECT id, prediction, probability > 0.5 AS likely
 FROM cerebro.predict('flowers_species', 'flowers', id_col => 'id') WHERE id IN ('1', '51', '101');
