@@ -52,7 +52,10 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One config's place in the leaderboard of its run; `value` is its newest `metric` on `dataset`."""
+    """One config's place in the leaderboard of its run; `value` is its newest `metric` on `dataset`.
+
+    `template` is that of cerebro.train; `validation` and `training` are the metric over either data set.
+    """
 
     run_id: int
     rank: int
@@ -65,6 +68,10 @@ class Standing:
     value: float | None
     training_time: timedelta | None
     reason: str | None
+    template: str | None = None
+    validation: float | None = None
+    training: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from cerebro_db.demo import digits
+from cerebro_db.demo import digits, wines
 from cerebro_db.driver import copy_rows, translated
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.session import Session, connect
@@ -36,6 +36,17 @@ IMAGES, HELD_OUT = (
     for name in ("digits", "digits_held_out")
 )
 PREDICTIONS = sa.table("predictions", sa.column("id"), sa.column("class_value"), schema="demo")
+WINES, NEW_WINES = (
+    sa.Table(
+        name,
+        METADATA,
+        sa.Column("id", sa.Integer, primary_key=True),
+        *(sa.Column(measure, sa.Double) for measure in wines.MEASURES),
+        sa.Column("grape", sa.Text),
+    )
+    for name in ("wines", "new_wines")
+)
+WINE_MODEL = "demo: wines"
 # What the SQL functions make, and the companions that they make beside it.
 MADE = ("architectures", "train_packed", "held_out_packed", "configs", "model", "predictions")
 SUFFIXES = ("", "_summary", "_info")
@@ -50,6 +61,7 @@ class Plan:
     iterations: int = 5
     compile_grid: Mapping[str, Any] = field(default_factory=lambda: digits.COMPILE_GRID)
     fit_grid: Mapping[str, Any] = field(default_factory=lambda: digits.FIT_GRID)
+    wine_epochs: int = 40
     folder: Path = Path("cerebro_db-demo")
 
 
@@ -60,6 +72,7 @@ def main(url: str, plan: Plan | None = None) -> int:
     _make(plan.folder)
     with connect(url) as session:
         _load(session, plan, console)
+        _name_wines(session, plan, console)
         _prepare(session, plan, console)
         run_id = _train(session, plan, console)
         _show_leaderboard(session, run_id, console)
@@ -82,23 +95,47 @@ def _make(folder: Path) -> None:
 
 def _load(session: Session, plan: Plan, console: Console) -> None:
     rows = digits.rows()[: plan.images]
-    parts = {
+    parts: dict[sa.Table, list[Any]] = {
         IMAGES: [row for row in rows if not digits.is_held_out(row[0])],
         HELD_OUT: [row for row in rows if digits.is_held_out(row[0])],
+        WINES: [row for row in wines.rows() if not wines.is_held_out(row[0])],
+        NEW_WINES: [row for row in wines.rows() if wines.is_held_out(row[0])],
     }
     with translated(), session.engine.begin() as connection:
         connection.execute(sa.schema.CreateSchema("demo", if_not_exists=True))
         _everything().drop_all(connection)
         METADATA.create_all(connection)
         for table, part in parts.items():
-            copy_rows(connection, ("demo", table.name), ("id", "pixels", "digit"), part)
-    _say(console, f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out.")
+            copy_rows(connection, ("demo", table.name), [column.name for column in table.columns], part)
+    _say(console, f"Loaded {len(parts[IMAGES])} images to train on, {len(parts[HELD_OUT])} held out; and some wines.")
+
+
+def _name_wines(session: Session, plan: Plan, console: Console) -> None:
+    """The two statements, from a raw table to predictions for raw rows."""
+    if any(model["model"] == WINE_MODEL for model in session.rows("cerebro.model")):
+        session.drop_model(WINE_MODEL)
+    _say(console, "\nSELECT * FROM cerebro.train('demo.wines', 'grape', ...);")
+    board = session.train("demo.wines", "grape", model=WINE_MODEL, epochs=plan.wine_epochs, seed=1, progress=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("rank", "template", "epochs", "validation"):
+        table.add_column(heading, justify="right")
+    for each in board:
+        table.add_row(str(each.rank), str(each.template), str(each.epochs), plain(str(each.value)))
+    console.print(table)
+    grapes = {str(row["id"]): row["grape"] for row in session.rows("demo.new_wines")}
+    told = session.predictions(WINE_MODEL, "demo.new_wines", "id")
+    right = sum(each["prediction"] == grapes[each["id"]] for each in told)
+    _say(console, "SELECT * FROM cerebro.predict('demo: wines', 'demo.new_wines', id_col => 'id');")
+    _say(console, f"Right: {right} of {len(told)} new wines\n")
 
 
 def _everything() -> sa.MetaData:
     """All tables that a demo makes, so that those of an earlier one can be dropped."""
     everything = sa.MetaData(schema="demo")
-    for name in (IMAGES.name, HELD_OUT.name, *(made + suffix for made in MADE for suffix in SUFFIXES)):
+    for name in (
+        *(table.name for table in METADATA.sorted_tables),
+        *(made + suffix for made in MADE for suffix in SUFFIXES),
+    ):
         sa.Table(name, everything)
     return everything
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import math
 from typing import Any
 
-from cerebro_plpy.calls.residuals import Network, distances, margin_of
-from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.calls.held_back import MODULE, Network, margin_of, predictions
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database
-from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.scores import SCORES, Told, distances
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
-from cerebro_plpy.tables import outputs, registry
+from cerebro_plpy.tables import outputs, registry, versions
 from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import Name, Result
 
-MODULE = "train"
+UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
 
 
 def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
@@ -31,16 +33,34 @@ def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
     train, result = _train(run), best_of(db, workplace, run)
+    source, network = Catalog(db, MODULE).relation(train.relation), _network(db, run, result)
+    told: list[Told] = []
+    before = registry.find_name(workplace.control, train.model)
+    better = before is None or before.deployed is None
+    if train.task == REGRESSION or not better:
+        told = predictions(workplace, train, source, network)
+    if not better:
+        old = _old_score(db, workplace, train, source)
+        better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
     if train.task == REGRESSION:
-        result = result._replace(margin=_margin(db, workplace, run, result))
+        result = result._replace(margin=margin_of(distances(told)))
     name, software = Name(train.split, train.split_seed, None), {"cerebro_db": run.spec.version}
-    added = registry.add(workplace.control, train.model, name, result, software, run.spec.ranking.descending)
+    added = registry.add(workplace.control, train.model, name, result, software, deploy=better)
     ahead = added.version == added.deployed
     said = "predicts from now on" if ahead else f"is not better than version {added.deployed}, which goes on to predict"
     db.info(
         f"model {train.model!r}: version {added.version}, which is mst_key {result.mst_key} of run {run.run_id} with"
         f" {train.metric} {result.value:.4g}, {said}"
     )
+
+
+def is_better(new: float, old: float, larger: bool) -> bool:
+    """Whether a metric is better than another, where larger ones are, or smaller ones; NaN is the worst.
+
+    >>> is_better(0.9, 0.8, True), is_better(0.9, 0.8, False), is_better(1.0, math.nan, False)
+    (True, False, True)
+    """
+    return math.isnan(old) or (new > old if larger else new < old)
 
 
 def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> Result:
@@ -57,19 +77,30 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> Result:
     return Result(run.run_id, mst_key, value, None, states[mst_key])
 
 
-def _margin(db: Database, workplace: Workplace, run: LoggedRun, result: Result) -> float | None:
-    """How far nine tenths of the rows that were held back lie from what the model says; None of too few."""
+def _network(db: Database, run: LoggedRun, result: Result) -> Network:
+    """The network that a run has come to."""
     train, key = _train(run), result.mst_key
     (logged,) = (row for row in db.glance(sql("run.logged_configs"), run.run_id) if row["mst_key"] == key)
-    program = {
-        "architecture": json.loads(logged["architecture"]),
-        "compile": parse_compile_params(logged["compile_params"], None).to_json(),
-        "targets": [{"kind": "float"}],
-        "dtype_policy": run.spec.dtype_policy,
-    }
     state = StateSource("weights_of_chunks", f"{run.run_id}/{key}/best", 0, stored=result.state)
-    source = Catalog(db, MODULE).relation(train.relation)
-    return margin_of(distances(workplace, MODULE, train, source, Network(program, state, logged["backend"])))
+    recipe, texts = Recipe.from_json(train.recipe), (logged["architecture"], logged["compile_params"])
+    return Network(recipe, train.classes, *texts, state, logged["backend"])
+
+
+def _old_score(db: Database, workplace: Workplace, train: TrainSpec, source: Relation) -> float:
+    """The metric of the version that predicts so far, over the same rows; NaN where it cannot predict them."""
+    try:
+        return SCORES[train.metric](predictions(workplace, train, source, _deployed(db, train)))
+    except UNUSABLE as error:
+        db.notice(f"the version of model {train.model!r} that predicted so far cannot any more: {error.message}")
+        return math.nan
+
+
+def _deployed(db: Database, train: TrainSpec) -> Network:
+    """The network that predicts so far."""
+    version = versions.deployed(db, MODULE, train.model)
+    state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, 0))
+    texts = version.architecture, version.compile_params
+    return Network(version.recipe, version.classes, *texts, state, version.backend)
 
 
 def _train(run: LoggedRun) -> TrainSpec:

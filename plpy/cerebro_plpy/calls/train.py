@@ -60,6 +60,7 @@ def train(
         with packed(catalog, workplace, aim, run_id) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
+            db.info(decisions(aim, prepared.table, request))
             run_to_end(db, workplace, request, None, logged, run_id)
     register(db, gd, run_id)
     return db.glance(sql("version.leaderboard"), run_id)
@@ -94,6 +95,17 @@ def tell(db: Database, table: RawTable) -> None:
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")
+
+
+def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
+    """What was decided of the table, and how to see more of it."""
+    name, task = table.target.column.name, table.target.task
+    return (
+        f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
+        f" {table.validation_rows} held back ({table.split}); {len(request.configs)} configurations, of at most"
+        f" {request.spec.epochs} epochs each, in {aim.wanted.budget:g} s. See cerebro.plan() with the same arguments,"
+        " and the arguments columns, types, split, models, space, configs, epochs and budget for more."
+    )
 
 
 def build_request(

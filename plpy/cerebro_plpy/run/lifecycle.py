@@ -56,8 +56,8 @@ def train(
             warm_states.check(workplace, request, replace(crew, workers=workers))
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
-    # Else it is completed with its output tables.
-    if not db.in_procedure or workplace.segment_lost or request.spec.train:
+    # Else it is completed with its output tables, or with the version that is made of it.
+    if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
     refuse_lost(workplace, log, request)
     if orchestrator.stopped:

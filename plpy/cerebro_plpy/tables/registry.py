@@ -45,8 +45,10 @@ def find_name(session: Session, model: str) -> Name | None:
     return Name(*rows[0]) if rows else None
 
 
-def add(session: Session, model: str, name: Name, result: Result, software: Mapping[str, str], larger: bool) -> Added:
-    """Add a version; it predicts from now on, unless the one that does so is at least as good on as many rows."""
+def add(
+    session: Session, model: str, name: Name, result: Result, software: Mapping[str, str], *, deploy: bool
+) -> Added:
+    """Add a version, and so complete its run; it predicts from now on where that is wanted, or nothing else does."""
     with transaction(session):
         session.run(sql("version.add_model"), (model, name.split, name.split_seed))
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
@@ -56,15 +58,8 @@ def add(session: Session, model: str, name: Name, result: Result, software: Mapp
         session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
         told = (model, version, result.value, result.margin, table, json.dumps(software))
         session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
-        if deployed is None or _better(session, model, (deployed, version), larger):
+        if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))
             deployed = version
+        session.run(sql("run.end"), ("completed", None, result.run_id))
     return Added(version, deployed)
-
-
-def _better(session: Session, model: str, versions: tuple[int, int], larger: bool) -> bool:
-    """Whether the second of two versions is better, as far as they can be compared; if they cannot, it is newer."""
-    old, new = (session.run(sql("version.deployed"), (model, version))[0] for version in versions)
-    if old[1:2] + old[3:] != new[1:2] + new[3:] or None in (old[2], new[2]):
-        return True
-    return bool(new[2] > old[2] if larger else new[2] < old[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,7 @@ def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: py
         iterations=3,
         compile_grid=compile_grid,
         fit_grid={"batch_size": [16]},
+        wine_epochs=5,
         folder=tmp_path,
     )
     assert main(database.url, plan) == 0
@@ -35,6 +37,7 @@ def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: py
     second = capsys.readouterr().out
 
     lines = first.splitlines()
+    assert any(re.fullmatch(r"Right: \d+ of 36 new wines", line) for line in lines)
     assert "Leaderboard" in lines
     headings = ["rank", "mst_key", "params", "validation", "accuracy", "loss", "seconds"]
     assert any(line.split() == headings for line in lines)
@@ -52,7 +55,7 @@ def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: py
             )
         ).scalar_one()
         runs = connection.execute(sa.text("SELECT count(*) FROM cerebro.run WHERE status = 'completed'"))
-        assert runs.scalar_one() == 2
+        assert runs.scalar_one() == 4
     engine.dispose()
     assert right > 0.5
     assert f"({float(right):.1%})" in second

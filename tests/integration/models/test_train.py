@@ -166,6 +166,23 @@ def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None
         bench.rows("SELECT cerebro.drop_model('spare')")
 
 
+def test_a_new_version_predicts_where_it_is_better_on_the_rows_of_now(bench: Workbench, spare: str) -> None:
+    """Whatever the one before was worth on those of then; one that cannot predict them any more is worth nothing."""
+    good = "models => '{realmlp_simple}', configs => 1, epochs => 20, seed => 1"
+    bench.rows(
+        "CREATE TABLE moving AS SELECT n AS id, n % 10 AS x, n % 3 AS z, n % 10 > 4 AS y FROM generate_series(1, 400) n"
+    )
+    for text, deployed in ((good, 1), ("models => '{linear}', configs => 1, epochs => 1", 1)):
+        bench.rows(f"SELECT * FROM cerebro.train('moving', 'y', 'spare', {text})")
+        assert bench.value("SELECT version FROM cerebro.model WHERE model = 'spare'") == deployed
+    bench.rows("UPDATE moving SET y = NOT y")
+    for change, deployed in (("SELECT 1", 3), ("ALTER TABLE moving RENAME COLUMN x TO w", 4)):
+        bench.rows(change)
+        bench.rows(f"SELECT * FROM cerebro.train('moving', 'y', 'spare', {good})")
+        assert bench.value("SELECT version FROM cerebro.model WHERE model = 'spare'") == deployed
+    assert "cannot any more" in "".join(bench.messages())
+
+
 def test_any_names_will_do(bench: Workbench, spare: str) -> None:
     columns = ", ".join(f"sin(n * {place})::real AS {quoted(name)}" for place, name in enumerate(NAMES, 1))
     table = f"CREATE TABLE {quoted(ODD)} AS SELECT {columns}, n % 2 = 0 AS {quoted(ODD)}"

@@ -53,11 +53,6 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 -- name: remove_dropped
 SELECT cerebro.remove_dropped_models()
 
--- name: deployed
--- What the version that predicts was compared by.
-SELECT v.version, v.metric, v.value, v.validation_rows, v.source
-FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
-
 -- name: best
 -- The best configuration of a run of which there is a state.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l

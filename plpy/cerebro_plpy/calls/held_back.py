@@ -1,0 +1,104 @@
+"""What networks say of the rows that a model holds back: worker sessions predict them, as they are in the table now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import ceil
+from typing import Any, NamedTuple
+
+from cerebro_plpy.calls.prediction_table import fetched
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.scores import Told
+from cerebro_plpy.features.table import held_back, input_names
+from cerebro_plpy.platform.job import Job, RawRows, StateSource
+from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.run.workers import crew_for, together
+
+MODULE = "train"
+COVERED = 0.9
+BLOCK_ROWS = 4096
+KINDS = {"numbers": "float32", "codes": "int32"}
+
+
+class Network(NamedTuple):
+    """A trained network: what makes its inputs, the texts of its classes (none of a regression), and what runs it."""
+
+    recipe: Recipe
+    classes: tuple[str, ...]
+    architecture: str
+    compile_params: str
+    state: StateSource
+    backend: str
+
+    def program(self) -> dict[str, Any]:
+        """As a trainer wants it described."""
+        target = {"kind": "onehot", "classes": len(self.classes)} if self.classes else {"kind": "float"}
+        return {
+            "architecture": json.loads(self.architecture),
+            "compile": parse_compile_params(self.compile_params, None).to_json(),
+            "targets": [target],
+            "dtype_policy": None,
+        }
+
+
+def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
+    """How far such a share of all numbers lie from their predictions, at most, by the distances of a sample.
+
+    That of split conformal prediction (Lei et al., 2018, section 2.2): a quantile a little above that of the sample;
+    None where the sample is too small for one.
+
+    >>> margin_of([float(n) for n in range(1, 20)]), margin_of([1.0, 2.0])
+    (18.0, None)
+    """
+    place = ceil((len(distances) + 1) * covered)
+    return sorted(distances)[place - 1] if place <= len(distances) else None
+
+
+def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network: Network) -> list[Told]:
+    """What a network says of the rows that a run holds back."""
+    names = input_names(network.recipe)
+    rows = _rows(workplace, spec, source, network.recipe)
+    placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
+    crew = crew_for(workplace, network.backend, False, placed.segments)
+    arrays = [{"kind": KINDS[name], "column": name} for name in names]
+    asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
+    job, request = Job("predict", network.program(), network.state.key), {"block": BLOCK_ROWS, "request": asked}
+    steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
+    found: list[Told] = []
+    for worker, declare in together(workplace, crew, steps):
+        if declare is not None:
+            for ids, values in fetched(workplace, worker.session, declare):
+                found += _told(json.loads(ids), values, network.classes)
+            finish = crew.visits.predicted(worker)
+            worker.session.run(finish.sql, finish.values)
+    return found
+
+
+def _rows(workplace: Workplace, spec: TrainSpec, source: Relation, recipe: Recipe) -> RawRows:
+    """The rows with their labels as ids; statements of a worker's cursor take no parameters."""
+    held = held_back(MODULE, raw_columns(workplace.control, source.oid), spec)
+    encoding = encode(recipe)
+    inputs = [getattr(encoding, name).inlined() for name in input_names(recipe)]
+    return RawRows(
+        f"(SELECT t.* FROM {source.quoted} t WHERE {held.side.inlined()})",
+        f"({held.label.inlined()})::text",
+        f"ARRAY[{', '.join(f'cerebro.array_bytes({each})' for each in inputs)}]",
+    )
+
+
+def _told(labels: Sequence[str], values: dict[str, str], classes: tuple[str, ...]) -> Iterator[Told]:
+    """Of the rows of a block: `values` are array literals, with an element for each output of each row, row by row."""
+    rows, places, numbers = (values[name].strip("{}").split(",") for name in ("row", "class", "value"))
+    for row, parts in groupby(zip(rows, places, numbers), key=lambda part: part[0]):
+        label = labels[int(row) - 1]
+        if classes:
+            yield Told(label, {classes[int(place)]: float(number) for _, place, number in parts})
+        else:
+            yield Told(label, {}, next(float(number) for _, _, number in parts))

@@ -1,0 +1,75 @@
+"""Tables that are poor, wide, or strange: a model comes of each, and predicts for every row."""
+
+from __future__ import annotations
+
+import pytest
+from workbench import Workbench
+
+QUICK = "configs => 1, epochs => 2, models => '{realmlp}'"
+EACH = ", ".join(f"CASE WHEN n % {i % 7 + 2} > 0 THEN n * {i * 7 + 1} % 101 END AS c{i}" for i in range(1, 1001))
+TABLES = {
+    "five rows": "SELECT n AS x, (ARRAY['a', 'b'])[n % 2 + 1] AS y FROM generate_series(1, 5) n",
+    "nulls": """SELECT NULL::integer AS a, CASE WHEN n % 3 = 0 THEN n END AS b, NULL::text AS c,
+                       CASE WHEN n % 9 = 0 THEN 'x' END AS d, n % 2 = 0 AS y FROM generate_series(1, 200) n""",
+    "one column": "SELECT n AS x, n > 50 AS y FROM generate_series(1, 100) n",
+    "constant and different ones": """SELECT 7 AS k, n AS some_id, md5(n::text) AS m, n % 5 AS x, n % 5 > 2 AS y
+                                      FROM generate_series(1, 100) n""",
+    "classes of words": "SELECT n % 7 AS x, 'class number ' || n % 3 AS y FROM generate_series(1, 100) n",
+    "500 classes": "SELECT n % 500 + n % 7 / 10.0 AS x, 'c' || n % 500 AS y FROM generate_series(1, 5000) n",
+    "1 in 1000": "SELECT n AS x, sin(n) AS z, n % 1000 = 0 AS y FROM generate_series(1, 5000) n",
+    "infinite ones": """SELECT CASE n % 5 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' WHEN 2 THEN 'nan'
+                               ELSE n::float8 END AS x, n % 2 = 0 AS y FROM generate_series(1, 200) n""",
+    "infinite targets": """SELECT n AS x, CASE WHEN n % 10 = 0 THEN 'infinity' ELSE n * 1.5::float8 END AS y
+                           FROM generate_series(1, 200) n""",
+    "empty texts": """SELECT (ARRAY['', '😀', E'a\\nb', ' '])[n % 4 + 1] AS x, n, n % 4 > 1 AS y
+                      FROM generate_series(1, 200) n""",
+    "1000 columns": f"SELECT {EACH}, n % 2 = 0 AS y FROM generate_series(1, 300) n",
+    "huge numbers": """SELECT 1e300 * n AS x, 1e-300 * n AS z, 9e15::numeric * 1e40 + n AS w, n * 1e6 AS y
+                       FROM generate_series(1, 200) n""",
+    "times": """SELECT timestamptz '2020-01-01' + n * interval '7 h' AS a, time '00:00' + n * interval '1 min' AS b,
+                       n * interval '3 days' AS c, 'infinity'::date AS d, n % 24 AS y FROM generate_series(1, 600) n""",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TABLES)
+def test_a_model_comes_of_it(bench: Workbench, name: str) -> None:
+    table = f'"{name}"'
+    bench.rows(f"CREATE TABLE {table} AS {TABLES[name]}")
+    (validation,) = bench.row(f"SELECT validation FROM cerebro.train(%s, 'y', %s, {QUICK})", table, name)
+    assert validation is not None and validation == validation
+    query = "SELECT count(*), count(prediction) FROM cerebro.predict(%s, %s)"
+    rows = bench.value(f"SELECT count(*) FROM {table}")
+    assert bench.row(query, name, table) == (rows, rows)
+    assert bench.value(f"SELECT cerebro.predict_row(%s, to_jsonb(t)) -> 'prediction' FROM {table} t LIMIT 1", name)
+
+
+@pytest.mark.long
+def test_a_budget_that_is_over_leaves_the_best_so_far(bench: Workbench) -> None:
+    waves = "SELECT n AS x, sin(n) AS z, n % 7 AS k, cos(n / 9.0) AS y FROM generate_series(1, 20000) n"
+    bench.rows(f"CREATE TABLE waves AS {waves}")
+    call = "SELECT * FROM cerebro.train('waves', 'y', budget => '12 seconds', configs => 6, epochs => 5000)"
+    found = bench.rows(call)
+    run_id, best = found[0][0], found[0]
+    assert bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id) == ("completed", None)
+    reasons = bench.rows("SELECT DISTINCT status, reason FROM cerebro.config WHERE run_id = %s", run_id)
+    assert reasons == [("stopped", "the budget was over")]
+    assert best[8] is not None
+    version = "SELECT mst_key, value FROM cerebro.model_version WHERE run_id = %s"
+    assert bench.row(version, run_id) == (best[2], best[8])
+
+
+def test_what_keeps_a_version_from_being_made_is_no_end(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Its run goes on, and makes it."""
+    bench.rows("CREATE TABLE few AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 60) n")
+    shared_superuser.rows("ALTER TABLE cerebro.version_log ADD CONSTRAINT none CHECK (version < 0) NOT VALID")
+    try:
+        with pytest.raises(Exception, match="violates check constraint"):
+            bench.rows(f"SELECT * FROM cerebro.train('few', 'y', 'few', {QUICK})")
+    finally:
+        shared_superuser.rows("ALTER TABLE cerebro.version_log DROP CONSTRAINT none")
+    run_id = bench.newest_run()
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "interrupted"
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
+    assert bench.row("SELECT version, run_id FROM cerebro.model_version WHERE model = 'few'") == (1, run_id)
