@@ -113,3 +113,15 @@ def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys:
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["1", "2", "3"]
     assert all("Adam" in line for line in lines)
+
+
+@pytest.mark.long
+def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None:
+    page = (ROOT / "docs" / "models.md").read_text()
+    told = run(database.url, "".join(map(dedent, INDENTED.findall(page))))
+    lines = told.splitlines()
+    assert "rows|left out|80 rows|their target is NULL" in lines
+    assert "column|id|left out|it is of the primary key, and names a row" in lines
+    assert "false" in lines or "true" in lines
+    versions = [line.split("|") for line in lines if line.split("|")[0] in ("1", "2") and line.count("|") == 2]
+    assert [row[0] for row in versions[-2:]] == ["1", "2"] and lines[-1] == "1"
