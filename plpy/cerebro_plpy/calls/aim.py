@@ -18,8 +18,12 @@ from cerebro_plpy.features.table import RawTable, Wishes
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
-LAST_VISIT, CANCEL = 0.9, 0.97
-"""When a budget is over for visits to train, and for all that is under way; the rest is for what comes afterwards."""
+AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
+"""What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
+MOST_AFTERWARDS = 0.4
+"""Of a budget that is too short for that."""
+ENDING_SHARE = 0.06
+"""Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,19 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    return effort(load, seconds * LAST_VISIT, aim.arguments.epochs, aim.arguments.configs)
+    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds).last_visit
+    return effort(load, left, aim.arguments.epochs, aim.arguments.configs)
 
 
 def deadline(budget: float, spent: float) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
-    >>> deadline(100.0, 20.0)
-    Deadline(last_visit=70.0, cancel=77.0)
+    >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
+    (Deadline(last_visit=252.0, cancel=270.0), Deadline(last_visit=1.7, cancel=2.0))
     """
-    return Deadline(*(max(0.0, round(budget * share - spent, 3)) for share in (LAST_VISIT, CANCEL)))
+    afterwards = min(AFTERWARDS + AFTERWARDS_SHARE * budget, MOST_AFTERWARDS * budget)
+    moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards)
+    return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 
 def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:

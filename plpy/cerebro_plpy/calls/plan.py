@@ -62,8 +62,8 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     why = "as task says" if aim.arguments.task else "by its type and its different values"
     data = classes if target.task == CLASSIFICATION else {}
     yield _row("target", target.column.name, f"{target.task}: {said}", why, {**data, "type": target.column.type})
-    if target.missing:
-        yield _row("rows", "left out", f"{target.missing} rows", "their target is NULL", {"rows": target.missing})
+    if table.missing:
+        yield _row("rows", "left out", f"{table.missing} rows", "their target is NULL", {"rows": table.missing})
     why = (
         "as versions before"
         if aim.wishes.settled

@@ -17,6 +17,7 @@ from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import outputs, registry, versions
 from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import Name, Result
@@ -46,11 +47,12 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         result = result._replace(margin=margin_of(distances(told)))
     name, software = Name(train.split, train.split_seed, None), {"cerebro_db": run.spec.version}
     added = registry.add(workplace.control, train.model, name, result, software, deploy=better)
+    RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     ahead = added.version == added.deployed
     said = "predicts from now on" if ahead else f"is not better than version {added.deployed}, which goes on to predict"
     db.info(
         f"model {train.model!r}: version {added.version}, which is mst_key {result.mst_key} of run {run.run_id} with"
-        f" {train.metric} {result.value:.4g}, {said}"
+        f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
 
 

@@ -89,9 +89,8 @@ def packed(catalog: Catalog, workplace: Workplace, aim: Aim, run_id: int) -> Ite
 
 def tell(db: Database, table: RawTable) -> None:
     """Say what of the table is not learned from."""
-    target = table.target
-    if target.missing:
-        db.notice(f"{target.missing} rows of the training side have no {target.column.name}, and are left out")
+    if table.missing:
+        db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")

@@ -18,6 +18,8 @@ from cerebro_plpy.features.recipe import MOMENTS, MOST_CATEGORIES
 SAMPLE = 50_000
 AT_ONCE = 100
 """Columns in one statement, whose result may have 1,664."""
+PLACES = 7
+"""Where the expression of a number stands in `features.numbers`."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -77,21 +79,22 @@ class _Asked(NamedTuple):
 
 
 def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
-    """Look at all training rows."""
+    """Look at all training rows, and closer at a sample of them."""
     ((rows,),) = reader.run(sql("features.rows", source=source.table, side=source.side.text), source.side.values)
     asked = [each for column in columns for each in _questions(column)]
     spreads: dict[tuple[str, str], Spread] = {}
     texts: dict[str, Texts] = {}
     for start in range(0, len(asked), AT_ONCE):
         part = asked[start : start + AT_ONCE]
-        answers = iter(_answers(reader, source, part, rows))
+        everywhere, sampled = iter(_everywhere(reader, source, part)), iter(_sampled(reader, source, part, rows))
         for each in part:
             if each.part is None:
-                texts[each.column] = Texts(next(answers), next(answers), next(answers), next(answers) or 0.0)
+                texts[each.column] = Texts(next(everywhere), next(sampled), next(sampled), next(sampled) or 0.0)
             else:
-                count, low, high, quartiles = (next(answers) for _ in range(4))
-                found = None if quartiles is None else tuple(quartiles)
-                spreads[each.column, each.part] = Spread(count, low, high, found, next(answers), next(answers))
+                count, low, high = (next(everywhere) for _ in range(3))
+                quartiles, found, different = (next(sampled) for _ in range(3))
+                middle = None if quartiles is None else tuple(quartiles)
+                spreads[each.column, each.part] = Spread(count, low, high, middle, found, different)
     return Statistics(rows, spreads, texts)
 
 
@@ -105,11 +108,27 @@ def _questions(column: RawColumn) -> Iterator[_Asked]:
         yield _Asked(column.name, "", encoding.number(column.name, column.family))
 
 
-def _answers(reader: Reader, source: Source, asked: Sequence[_Asked], rows: int) -> tuple[Any, ...]:
-    names = [f"c{number}" for number in range(len(asked))]
-    questions = ("features.texts" if each.part is None else "features.numbers" for each in asked)
+def _everywhere(reader: Reader, source: Source, asked: Sequence[_Asked]) -> tuple[Any, ...]:
+    """What all rows say. Expressions stand in several aggregates, so that nothing keeps the rows from being shared."""
+    questions = (("features.texts" if each.part is None else "features.numbers", each.value.text) for each in asked)
     statement = sql(
         "features.spread",
+        aggregates=", ".join(sql(name, c=value, n=f"c{n}") for n, (name, value) in enumerate(questions)),
+        source=source.table,
+        side=source.side.text,
+    )
+    times = (1 if each.part is None else PLACES for each in asked)
+    values = [value for each, count in zip(asked, times) for value in each.value.values * count]
+    (found,) = reader.run(statement, (*values, *source.side.values))
+    return found
+
+
+def _sampled(reader: Reader, source: Source, asked: Sequence[_Asked], rows: int) -> tuple[Any, ...]:
+    """What the sample says."""
+    names = [f"c{number}" for number in range(len(asked))]
+    questions = ("features.sampled_texts" if each.part is None else "features.sampled_numbers" for each in asked)
+    statement = sql(
+        "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, asked)),
         aggregates=", ".join(sql(question, c=name) for question, name in zip(questions, names)),
         # Of the hash itself other bits say on which side a row is.

@@ -52,7 +52,7 @@ class Wishes(NamedTuple):
 class RawTable:
     """A raw table as it is trained on: `sides` say of a row which it is on, where its target can be used.
 
-    `order` is a bigint by which rows are put into an order of their own.
+    In `missing` rows the target is NULL; `order` is a bigint by which rows are put into an order of their own.
     """
 
     relation: Table
@@ -65,6 +65,7 @@ class RawTable:
     order: Expression
     recipe: Recipe
     validation_rows: int
+    missing: int
 
     @property
     def rows(self) -> int:
@@ -119,8 +120,9 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     recipe = learn(reader, source._replace(side=limited.training), chosen, wishes.types)
     _check_inputs(module, recipe)
     held = _rows(reader, relation, limited.validation)
+    missing = _rows(reader, relation, Expression(f"t.{quote_identifier(target.name)} IS NULL"))
     _check_rows(module, aim.rows, held, found)
-    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held)
+    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held, missing)
 
 
 class Held(NamedTuple):

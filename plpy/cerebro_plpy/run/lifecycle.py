@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -48,12 +49,14 @@ def train(
     A new run takes the id that is `reserved` for it.
     """
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
-    past = interrupted.past if interrupted else {}
+    past, began = interrupted.past if interrupted else {}, time.monotonic()
     with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
         crew = start(workplace, request)
         request, workers = choose_frameworks(workplace, request, crew, log)
         if not interrupted:
             warm_states.check(workplace, request, replace(crew, workers=workers))
+        if request.deadline:  # workers take their time to start
+            request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
         orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
         orchestrator.run()
     # Else it is completed with its output tables, or with the version that is made of it.
@@ -62,7 +65,8 @@ def train(
     refuse_lost(workplace, log, request)
     if orchestrator.stopped:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
-    if not workplace.local:  # else the caller's transaction holds them still
+    # Of its own session the caller's transaction holds them still, and what a version is made of is not completed yet.
+    if not (workplace.local or request.spec.train):
         log.drop_states(keep=[stored.table for stored in orchestrator.states.values()])
     return log.run_id
 

@@ -39,6 +39,14 @@ class Deadline(NamedTuple):
     last_visit: float
     cancel: float
 
+    def sooner(self, seconds: float) -> Deadline:
+        """So much earlier, at the earliest at once.
+
+        >>> Deadline(5.0, 9.0).sooner(6.0)
+        Deadline(last_visit=0.0, cancel=3.0)
+        """
+        return Deadline(*(max(0.0, moment - seconds) for moment in self))
+
 
 class Ending(NamedTuple):
     """Where a budget ended a configuration: after so many visits to train, the last state `evaluated` or not."""

@@ -77,7 +77,7 @@ def test_the_examples_of_the_reference_follow_each_other(
             page = REFERENCE.read_text()
             users, superusers = (REFUSED.sub("", page) if platform == "greenplum" else page).split(SUPERUSERS)
             told = run(database.url, examples(users))
-            assert len(re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|0\.", told, re.MULTILINE)) == 2 * 30
+            assert len(re.findall(r"^[0-9]+\|(?:setosa|versicolor|virginica)\|0\.", told, re.MULTILINE)) == 2 * 30 + 150
             assert "\ncompleted\n" in told
             assert '"same_server": true' in run(database.superuser_url, examples(superusers))
         finally:

@@ -358,6 +358,9 @@ NEED_NO_TRAINER = (
     "sealed_add",
     "is_state",
     "remove_dropped",
+    "remove_dropped_models",
+    "template_fields",
+    "predict_blocks",
     "owns_run",
 )
 

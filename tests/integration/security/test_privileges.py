@@ -12,6 +12,7 @@ from workbench import Workbench, compile_text
 
 VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve")
 LOGS = ("run_log", "config_log", "visit", "evaluation", "metric")
+MODELS = ("model", "model_version", "feature", "template", "model_log", "version_log")
 LOCKS = ("SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE")
 RELATIONS = """
 SELECT c.relname::text FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
@@ -39,7 +40,7 @@ def ann(bench: Workbench, shared_superuser: Workbench, run: int) -> Iterator[Wor
 def test_these_are_all_tables_and_views(bench: Workbench) -> None:
     more = {"segment_key"} if bench.greenplum else set()
     found = {name for (name,) in bench.rows(RELATIONS)}
-    assert found == {*VIEWS, *LOGS, "form_timing", "setting", "orchestrator", *more}
+    assert found == {*VIEWS, *LOGS, *MODELS, "form_timing", "setting", "orchestrator", *more}
 
 
 def test_who_was_granted_nothing_reads_and_calls_nothing(

@@ -19,28 +19,35 @@ ORDER BY a.attnum
 SELECT count(*) AS rows FROM {source} t WHERE {side}
 
 -- name: spread
+-- {aggregates} say something about the expressions of columns, over all rows: so simple that several processes may share them.
+SELECT {aggregates} FROM {source} t WHERE {side}
+
+-- name: sample
 -- {columns} are expressions, each of them named; {aggregates} say something about each. A row is of the sample by its hash,
 -- so that it is the same whatever order the rows come in.
 SELECT {aggregates}
-FROM (SELECT {columns}, {sampled} AS sampled FROM {source} t WHERE {side} OFFSET 0) r
+FROM (SELECT {columns} FROM {source} t WHERE {sampled} AND {side} OFFSET 0) r
 
 -- name: numbers
--- What is asked of a column of numbers {c}. Infinite ones are none of the range.
-count({c}) AS {c}_rows,
-min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
-max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high,
+-- What is asked of a column of numbers {c} of all rows. Infinite ones are none of the range.
+count({c}) AS {n}_rows,
+min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
+max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
+
+-- name: sampled_numbers
+-- And of those of the sample.
 pg_catalog.percentile_disc('{{0.25,0.5,0.75}}'::double precision[]) WITHIN GROUP (ORDER BY {c})
-    FILTER (WHERE r.sampled AND {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
-count({c}) FILTER (WHERE r.sampled) AS {c}_sampled,
-count(DISTINCT {c}) FILTER (WHERE r.sampled) AS {c}_distinct
+    FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
+count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different
 
 -- name: texts
--- What is asked of a column of texts {c}.
-count({c}) AS {c}_rows,
-count({c}) FILTER (WHERE r.sampled) AS {c}_sampled,
-count(DISTINCT {c}) FILTER (WHERE r.sampled) AS {c}_distinct,
-pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)
-    FILTER (WHERE r.sampled)::double precision AS {c}_words
+-- What is asked of a column of texts {c} of all rows.
+count({c}) AS {n}_rows
+
+-- name: sampled_texts
+-- And of those of the sample.
+count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different,
+pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
 -- name: categories
 -- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.
