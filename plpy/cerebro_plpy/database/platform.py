@@ -190,6 +190,10 @@ class Platform(Protocol):
         """Raise where nobody can be granted them."""
         ...
 
+    def check_named_models(self, module: str) -> None:
+        """Raise where there are no models by name."""
+        ...
+
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of that name that grants them with a model table, if there is one: see `grant.found`."""
         ...

@@ -145,6 +145,13 @@ class Greenplum:
         """A transaction that has looked once goes on to see what it saw."""
         db.value(sql("session.look_anew"))
 
+    def check_named_models(self, module: str) -> None:
+        """How their predictions read states and rows in the session of the caller is known of PostgreSQL alone."""
+        raise FeatureNotSupported(
+            f"{module} error: there are no models by name on {self.name} in this version.",
+            hint="Use madlib_fit_multiple_model() or madlib_automl(), and madlib_predict().",
+        )
+
     def check_grants(self, module: str) -> None:
         """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
 

@@ -92,6 +92,9 @@ class Postgres:
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""
 
+    def check_named_models(self, module: str) -> None:
+        """There are."""
+
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of a model that grants predictions with it."""
         return db.rows(sql("grant.found"), model, name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.platform import Caller, Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, UndefinedObject
@@ -49,12 +50,13 @@ class Version:
         return version_table(self.run_id, self.mst_key)
 
 
-def deployed(db: Caller, module: str, model: str | None) -> Version:
+def deployed(db: Database, module: str, model: str | None) -> Version:
     """The version that predicts under a name, which is exact text; the caller's own model is meant.
 
     Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions is deployed or its
     weights are gone, DataCorrupted where what is stored of it cannot be.
     """
+    db.platform.check_named_models(module)
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
     rows = db.glance(sql("predict.deployed"), model)

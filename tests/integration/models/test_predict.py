@@ -13,6 +13,8 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
 
+pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+
 ROWS = 5000
 """More than a block."""
 MODEL = """a"b '%s' 😀"""

@@ -13,6 +13,8 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
 
+pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+
 ROWS = 400
 TYPED = f"""
     CREATE DOMAIN code AS char(6);
