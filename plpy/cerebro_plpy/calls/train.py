@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -28,7 +28,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
-from cerebro_plpy.errors import ActiveTransaction
+from cerebro_plpy.errors import ActiveTransaction, CerebroError
 from cerebro_plpy.features.recipe import LeftOut
 from cerebro_plpy.features.table import RawTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
@@ -82,8 +82,9 @@ def packed(catalog: Catalog, workplace: Workplace, aim: Aim, run_id: int) -> Ite
     try:
         yield prepared
     except BaseException:
-        if not workplace.control.run(sql("run.own"), (run_id,)):
-            drop_data(workplace.control, run_id)
+        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
+            if not workplace.control.run(sql("run.own"), (run_id,)):
+                drop_data(workplace.control, run_id)
         raise
 
 
