@@ -13,10 +13,10 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.encoding import NetworkInput, network_inputs
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import Told
-from cerebro_plpy.features.table import held_back, input_names
+from cerebro_plpy.features.table import held_back
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import crew_for, together
@@ -24,7 +24,6 @@ from cerebro_plpy.run.workers import crew_for, together
 MODULE = "train"
 COVERED = 0.9
 BLOCK_ROWS = 4096
-KINDS = {"numbers": "float32", "codes": "int32"}
 
 
 class Network(NamedTuple):
@@ -63,11 +62,11 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
 
 def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network: Network) -> list[Told]:
     """What a network says of the rows that a run holds back."""
-    names = input_names(network.recipe)
-    rows = _rows(workplace, spec, source, network.recipe)
+    inputs = network_inputs(network.recipe)
+    rows = _rows(workplace, spec, source, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
-    arrays = [{"kind": KINDS[name], "column": name} for name in names]
+    arrays = [{"kind": each.kind, "column": each.name} for each in inputs]
     asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
     job, request = Job("predict", network.program(), network.state.key), {"block": BLOCK_ROWS, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
@@ -81,15 +80,13 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     return found
 
 
-def _rows(workplace: Workplace, spec: TrainSpec, source: Relation, recipe: Recipe) -> RawRows:
+def _rows(workplace: Workplace, spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
     """The rows with their labels as ids; statements of a worker's cursor take no parameters."""
     held = held_back(MODULE, raw_columns(workplace.control, source.oid), spec)
-    encoding = encode(recipe)
-    inputs = [getattr(encoding, name).inlined() for name in input_names(recipe)]
     return RawRows(
         f"(SELECT t.* FROM {source.quoted} t WHERE {held.side.inlined()})",
         f"({held.label.inlined()})::text",
-        f"ARRAY[{', '.join(f'cerebro.array_bytes({each})' for each in inputs)}]",
+        f"ARRAY[{', '.join(each.sent.inlined() for each in inputs)}]",
     )
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
+from cerebro_plpy.calls.version_prediction import columns_told, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
-from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe
 from cerebro_plpy.tables import versions
@@ -81,7 +81,7 @@ def _made(db: Database, gd: dict[str, Any], version: Version, mark: str) -> Kept
     recipe, types = _typed(
         version.recipe, {r["name"]: r["type"] for r in db.rows(sql("predict.types"), version.source)}
     )
-    made = inputs(recipe, encode(recipe))
+    made = [(each.name, each.sent) for each in network_inputs(recipe)]
     text = ", ".join(f"{expression.text} AS {name}" for name, expression in made)
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
     constants = tuple(value for _, expression in made for value in expression.values)

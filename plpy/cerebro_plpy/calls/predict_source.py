@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Optional
 
-from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
+from cerebro_plpy.calls.version_prediction import columns_told, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -19,7 +19,7 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import encode
+from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import versions
@@ -71,7 +71,7 @@ def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor)
 
 def _blocks(db: Database, version: Version, recipe: Recipe, of: tuple[Relation, str | None]) -> Iterator[list[Row]]:
     table, name = of
-    made = inputs(recipe, encode(recipe))
+    made = [(each.name, each.sent) for each in network_inputs(recipe)]
     given = "NULL::text" if name is None else f"t.{quote_identifier(name)}::text"
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
     statement = sql("predict.rows", id=given, inputs=text, table=table.quoted)

@@ -12,8 +12,8 @@ from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.table import TEXTS, RawTable, Wishes, encoded, input_names, read_table
+from cerebro_plpy.features.encoding import Expression, network_inputs
+from cerebro_plpy.features.table import TEXTS, RawTable, Wishes, encoded, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
@@ -54,7 +54,10 @@ def drop_data(session: Session, run_id: int) -> int:
 
 
 def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> None:
-    schema, columns = catalog.db.value(sql("admin.schema")), ", ".join(input_names(table.recipe))
+    schema, columns = (
+        catalog.db.value(sql("admin.schema")),
+        ", ".join(each.name for each in network_inputs(table.recipe)),
+    )
     training, validation = (data_table(run_id, name) for name in SIDES)
     kind = KINDS[table.target.task == CLASSIFICATION]
     packed = (training, columns, None, table.split_seed, kind)

@@ -149,8 +149,8 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
     metrics = ["accuracy"] if metric == "loss" else [metric]
     monitor = f"val_{metric}"
+    rows = -(-source.rows // len(source.segments))
     for key, (template, params) in enumerate(tried, 1):
-        rows = -(-source.rows // len(source.segments))
         steps = -(-rows // int(params["batch_size"])) * len(source.segments) * planned.epochs
         compiled = template.compile_params(head, params, metrics, steps)
         fitted = template.fit_params(params, monitor, planned.epochs)

@@ -10,8 +10,7 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.features.encoding import Encoding, Expression
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer import requests, settings
 from cerebro_plpy.trainer.predictor import Chunk, Predictor, Told
@@ -30,23 +29,10 @@ def predictor(db: Database, gd: dict[str, Any], version: Version) -> Predictor:
         spec=settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
         begin=requests.with_sources(db, _job(version)),
-        asked={"arrays": _arrays(version.recipe), **_asked(db, version)},
+        asked={"arrays": [{"kind": each.kind} for each in network_inputs(version.recipe)], **_asked(db, version)},
         state=lambda: _state(db, version),
     )
     return Predictor(gd, told, db.check_interrupts)
-
-
-def inputs(recipe: Recipe, encoding: Encoding) -> list[tuple[str, Expression]]:
-    """The inputs of the network in order, by their names: what makes the bytes of each from a row."""
-    table = recipe.table
-    made = (("numbers", encoding.numbers, table.columns), ("codes", encoding.codes, len(table.cardinalities)))
-    return [(name, Expression(f"cerebro.array_bytes({e.text})", e.values)) for name, e, count in made if count]
-
-
-def _arrays(recipe: Recipe) -> list[dict[str, object]]:
-    table = recipe.table
-    kinds = (("float32", table.columns), ("int32", len(table.cardinalities)))
-    return [{"kind": kind} for kind, count in kinds if count]
 
 
 def _job(version: Version) -> dict[str, Any]:

@@ -35,6 +35,29 @@ class Encoding(NamedTuple):
     codes: Expression
 
 
+class NetworkInput(NamedTuple):
+    """An input of a network: the name that it has where rows are packed, how it is sent, and what makes it of a row."""
+
+    name: str
+    kind: str
+    value: Expression
+
+    @property
+    def sent(self) -> Expression:
+        """The bytes that a trainer takes."""
+        return Expression(f"cerebro.array_bytes({self.value.text})", self.value.values)
+
+
+def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
+    """The inputs of a network in their order: each only where there is any of it."""
+    numbers, codes = encode(recipe)
+    found = (
+        (recipe.table.columns, NetworkInput("numbers", "float32", numbers)),
+        (len(recipe.cardinalities), NetworkInput("codes", "int32", codes)),
+    )
+    return tuple(each for count, each in found if count)
+
+
 def encode(recipe: Recipe, row: str = "t") -> Encoding:
     """The encoding of rows that have this alias."""
     numbers: list[Expression] = []

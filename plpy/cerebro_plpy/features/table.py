@@ -23,7 +23,7 @@ from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
 from cerebro_plpy.features.statistics import Source
-from cerebro_plpy.features.target import CLASSIFICATION, MOST_CLASSES, Target, read_target
+from cerebro_plpy.features.target import CLASSIFICATION, FEW_CLASSES, MOST_CLASSES, Target, read_target
 
 TEXTS = {"timezone": "UTC", "lc_monetary": "C", "enable_sort": "on", "enable_hashagg": "on"}
 """Settings with which rows have the same texts for everybody, and columns are sorted one after another."""
@@ -142,9 +142,8 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
 
 def encoded(table: RawTable, side: Expression, output: str) -> Expression:
     """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
-    inputs = encoding.encode(table.recipe)
-    parts = {name: part for name, part in zip(input_names(table.recipe), _present(table.recipe, inputs))}
-    named = {**parts, "label": table.label}
+    inputs = encoding.network_inputs(table.recipe)
+    named = {**{each.name: each.value for each in inputs}, "label": table.label}
     text = sql(
         "features.encoded",
         output=output,
@@ -154,15 +153,6 @@ def encoded(table: RawTable, side: Expression, output: str) -> Expression:
         order=table.order.text,
     )
     return Expression(text, (*(v for part in named.values() for v in part.values), *side.values, *table.order.values))
-
-
-def input_names(recipe: Recipe) -> tuple[str, ...]:
-    """The inputs of a network, in their order: each only where there is any of it."""
-    return ("numbers",) * bool(recipe.table.columns) + ("codes",) * bool(recipe.cardinalities)
-
-
-def _present(recipe: Recipe, inputs: encoding.Encoding) -> list[Expression]:
-    return [getattr(inputs, name) for name in input_names(recipe)]
 
 
 def _named(module: str, columns: Sequence[RawColumn], name: str, what: str) -> RawColumn:
@@ -238,7 +228,8 @@ def _unevenness(counts: Sequence[_Count], share: float) -> float:
     True
     """
     rows = sum(each.training + each.validation for each in counts) or 1
-    lost = sum(1 for each in counts if not each.training and each.validation > 1)
+    classes = counts if len(counts) <= FEW_CLASSES else ()
+    lost = sum(1 for each in classes if not each.training and each.validation > 1)
     far = sum(abs(each.validation - share * (each.training + each.validation)) for each in counts) / rows
     nothing = not sum(each.validation for each in counts) or not sum(each.training for each in counts)
     return lost + nothing + far / (1 + far)

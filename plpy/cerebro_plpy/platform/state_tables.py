@@ -15,7 +15,7 @@ class StoredState(NamedTuple):
 
 
 STATE_SCHEMA = "cerebro_state"
-TRAINING, VALIDATION = SIDES = ("training", "validation")
+SIDES = ("training", "validation")
 DATA_TABLES = tuple(side + end for side in SIDES for end in ("", "_summary"))
 # Each TRUNCATE leaves an old version of the table's row in pg_class, which stays as long as anybody, such as the
 # caller, holds a snapshot from before; looking the table up passes all of them. So tables are made anew in time.
