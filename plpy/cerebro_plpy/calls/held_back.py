@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.calls.prediction_table import fetched
-from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.calls.version_prediction import network_program
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.features.columns import raw_columns
@@ -36,16 +36,6 @@ class Network(NamedTuple):
     state: StateSource
     backend: str
 
-    def program(self) -> dict[str, Any]:
-        """As a trainer wants it described."""
-        target = {"kind": "onehot", "classes": len(self.classes)} if self.classes else {"kind": "float"}
-        return {
-            "architecture": json.loads(self.architecture),
-            "compile": parse_compile_params(self.compile_params, None).to_json(),
-            "targets": [target],
-            "dtype_policy": None,
-        }
-
 
 def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | None:
     """How far such a share of all numbers lie from their predictions, at most, by the distances of a sample.
@@ -68,7 +58,8 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"kind": each.kind, "column": each.name} for each in inputs]
     asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
-    job, request = Job("predict", network.program(), network.state.key), {"block": BLOCK_ROWS, "request": asked}
+    program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
+    job, request = Job("predict", program, network.state.key), {"block": BLOCK_ROWS, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
     found: list[Told] = []
     for worker, declare in together(workplace, crew, steps):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
@@ -45,15 +45,20 @@ def _job(version: Version) -> dict[str, Any]:
             f" {', '.join(map(str, units))} units; expected one of {expected}",
             hint="Train the model again.",
         )
-    target = {"kind": "onehot", "classes": expected} if version.classes else {"kind": "float"}
-    program = {
+    program = network_program(architecture, COMPILED, version.classes)
+    state = {"source": "weights_of_chunks", "key": "", "seed": 0}
+    return {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
+
+
+def network_program(architecture: object, compile_params: str, classes: Sequence[str]) -> dict[str, Any]:
+    """The program of a network as a trainer wants it described; it has these classes, or gives a number."""
+    target = {"kind": "onehot", "classes": len(classes)} if classes else {"kind": "float"}
+    return {
         "architecture": architecture,
-        "compile": parse_compile_params(COMPILED).to_json(),
+        "compile": parse_compile_params(compile_params).to_json(),
         "targets": [target],
         "dtype_policy": None,
     }
-    state = {"source": "weights_of_chunks", "key": "", "seed": 0}
-    return {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
 
 
 def _asked(db: Database, version: Version) -> dict[str, object]:
