@@ -89,6 +89,7 @@ class PackOptions(TypedDict, total=False):
     n_segments: int
     seed: int
     dependent_type: str
+    sample_weight_varname: str
 
 
 class PackValidationOptions(TypedDict, total=False):
@@ -170,6 +171,7 @@ class TrainOptions(TypedDict, total=False):
     types: Mapping[str, str]
     task: str
     split: str
+    weight: str
     models: list[str]
     space: Mapping[str, Any]
     metric: str

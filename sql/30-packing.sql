@@ -4,13 +4,13 @@ CREATE OR REPLACE FUNCTION training_preprocessor_dl(
     source_table varchar, output_table varchar, dependent_varname varchar, independent_varname varchar,
     buffer_size integer DEFAULT NULL, normalizing_const double precision DEFAULT 1.0, num_classes integer[] DEFAULT NULL,
     distribution_rules text DEFAULT NULL, n_segments integer DEFAULT NULL, seed bigint DEFAULT NULL,
-    dependent_type text DEFAULT NULL) RETURNS void
+    dependent_type text DEFAULT NULL, sample_weight_varname varchar DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.training_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, buffer_size, normalizing_const, num_classes, distribution_rules, n_segments, seed, dependent_type)
+return packing.training_preprocessor(plpy, GD, source_table, output_table, dependent_varname, independent_varname, buffer_size, normalizing_const, num_classes, distribution_rules, n_segments, seed, dependent_type, sample_weight_varname)
 $$;
-COMMENT ON FUNCTION training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, double precision, integer[], text, integer, bigint, text)
-IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers';
+COMMENT ON FUNCTION training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, double precision, integer[], text, integer, bigint, text, varchar)
+IS 'Pack a table for training: rows in random order (by seed), many to a buffer, spread evenly over n_segments segments; dependent_type class encodes targets one-hot, float keeps them as numbers; the column sample_weight_varname says how much each row counts in the training loss';
 
 CREATE OR REPLACE FUNCTION validation_preprocessor_dl(
     source_table varchar, output_table varchar, dependent_varname varchar, independent_varname varchar,

@@ -73,6 +73,42 @@ def test_class_weights_are_those_of_keras(trainer: Peer, keras: Any, framework: 
 
 
 @pytest.mark.long_for(framework="jax")
+@pytest.mark.parametrize("classes", [None, WEIGHTS])
+def test_weights_of_rows_are_those_of_keras(trainer: Peer, keras: Any, form: str, classes: list[float] | None) -> None:
+    """Times those of classes, which Keras itself does not take together with them."""
+    x, y = examples(53)
+    chosen, own = program(), np.linspace(0, 3, 53, dtype=np.float32)
+    trainer.load("d", [[("x", x), ("y", y), ("w", own[:, np.newaxis])]])
+    model = rebuilt(keras, chosen, trainer.initial(chosen, 3))
+    result, state = trainer.train(chosen, NEW, shuffle=False, epochs=2, class_weight=classes, forms=use(form))
+    both = own * np.array(classes or [1, 1, 1], np.float32)[y.argmax(axis=1)]
+    history = model.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0, sample_weight=both)
+    assert result["loss"] == pytest.approx(np.mean(history.history["loss"]), rel=1e-4)
+    for expected, found in zip(model.get_weights(), weights(state), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
+
+
+def test_evaluation_knows_no_weights_of_rows(trainer: Peer) -> None:
+    x, y = examples(20)
+    trainer.load("d", [[("x", x), ("y", y)]])
+    _, state = trainer.train(program(), NEW)
+    plain = trainer.evaluate(program(), state)
+    trainer.load("d", [[("x", x), ("y", y), ("w", np.arange(20, dtype=np.float32))]])
+    assert trainer.evaluate(program(), state) == plain
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"), [([("w", np.ones(5, np.float32))] * 2, "one weight each"),
+                          ([("w", np.ones((5, 2), np.float32))], "came with weights"),
+                          ([("w", np.ones(5, np.int16))], "came with weights")],
+)  # fmt: skip
+def test_what_is_no_weight_of_each_row_is_refused(trainer: Peer, arrays: list[Any], words: str) -> None:
+    x, y = examples(5)
+    with pytest.raises(TrainerFailed, match=words):
+        trainer.load("d", [[("x", x), ("y", y), *arrays]])
+
+
+@pytest.mark.long_for(framework="jax")
 def test_weights_of_one_change_nothing(trainer: Peer, form: str) -> None:
     """Within the rounding of sums: XLA fuses the multiplication by one with what is around it."""
     trainer.load("d", buffers(*SIZES))

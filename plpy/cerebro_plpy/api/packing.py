@@ -25,12 +25,15 @@ def training_preprocessor(
     n_segments: int | None,
     seed: int | None,
     dependent_type: str | None,
+    sample_weight_varname: str | None,
 ) -> None:
     """Pack a table for training."""
     given = pack.PackArguments(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
-    options = pack.TrainingOptions(normalizing_const, num_classes, n_segments, seed, dependent_type)
+    options = pack.TrainingOptions(
+        normalizing_const, num_classes, n_segments, seed, dependent_type, sample_weight_varname
+    )
     call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
 
 

@@ -50,7 +50,16 @@ def aim_of(module: str, session: Session, arguments: TrainArguments, source: Rel
             hint="Leave split out, or give the model another name.",
         )
     split, split_seed = (known.split, known.split_seed) if known else (arguments.split, seed)
-    wishes = Wishes(wanted.target, arguments.task, arguments.columns, wanted.types, split, split_seed, bool(known))
+    wishes = Wishes(
+        target=wanted.target,
+        task=arguments.task,
+        columns=arguments.columns,
+        types=wanted.types,
+        split=split,
+        weight=arguments.weight,
+        split_seed=split_seed,
+        settled=bool(known),
+    )
     return Aim(arguments, wanted, source, model, wishes, seed)
 
 

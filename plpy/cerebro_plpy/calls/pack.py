@@ -49,6 +49,7 @@ class TrainingOptions:
     n_segments: int | None
     seed: int | None
     dependent_type: str | None
+    sample_weight_varname: str | None
 
 
 def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions) -> None:
@@ -56,17 +57,21 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
     catalog = Catalog(db, "training_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
     constant = check_options(catalog, options)
-    source, output, dependent, independent = find_inputs(catalog, arguments, options.dependent_type)
+    source, output, dependent, independent, weight = find_inputs(
+        catalog, arguments, options.dependent_type, options.sample_weight_varname
+    )
     chosen = db.platform.distribution(db, catalog.module, rules, options.n_segments)
-    with workshop(db, gd, source, (*independent, *dependent)) as (source, packers):
+    read = (*independent, *dependent, *weight)
+    with workshop(db, gd, source, read) as (source, packers):
         packers.begin("counted")
-        rows = fill.count_rows(db, catalog, source, (*independent, *dependent))
+        rows = fill.count_rows(db, catalog, source, read, weight)
         packers.begin("looked for classes in", rows)
         plan = Packing(
             source=source,
             output=output,
             dependent=with_found_classes(catalog, source, dependent, options.num_classes),
             independent=independent,
+            weight=weight,
             rows=rows,
             buffer_size=arguments.buffer_size,
             normalizing_const=constant,
@@ -106,7 +111,7 @@ def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, 
     catalog = Catalog(db, "validation_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
     model = read_training(catalog, training)
-    source, output, dependent, independent = find_inputs(catalog, arguments, None)
+    source, output, dependent, independent, _ = find_inputs(catalog, arguments, None, None)
     if len(dependent) != len(model.dependent) or len(independent) != len(model.independent):
         raise InvalidParameter(
             f"{catalog.module} error: received {len(dependent)} dependent and {len(independent)} independent columns;"
@@ -124,6 +129,7 @@ def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, 
             output=output,
             dependent=dependent,
             independent=independent,
+            weight=(),
             rows=fill.count_rows(db, catalog, source, (*independent, *dependent)),
             buffer_size=arguments.buffer_size,
             normalizing_const=model.normalizing_const,
@@ -164,15 +170,21 @@ def check_arguments(catalog: Catalog, arguments: PackArguments) -> Rules:
 
 
 class PackInputs(NamedTuple):
-    """What a preprocessor's call names: the table that is packed, the one that is made, targets and inputs."""
+    """What a preprocessor's call names: the table that is packed, the one that is made, targets, inputs, and weights.
+
+    There is one column of weights, or none.
+    """
 
     source: Relation
     output: Relation
     dependent: tuple[Column, ...]
     independent: tuple[Column, ...]
+    weight: tuple[Column, ...]
 
 
-def find_inputs(catalog: Catalog, arguments: PackArguments, dependent_type: str | None) -> PackInputs:
+def find_inputs(
+    catalog: Catalog, arguments: PackArguments, dependent_type: str | None, weight_name: str | None
+) -> PackInputs:
     """The tables and columns of the call."""
     source = catalog.relation(arguments.source_table)
     output = catalog.output(arguments.output_table, ("_summary",))
@@ -180,15 +192,27 @@ def find_inputs(catalog: Catalog, arguments: PackArguments, dependent_type: str 
         split_columns(arguments.dependent_varname or ""),
         split_columns(arguments.independent_varname or ""),
     )
-    if len(set(targets + inputs)) != len(targets + inputs):
+    weights = _weight_names(catalog.module, weight_name)
+    named = targets + inputs + weights
+    if len(set(named)) != len(named):
         raise InvalidParameter(
-            f"{catalog.module} error: received columns {', '.join(targets + inputs)}; expected each to be named once."
+            f"{catalog.module} error: received columns {', '.join(named)}; expected each to be named once."
         )
     types = target_types(catalog, dependent_type, len(targets))
     dependent = tuple(columns.dependent_column(catalog, source, name, kind) for name, kind in zip(targets, types))
     independent = tuple(columns.independent_column(catalog, source, name) for name in inputs)
-    columns.check_names(catalog.module, targets, inputs)
-    return PackInputs(source, output, dependent, independent)
+    weight = tuple(columns.weight_column(catalog, source, name) for name in weights)
+    columns.check_names(catalog.module, targets, inputs + weights)
+    return PackInputs(source, output, dependent, independent, weight)
+
+
+def _weight_names(module: str, text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    names = split_columns(text)
+    if len(names) != 1:
+        raise InvalidParameter(f"{module} error: sample_weight_varname is {text!r}; expected the name of one column.")
+    return names
 
 
 @contextmanager

@@ -72,6 +72,8 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
         else "by the number of rows"
     )
     yield _row("rows", "training", f"{table.rows} rows", f"{split}, {why}", {"rows": table.rows})
+    if table.weight is not None:
+        yield _row("rows", "weight", f"{aim.arguments.weight}", "as weight says; metrics know no weights")
     held = {"rows": table.validation_rows}
     yield _row("rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held)
     yield _row(

@@ -195,4 +195,5 @@ def train_spec(aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) ->
         validation_rows=table.validation_rows,
         templates={key: each.template.name for key, each in keyed.items()},
         params={key: dict(each.params) for key, each in keyed.items()},
+        weight=aim.arguments.weight,
     )

@@ -38,6 +38,7 @@ class TrainArguments:
     types: str | None
     task: str | None
     split: str | None
+    weight: str | None
     models: list[str | None] | None
     space: str | None
     metric: str | None

@@ -11,9 +11,9 @@ from typing import Any
 class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table, `recipe` as JSON.
 
-    `columns` and `types` are as they came; `bound` is where rows are held back from, where their order decides it;
-    `budget` is in seconds. `templates` has the template of each configuration,
-    and `params` its fields, by mst_key.
+    `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
+    decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
+    mst_key.
     """
 
     model: str
@@ -34,6 +34,7 @@ class TrainSpec:
     validation_rows: int
     templates: Mapping[int, str]
     params: Mapping[int, Mapping[str, Any]]
+    weight: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""

@@ -14,7 +14,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import encoding, kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
@@ -44,6 +44,7 @@ class Wishes(NamedTuple):
     columns: str | None
     types: Mapping[str, str]
     split: str | None
+    weight: str | None
     split_seed: int
     settled: bool
 
@@ -66,6 +67,7 @@ class RawTable:
     recipe: Recipe
     validation_rows: int
     missing: int
+    weight: Expression | None
 
     @property
     def rows(self) -> int:
@@ -104,7 +106,8 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     target = _named(module, columns, wishes.target, "target")
     usable = Expression(f"t.{quote_identifier(target.name)} IS NOT NULL")
     found = _split(reader, module, relation, columns, wishes, usable)
-    others = {target.name, *({found.column} if found.column else ())}
+    weight = _weighing(module, columns, wishes.weight)
+    others = {target.name, *(name for name in (found.column, wishes.weight) if name)}
     chosen = raw.selected(module, columns, wishes.columns, others)
     kinds.check_types(module, chosen, wishes.types)
     named = naming(columns, found)
@@ -122,7 +125,8 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     held = _rows(reader, relation, limited.validation)
     missing = _rows(reader, relation, Expression(f"t.{quote_identifier(target.name)} IS NULL"))
     _check_rows(module, aim.rows, held, found)
-    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held, missing)
+    weights = weight and _weights(reader, module, source._replace(side=limited.training), weight)
+    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held, missing, weights)
 
 
 class Held(NamedTuple):
@@ -144,6 +148,8 @@ def encoded(table: RawTable, side: Expression, output: str) -> Expression:
     """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
     inputs = encoding.network_inputs(table.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": table.label}
+    if table.weight is not None:
+        named["weight"] = table.weight
     text = sql(
         "features.encoded",
         output=output,
@@ -163,6 +169,32 @@ def _named(module: str, columns: Sequence[RawColumn], name: str, what: str) -> R
     raise UndefinedColumn(
         f"{module} error: there is no column {name!r}, which {what} names.", hint=near_matches(name, known)
     )
+
+
+def _weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> RawColumn | None:
+    if name is None:
+        return None
+    column = _named(module, columns, name, "weight")
+    if column.family not in NUMBERS:
+        raise DatatypeMismatch(
+            f"{module} error: weight names column {name!r} of type {column.type}; expected a column of numbers.",
+            hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
+        )
+    return column
+
+
+def _weights(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
+    """How much a row counts in the training loss: its weight by the mean of all, so that losses are as without."""
+    weight = encoding.number(column.name, column.family or "")
+    text = sql("features.weights", source=source.table, weight=weight.text, side=source.side.text)
+    ((rows, usable, mean),) = reader.run(text, (*weight.values, *source.side.values))
+    if usable < rows or not mean:
+        raise InvalidParameter(
+            f"{module} error: weight names column {column.name!r}, which has {rows - usable} values that are NULL,"
+            f" negative or not finite in {rows} training rows, and {'some' if mean else 'none'} above 0.",
+            hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
+        )
+    return Expression(f"({weight.text}) / %s::double precision", (*weight.values, mean))
 
 
 def _split(

@@ -124,6 +124,18 @@ def dependent_column(catalog: Catalog, source: Relation, name: str, dependent_ty
     return Column(name, found["type"], "onehot", True)
 
 
+def weight_column(catalog: Catalog, source: Relation, name: str) -> Column:
+    """Weights of rows: a number for each."""
+    found = catalog.column(source, name)
+    if found["category"] != NUMBERS:
+        raise DatatypeMismatch(
+            f"{catalog.module} error: column '{name}' of table '{source.spelling}' is of type {found['type']};"
+            " sample_weight_varname expects a number for each row.",
+            hint=number_hint(source, found),
+        )
+    return Column(name, found["type"], "float32", True)
+
+
 def numeric_array(found: Row) -> bool:
     """Whether a column of the catalog is an array of numbers."""
     return bool(found["category"] == "A" and found["element_category"] == NUMBERS)

@@ -36,6 +36,7 @@ class Packing:
     output: Relation
     dependent: tuple[Column, ...]
     independent: tuple[Column, ...]
+    weight: tuple[Column, ...]
     rows: int
     buffer_size: int | None
     normalizing_const: float
@@ -44,16 +45,26 @@ class Packing:
     packers: Packers
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the packed table, in their order: inputs, targets, and weights where there are any."""
+        return (*self.independent, *self.dependent, *self.weight)
+
+    @property
     def segments(self) -> int:
         """How many segments there are, each with a key."""
         return len(self.distribution.keys)
 
 
-def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column]) -> int:
-    """Rows of the source; refuses an empty one, and NULL where a value must be."""
+def count_rows(
+    db: Database, catalog: Catalog, source: Relation, columns: Sequence[Column], weight: Sequence[Column] = ()
+) -> int:
+    """Rows of the source; refuses an empty one, NULL where a value must be, and weights that are none."""
     strict = [c for c in columns if c.kind != "onehot"]
     nulls = (f", count(*) FILTER (WHERE t.{quote_identifier(c.name)} IS NULL) AS n{i}" for i, c in enumerate(strict))
-    found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join(nulls))).values())
+    wrong = (
+        sql("pack.count_weights", weight=f"t.{quote_identifier(c.name)}", number=str(i)) for i, c in enumerate(weight)
+    )
+    found = list(db.row(sql("pack.count", source=source.quoted, nulls="".join((*nulls, *wrong)))).values())
     if found[0] == 0:
         raise InvalidParameter(f"{catalog.module} error: Input table '{source.spelling}' is empty!")
     for column, missing in zip(strict, found[1:]):
@@ -62,6 +73,13 @@ def count_rows(db: Database, catalog: Catalog, source: Relation, columns: Sequen
                 f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' is NULL in {missing} of"
                 f" {found[0]} rows.",
                 hint="Leave these rows out: pack a view or table that has WHERE … IS NOT NULL.",
+            )
+    for column, (usable, some) in zip(weight, (found[-2:],)):
+        if usable < found[0] or not some:
+            raise InvalidParameter(
+                f"{catalog.module} error: column '{column.name}' of table '{source.spelling}' has {found[0] - usable}"
+                f" weights that are negative or not finite, and {some} above 0, in {found[0]} rows.",
+                hint="A weight is how much a row counts in the training loss: 0 for nothing, 2 for two rows.",
             )
     return int(found[0])
 
@@ -108,7 +126,7 @@ def blocks(rows: int, elements: int) -> int:
 
 def pack(db: Database, packing: Packing) -> None:
     """Make the packed table and its summary."""
-    elements = sum(row_elements(db, packing, c) for c in (*packing.independent, *packing.dependent))
+    elements = sum(row_elements(db, packing, c) for c in packing.columns)
     buffers, buffer_size = layout(packing, elements)
     fill(db, packing, buffers, blocks(buffer_size, elements))
     summarize(db, packing, buffer_size)
@@ -128,7 +146,7 @@ def create(db: Database, packing: Packing, named: Sequence[str], shapes: Sequenc
 
 def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:
     """Create the packed table and fill it."""
-    columns = (*packing.independent, *packing.dependent)
+    columns = packing.columns
     named = [quote_identifier(c.name) for c in columns]
     shapes = [quote_identifier(c.name + SHAPE) for c in columns]
     create(db, packing, named, shapes)
@@ -140,7 +158,7 @@ def fill(db: Database, packing: Packing, buffers: int, blocks: int) -> None:
 
 def check_shapes(db: Database, packing: Packing, shapes: Sequence[str]) -> None:
     """Raises where buffers have different shapes; within a buffer the packer has compared them."""
-    for column, shape in zip((*packing.independent, *packing.dependent), shapes):
+    for column, shape in zip(packing.columns, shapes):
         found = db.rows(sql("pack.shapes", output=packing.output.quoted, shape=shape))
         if len(found) > 1:
             listed = ", ".join(f"{'x'.join(map(str, row['shape']))} ({row['rows']} rows)" for row in found[:10])
@@ -156,7 +174,7 @@ def insertion(
     db: Database, packing: Packing, named: Sequence[str], shapes: Sequence[str], buffers: int, blocks: int = 1
 ) -> dict[str, str]:
     """The parts of the statement that packs all rows; those of a buffer in so many blocks."""
-    columns = (*packing.independent, *packing.dependent)
+    columns = packing.columns
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
     numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
@@ -214,7 +232,9 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
     )
     segments = packing.distribution.described()
     rules = "text" if segments == (ALL, ALL) else "integer[]"
-    db.rows(sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules, **db.platform.clauses))
+    weight = [c.name for c in packing.weight]
+    made = sql("pack.summary", summary=summary, class_columns=class_columns, rules=rules, **db.platform.clauses)
+    db.rows("; ".join([made, *(sql("pack.summary_weight", summary=summary) for _ in weight)]))
     values = ", ".join(f"{text_array(c.classes)}::text[]::{c.type}[]" if c.classes else "NULL" for c in dependent)
     # NULL for floats, empty for targets that came encoded: the only place that tells the two apart.
     classes = None if any(c.kind == "float32" for c in dependent) else [len(c.classes) for c in dependent if c.classes]
@@ -230,3 +250,5 @@ def summarize(db: Database, packing: Packing, buffer_size: int) -> None:
         classes,
         *segments,
     )
+    for name in weight:
+        db.rows(sql("pack.summarize_weight", summary=summary), name)

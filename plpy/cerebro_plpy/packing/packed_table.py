@@ -26,7 +26,8 @@ class PackedTable:
 
     `segments` are the segment ids; `key` is the SQL expression of a row's segment.
     `class_values` has, for each target, the class names in the order of the one-hot columns (None for a
-    NULL class), or None where the target came encoded or is a float.
+    NULL class), or None where the target came encoded or is a float. `weight` is the column that says how much rows
+    count in the training loss.
     """
 
     relation: Relation
@@ -44,6 +45,7 @@ class PackedTable:
     segments: tuple[int, ...]
     key: str
     rows: int
+    weight: str | None = None
 
     def spec(self) -> DataSpec:
         """What the log and output tables tell of it."""
@@ -88,13 +90,15 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
     companion, summary = read_summary(catalog, reader, packed)
     columns = catalog.columns(relation)
     independent, dependent = names(summary, "independent_varname"), names(summary, "dependent_varname")
-    _check_columns(catalog, relation, columns, independent + dependent, what)
+    weight = summary.get("sample_weight_varname")
+    beside = (str(weight),) if weight else ()
+    _check_columns(catalog, relation, columns, independent + dependent + beside, what)
     if not reader.run(sql("read.has_rows", table=relation.quoted))[0][0]:
         raise InvalidParameter(f"{catalog.module} error: Input table '{relation.spelling}' is empty!")
-    shapes, sizes = _shapes(catalog, reader, relation, independent + dependent)
+    shapes, sizes = _shapes(catalog, reader, relation, independent + dependent + beside)
     segments, key = _segments(catalog, reader, relation, columns)
-    count = len(independent)
-    targets = list(zip(dependent, shapes[count:]))
+    count, end = len(independent), len(independent + dependent)
+    targets = list(zip(dependent, shapes[count:end]))
     _check_widths(catalog, relation, targets)
     classes = [_class_values(catalog, reader, companion, name, shape[-1]) for name, shape in targets]
     return PackedTable(
@@ -108,11 +112,12 @@ def read_packed(catalog: Catalog, reader: Session, packed: PackedRelation) -> Pa
         normalizing_const=float(summary.get("normalizing_const") or 1.0),
         buffer_size=int(summary.get("buffer_size") or 0),
         input_shapes=shapes[:count],
-        target_shapes=shapes[count:],
-        float_targets=tuple(size == 4 for size in sizes[count:]),
+        target_shapes=shapes[count:end],
+        float_targets=tuple(size == 4 for size in sizes[count:end]),
         segments=segments,
         key=key,
         rows=_total(reader, relation, independent[0]),
+        weight=beside[0] if beside else None,
     )
 
 

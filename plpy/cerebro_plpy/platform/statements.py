@@ -60,7 +60,7 @@ def stream(dataset: Dataset, number: int) -> Statement:
 def reading(dataset: Dataset) -> dict[str, str]:
     """What reading the buffers of a packed table takes."""
     table = dataset.table
-    names = table.independent + table.dependent
+    names = table.independent + table.dependent + ((table.weight,) if table.weight else ())
     numbers = range(1, len(names) + 1)
     arrays = (
         f"t.{quote_identifier(n)} AS c{i}, t.{quote_identifier(n + '_shape')} AS s{i}" for i, n in zip(numbers, names)
@@ -70,6 +70,7 @@ def reading(dataset: Dataset) -> dict[str, str]:
         table=table.relation.quoted,
         key=table.key,
         inputs=str(len(table.independent)),
+        weights=str(len(names) - len(table.independent) - len(table.dependent)),
         count=str(len(names)),
         columns=", ".join(arrays),
         arrays=" ".join(f"WHEN {i} THEN n.c{i}" for i in numbers),

@@ -20,7 +20,8 @@ PART = "cerebro_state_part"  # the number of the chunk of a state that came last
 CHUNKS = "cerebro_state_chunks"  # those that are still to be sent
 SEALED = "cerebro_state_sealed"  # whether this session must not see what is in them
 COLLECTED_BYTES, COLLECTED_CHUNKS = 128 << 10, 1024
-ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16"}
+ELEMENT_TYPES = {("x", 4): "float32", ("y", 4): "float32", ("y", 2): "int16", ("w", 4): "float32"}
+ROLES = {"x": "input", "y": "target", "w": "weight"}
 Globals = dict[str, Any]
 
 
@@ -108,10 +109,10 @@ def trainer(gd: Globals, *, sealed: bool = False) -> Link:
 
 
 def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str | None, part: bytes) -> int:
-    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets.
+    """Pass on a part of a row of a packed table; its length. Inputs come first, then targets, then weights.
 
-    `shapes` comes with the first part of the row: JSON with the number of inputs, the shape of each array and
-    its size in bytes.
+    `shapes` comes with the first part of the row: JSON with the numbers of inputs and of weights, the shape of each
+    array and its size in bytes.
     """
     if shapes is not None:
         arrays, size = _arrays(fields.record("shapes", shapes))
@@ -124,12 +125,12 @@ def add_part(link: Link, dataset: str, number: int, buffer_id: int, shapes: str 
 def _arrays(told: Mapping[str, Any]) -> tuple[list[dict[str, object]], int]:
     """What the trainer is told of the arrays of a row, and their size in bytes."""
     shapes, sizes = (fields.kind(name, told.get(name), list) for name in ("shapes", "sizes"))
-    inputs = fields.whole("inputs", told.get("inputs"))
+    inputs, weights = (fields.whole(name, told.get(name, 0)) for name in ("inputs", "weights"))
     if len(shapes) != len(sizes):
         raise InvalidParameter(f"{len(shapes)} shapes came with {len(sizes)} sizes", hint=fields.HINT)
     arrays: list[dict[str, object]] = []
     for number, (shape, size) in enumerate(zip(shapes, sizes)):
-        role = "x" if number < inputs else "y"
+        role = "x" if number < inputs else "w" if number >= len(shapes) - weights else "y"
         told_size = None if size is None else fields.whole("a size", size)
         arrays.append({"role": role, "dtype": element_type(role, _lengths(shape), told_size), "shape": shape})
     return arrays, sum(sizes)
@@ -154,7 +155,7 @@ def element_type(role: str, shape: list[int] | None, size: int | None) -> str:
     kind = ELEMENT_TYPES.get((role, size // count)) if count and size else None
     if kind is None or not size or size % count:
         raise DatatypeMismatch(
-            f"a packed {'input' if role == 'x' else 'target'} of shape {shape} has {size} bytes;"
+            f"a packed {ROLES[role]} of shape {shape} has {size} bytes;"
             " expected 4 for each element, or 2 for an encoded class",
             hint="Pack the table again with training_preprocessor_dl().",
         )

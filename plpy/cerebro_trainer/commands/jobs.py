@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import class_weights, order
+from cerebro_trainer.data import order, row_weights
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.forms import Forms, Wanted
@@ -56,7 +56,7 @@ class Fit:
     batch_size: int
     epochs: int
     shuffle: bool
-    class_weight: class_weights.ClassWeight | None
+    class_weight: row_weights.ClassWeight | None
     steps: order.Steps | None
     place: order.Place
     wanted: Wanted
@@ -72,7 +72,7 @@ class Fit:
             batch_size=batch_size,
             epochs=passes,
             shuffle=typed(fit, "shuffle", bool),
-            class_weight=class_weights.from_fit(fit),
+            class_weight=row_weights.from_fit(fit),
             steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
             place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
             wanted=Wanted.from_header(header),
@@ -110,7 +110,7 @@ class TrainJob(Job):
         fit, rows = self._fit, self._order(buffer, pass_no)
         if not len(rows):
             return
-        buffer = class_weights.weighted(buffer, fit.class_weight)
+        buffer = row_weights.weighted(buffer, fit.class_weight)
         if self._form is None:
             self._form = self._forms.choose(self.program, fit.wanted, buffer, rows, fit.batch_size)
         began = time.perf_counter()
@@ -174,7 +174,7 @@ class TimeJob(Job):
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if self._form is None and buffer.rows:
             fit, rows = self._fit, order.natural(buffer.rows)
-            weighted = class_weights.weighted(buffer, fit.class_weight)
+            weighted = row_weights.weighted(buffer, fit.class_weight)
             self._form = self._forms.choose(self.program, fit.wanted, weighted, rows, fit.batch_size)
 
     def result(self) -> dict[str, object]:

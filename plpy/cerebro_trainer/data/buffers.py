@@ -31,23 +31,35 @@ class Buffer:
     inputs: tuple[npt.NDArray[Any], ...]
     targets: tuple[npt.NDArray[Any], ...]
     nbytes: int
+    sample_weights: npt.NDArray[np.float32] | None = None
+    """Those of the rows as the table has them, shape (rows,); None where it has none."""
     weights: npt.NDArray[np.float32] | None = None
     """Of the rows in the training loss, shape (rows,); None for a job that has none."""
 
 
 def from_frame(header: Mapping[str, Any], payload: Bytes) -> Buffer:
     """Cut a `buffer` frame into arrays, without copying: they are views of the payload."""
-    found: dict[str, list[npt.NDArray[Any]]] = {"x": [], "y": []}
+    found: dict[str, list[npt.NDArray[Any]]] = {"x": [], "y": [], "w": []}
     offset = 0
     for entry in items(header, "arrays"):
         array, offset = _cut(entry, payload, offset)
-        found[text(entry, "role", choices=("x", "y"))].append(array)
+        found[text(entry, "role", choices=("x", "y", "w"))].append(array)
     if offset != payload.nbytes:
         raise RequestError(f"the arrays take {offset} bytes, but the payload has {payload.nbytes}")
     lengths = {len(array) for arrays in found.values() for array in arrays}
     if len(lengths) != 1:
         raise RequestError(f"the arrays of one buffer must have equal lengths, received {sorted(lengths)}")
-    return Buffer(integer(header, "buffer_id"), lengths.pop(), tuple(found["x"]), tuple(found["y"]), payload.nbytes)
+    rows, inputs, targets = lengths.pop(), tuple(found["x"]), tuple(found["y"])
+    weights = [_weights(array, rows) for array in found["w"]]
+    if len(weights) > 1:
+        raise RequestError(f"rows have one weight each, received {len(weights)}")
+    return Buffer(integer(header, "buffer_id"), rows, inputs, targets, payload.nbytes, *weights)
+
+
+def _weights(array: npt.NDArray[Any], rows: int) -> npt.NDArray[np.float32]:
+    if array.size != rows or array.dtype != np.float32:
+        raise RequestError(f"{rows} rows came with weights of shape {list(array.shape)} and type {array.dtype}")
+    return array.reshape(rows)
 
 
 def _cut(entry: Mapping[str, Any], payload: Bytes, offset: int) -> tuple[npt.NDArray[Any], int]:

@@ -410,6 +410,7 @@ def plans(bench: Workbench, table: str, seed: int | None) -> list[str]:
         output=Relation("o", "public", "packed_plan", 0, "public.packed_plan"),
         dependent=(targets,),
         independent=(inputs,),
+        weight=(),
         rows=ROWS,
         buffer_size=9,
         normalizing_const=1.0,

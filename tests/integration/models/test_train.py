@@ -89,6 +89,38 @@ def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: 
     bench.rows("SELECT cerebro.drop_model(m) FROM unnest(ARRAY['first', 'second', 'third']) m")
 
 
+@pytest.mark.long
+def test_rows_count_as_much_as_their_weight_says(bench: Workbench, spare: str) -> None:
+    """All of one weight are as none; of a class whose rows count nothing, nothing is learned."""
+    bench.rows(
+        "CREATE TABLE weighing AS SELECT t.*, 3 AS alike, CASE WHEN survived THEN 0 ELSE 0.5 END AS w FROM passengers t"
+    )
+    found = {}
+    for weight in ("NULL", "'alike'", "'w'"):
+        options = (
+            f"models => '{{linear}}', configs => 1, epochs => 40, columns => 'age, fare', seed => 3, weight => {weight}"
+        )
+        bench.rows(f"SELECT * FROM cerebro.train('weighing', 'survived', 'spare', {options})")
+        version = bench.value("SELECT max(version) FROM cerebro.model_version WHERE model = 'spare'")
+        bench.rows("SELECT cerebro.deploy('spare', %s)", str(version))
+        told = bench.rows("SELECT prediction FROM cerebro.predict('spare', 'weighing', 'id') ORDER BY id")
+        found[weight] = [prediction for (prediction,) in told]
+    assert found["NULL"] == found["'alike'"] != found["'w'"]
+    assert set(found["'w'"]) == {"false"}
+    assert {column for (column,) in bench.rows("SELECT \"column\" FROM cerebro.feature WHERE model = 'spare'")} == {
+        "age",
+        "fare",
+    }
+
+
+@pytest.mark.parametrize(("weight", "code"), [("deck", "42804"), ("gone", "42703"), ("bad", "22023")])
+def test_a_column_that_cannot_weigh_rows_is_refused(bench: Workbench, passengers: str, weight: str, code: str) -> None:
+    bench.rows("CREATE OR REPLACE VIEW badly AS SELECT t.*, CASE WHEN id > 9 THEN 1 END AS bad FROM passengers t")
+    with pytest.raises(psycopg2.Error) as error:
+        bench.rows("SELECT * FROM cerebro.plan('badly', 'survived', weight => %s)", weight)
+    assert error.value.pgcode == code
+
+
 def test_the_version_stays_where_the_caller_rolls_back(bench: Workbench, spare: str) -> None:
     bench.rows("BEGIN")
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")

@@ -457,3 +457,22 @@ def test_an_error_says_how_the_rows_are_found(bench: Workbench, value: str | Non
         pack(bench, table, "y", "x")
     condition = str(refused.value.diag.message_detail).partition("found by ")[2].removesuffix(".")
     assert bench.rows(f"SELECT id FROM {table} {condition}") == [(5,)]
+
+
+def test_a_table_has_the_weights_of_its_rows_beside_them(bench: Workbench, source: str) -> None:
+    call = "SELECT training_preprocessor_dl('weighing', %s, 'y', 'x', n_segments => 2, sample_weight_varname => 'w')"
+    bench.rows(f"CREATE TABLE weighing AS SELECT t.*, (id % 4)::numeric / 3 AS w, t.id AS kept FROM {source} t")
+    table = fresh()
+    bench.rows(call, table)
+    stored = bench.rows(f"SELECT w, w_shape[1] FROM {table}")
+    packed = [float(value) for data, rows in stored for value in np.frombuffer(data, np.float32, rows)]
+    assert Counter(packed) == Counter(float(np.float32(w)) for (w,) in bench.rows("SELECT w FROM weighing"))
+    assert bench.value(f"SELECT sample_weight_varname FROM {table}_summary") == "w"
+    for weight, code in {"-1": "22023", "'NaN'": "22023", "'Infinity'": "22023", "NULL": "22004", "0": "22023"}.items():
+        where = "true" if weight == "0" else "kept = (SELECT min(kept) FROM weighing)"
+        bench.rows("BEGIN")
+        bench.rows(f"ALTER TABLE weighing ALTER w TYPE float8; UPDATE weighing SET w = {weight} WHERE {where}")
+        with pytest.raises(psycopg2.Error) as error:
+            bench.rows(call, fresh())
+        bench.rows("ROLLBACK")
+        assert error.value.pgcode == code, (weight, error.value)

@@ -81,6 +81,12 @@ SELECT v.value, v.training, v.validation
 FROM (SELECT {value} AS value, count(*) FILTER (WHERE {training}) AS training, count(*) FILTER (WHERE {validation}) AS validation
       FROM {source} t WHERE {usable} GROUP BY 1 LIMIT %s::bigint) v
 
+-- name: weights
+-- How many training rows there are, how many have a weight that can be one, and their mean.
+SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS usable,
+       pg_catalog.avg(w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
+FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
+
 -- name: bound
 -- Where the last share of all rows begins, by a column.
 SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
@@ -91,7 +97,8 @@ CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
 -- name: pack_training
-SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s)
+SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s,
+                                         sample_weight_varname => %s)
 
 -- name: pack_validation
 SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)

@@ -16,6 +16,11 @@ CASE WHEN (n.number < 1024 OR n.number & 63 = 0)
 -- name: count
 SELECT count(*) AS rows{nulls} FROM {source} t
 
+-- name: count_weights
+-- How many rows have a weight that can be one, and how many of these count.
+, count(*) FILTER (WHERE {weight} >= 0 AND {weight}::real < 'Infinity') AS w{number},
+count(*) FILTER (WHERE {weight} > 0) AS p{number}
+
 -- name: forms
 -- The texts of the values of a target.
 SELECT pg_catalog.array_agg(d.form) AS forms
@@ -96,3 +101,10 @@ CREATE TABLE {summary} (
 -- name: summarize
 INSERT INTO {summary} VALUES (
     %s::text, %s::text, %s::text[], %s::text[], %s::text[], {class_values}, %s::integer, %s::real, %s::integer[], %s::{rules}, %s::{rules})
+
+-- name: summary_weight
+-- Only packed tables with weights have it, so that others are as MADlib's.
+ALTER TABLE {summary} ADD COLUMN sample_weight_varname text
+
+-- name: summarize_weight
+UPDATE {summary} SET sample_weight_varname = %s::text

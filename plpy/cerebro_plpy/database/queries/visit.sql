@@ -15,7 +15,7 @@ SELECT count(cerebro.dataset_add(%s::text, %s::integer, d.buffer_id, d.shapes, p
 -- Where each part of a buffer begins, in order; what is sorted are references to the data. The first part brings the
 -- shapes of all arrays. One scan of one table, so that Greenplum knows which segment alone has the rows.
 SELECT p.buffer_id, p.data, p.start,
-       CASE WHEN p.number = 1 AND p.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs},
+       CASE WHEN p.number = 1 AND p.start = 1 THEN pg_catalog.json_build_object('inputs', {inputs}, 'weights', {weights},
            'shapes', pg_catalog.json_build_array({shapes}), 'sizes', pg_catalog.json_build_array({sizes})) END AS shapes
 FROM (SELECT a.*, pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS start
       FROM (SELECT n.*, CASE n.number {arrays} END AS data

@@ -1,6 +1,6 @@
-"""Weights of classes in the training loss, as weights of rows: data beside the targets, so no program knows of them.
+"""Weights of rows in the training loss: those of the table, times those of classes; so no program knows of either.
 
-The rules are those of Keras' `fit(class_weight=…)`.
+The rules are those of Keras' `fit(sample_weight=…, class_weight=…)`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def from_fit(fit: Mapping[str, Any]) -> ClassWeight | None:
 def weighted(buffer: Buffer, weights: ClassWeight | None) -> Buffer:
     """The buffer with the weights of its rows; ConfigError where its rows have no class."""
     if weights is None:
-        return buffer
+        return replace(buffer, weights=buffer.sample_weights)
     if len(buffer.targets) != 1:
         raise ConfigError("class_weight is for models with one output", sqlstate="0A000")
-    return replace(buffer, weights=of_rows(buffer.targets[0], weights))
+    found = of_rows(buffer.targets[0], weights)
+    return replace(buffer, weights=found if buffer.sample_weights is None else found * buffer.sample_weights)
 
 
 def of_rows(target: npt.NDArray[Any], weights: ClassWeight) -> npt.NDArray[np.float32]:
