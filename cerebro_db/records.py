@@ -15,7 +15,9 @@ import sqlalchemy as sa
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran it."""
+    """One call of a fit function; `spec` holds its arguments, `pid` is the backend that runs or ran it.
+
+    `software` has versions by names."""
 
     run_id: int
     name: str | None
@@ -28,6 +30,7 @@ class Run:
     epochs: int
     segments: list[int]
     pid: int
+    software: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trai
 
 ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
+ALTER TABLE cerebro.run_log ADD COLUMN software jsonb NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
 
 -- A run is logged before its frameworks are chosen.
 ALTER TABLE cerebro.config_log ALTER COLUMN backend DROP NOT NULL;
@@ -29,7 +31,7 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds) ON cerebro.visit TO %s', role);
@@ -102,6 +104,7 @@ CREATE TABLE cerebro.version_log (
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
     software        jsonb NOT NULL,
+    fingerprint     text,
     FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version)
 );
@@ -113,6 +116,7 @@ COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
+COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;

@@ -20,11 +20,13 @@ CREATE TABLE cerebro.run_log (
     pid        integer NOT NULL,
     epochs     integer NOT NULL CHECK (epochs > 0),
     segments   integer[] NOT NULL,
-    dropped    boolean NOT NULL DEFAULT false
+    dropped    boolean NOT NULL DEFAULT false,
+    software   jsonb NOT NULL DEFAULT '{}'
 );
 COMMENT ON TABLE cerebro.run_log IS 'One row per run as its orchestrator wrote it; read the view cerebro.run, which knows whether the orchestrator is still alive';
 COMMENT ON COLUMN cerebro.run_log.spec IS 'the arguments of the call';
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
+COMMENT ON COLUMN cerebro.run_log.software IS 'versions of the package, the frameworks, Keras and Python that train it, by name';
 COMMENT ON COLUMN cerebro.run_log.pid IS 'the backend that runs the orchestrator; it holds an advisory lock while the run is alive';
 
 CREATE TABLE cerebro.config_log (
@@ -167,6 +169,7 @@ CREATE TABLE cerebro.version_log (
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
     software        jsonb NOT NULL,
+    fingerprint     text,
     FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version)
 );
@@ -178,6 +181,7 @@ COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
+COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.

@@ -18,7 +18,7 @@ COMMENT ON VIEW cerebro.orchestrator IS 'Internal: backends that say that they w
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
        CASE WHEN r.status <> 'running' THEN r.status WHEN o.pid IS NOT NULL THEN 'running' ELSE 'interrupted' END AS status,
-       r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid
+       r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orchestrator is gone is interrupted';
@@ -133,7 +133,7 @@ COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each w
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
        v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
-       v.software
+       v.software, v.fingerprint
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
 WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see: what each was trained on and how, and what it came to';

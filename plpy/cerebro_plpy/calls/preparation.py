@@ -28,6 +28,7 @@ class Prepared(NamedTuple):
     table: RawTable
     inputs: PackedInputs
     data: Data
+    fingerprint: str
 
 
 def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: Wishes, run_id: int) -> Prepared:
@@ -38,10 +39,11 @@ def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: 
         table = read_table(control, catalog.module, relation, wishes)
         for name, side in zip(SIDES, table.sides):
             _run(control, encoded(table, side, f"pg_temp.cerebro_{name}"))
+        fingerprint = _fingerprint(control, table)
         _pack(catalog, control, table, run_id)
     training, validation = (data_table(run_id, name) for name in SIDES)
     inputs = find_packed_inputs(catalog, training, validation)
-    return Prepared(table, inputs, inputs.read(catalog, workplace.reader))
+    return Prepared(table, inputs, inputs.read(catalog, workplace.reader), fingerprint)
 
 
 def drop_data(session: Session, run_id: int) -> int:
@@ -64,6 +66,15 @@ def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> N
     packed = (training, columns, None, table.split_seed, kind, weight)
     control.run(sql("features.pack_training", schema=schema), packed)
     control.run(sql("features.pack_validation", schema=schema), (validation, columns, training))
+
+
+def _fingerprint(control: Session, table: RawTable) -> str:
+    arrays = [f"pg_catalog.hash_array_extended(t.{each.name}, 0)" for each in network_inputs(table.recipe)]
+    # What differs is to differ in the sum, too, wherever it stands.
+    parts = [*arrays, "pg_catalog.hashtextextended(t.label::text, 0)"]
+    row = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(parts)}], 0)"
+    ((found,),) = control.run(sql("features.fingerprint", hash=row))
+    return str(found)
 
 
 def _run(session: Session, statement: Expression) -> None:

@@ -45,8 +45,8 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name, software = Name(train.split, train.split_seed, None), {"cerebro_db": run.spec.version}
-    added = registry.add(workplace.control, train.model, name, result, software, deploy=better)
+    name = Name(train.split, train.split_seed, None)
+    added = registry.add(workplace.control, train.model, name, result, deploy=better)
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     ahead = added.version == added.deployed
     said = "predicts from now on" if ahead else f"is not better than version {added.deployed}, which goes on to predict"

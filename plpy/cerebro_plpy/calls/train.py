@@ -137,7 +137,7 @@ def build_request(
         ranking=Ranking("validation", metric, larger_is_better(metric)),
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=train_spec(aim, table, chosen, tried),
+        train=train_spec(aim, prepared, chosen, tried),
     )
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began))
@@ -173,9 +173,9 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
     return FitArguments(**{name: known.get(name) for name in FitArguments.__dataclass_fields__})
 
 
-def train_spec(aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) -> TrainSpec:
+def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal]) -> TrainSpec:
     """What the log keeps of the call, and of the table."""
-    keyed = dict(enumerate(tried, 1))
+    table, keyed = prepared.table, dict(enumerate(tried, 1))
     return TrainSpec(
         model=aim.model,
         relation=aim.source.quoted,
@@ -196,4 +196,5 @@ def train_spec(aim: Aim, table: RawTable, metric: str, tried: list[Proposal]) ->
         templates={key: each.template.name for key, each in keyed.items()},
         params={key: dict(each.params) for key, each in keyed.items()},
         weight=aim.arguments.weight,
+        fingerprint=prepared.fingerprint,
     )

@@ -13,7 +13,7 @@ class TrainSpec:
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
     decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
-    mst_key.
+    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them.
     """
 
     model: str
@@ -35,6 +35,7 @@ class TrainSpec:
     templates: Mapping[int, str]
     params: Mapping[int, Mapping[str, Any]]
     weight: str | None = None
+    fingerprint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""

@@ -16,6 +16,7 @@ class TrainerMemory:
 
     def __init__(self) -> None:
         self.machine, self.threads, self.cache_bytes = "", 0, 0
+        self.software: Mapping[str, str] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -29,6 +30,11 @@ class TrainerMemory:
         """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room for."""
         self.started = True
         self.machine, self.threads = hello["machine"], hello["threads"]
+        self.software = {
+            hello["framework"]: hello["framework_version"],
+            "keras": hello["keras_version"],
+            "python": hello["python_version"],
+        }
         self.cache_bytes = hello["cache_bytes"] if cache_bytes is None else cache_bytes
 
     def lacks(self, dataset: Dataset) -> bool:

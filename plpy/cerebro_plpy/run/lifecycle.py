@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -53,6 +54,8 @@ def train(
     with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
         crew = start(workplace, request)
         request, workers = choose_frameworks(workplace, request, crew, log)
+        trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
+        log.software({"cerebro_db": request.spec.version, **trainers})
         if not interrupted:
             warm_states.check(workplace, request, replace(crew, workers=workers))
         if request.deadline:  # workers take their time to start

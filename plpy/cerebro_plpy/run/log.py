@@ -66,6 +66,10 @@ class RunLog:
         """Frameworks were chosen, by mst_key."""
         self._control.run(sql("run.backends"), (json.dumps(chosen), self.run_id))
 
+    def software(self, versions: Mapping[str, str]) -> None:
+        """With these versions it is trained from now on."""
+        self._control.run(sql("run.software"), (json.dumps(versions), self.run_id))
+
     def config_running(self, mst_key: int) -> None:
         """A configuration makes its first visit."""
         self.trained = True

@@ -5,8 +5,6 @@ So a version stays, whatever becomes of the caller's transaction.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.database.dispatch import Session, transaction
@@ -45,9 +43,7 @@ def find_name(session: Session, model: str) -> Name | None:
     return Name(*rows[0]) if rows else None
 
 
-def add(
-    session: Session, model: str, name: Name, result: Result, software: Mapping[str, str], *, deploy: bool
-) -> Added:
+def add(session: Session, model: str, name: Name, result: Result, *, deploy: bool) -> Added:
     """Add a version, and so complete its run; it predicts from now on where that is wanted, or nothing else does."""
     with transaction(session):
         session.run(sql("version.add_model"), (model, name.split, name.split_seed))
@@ -56,7 +52,7 @@ def add(
         table, platform = version_table(result.run_id, result.mst_key), session.platform
         session.run(platform.state_table(table))
         session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
-        told = (model, version, result.value, result.margin, table, json.dumps(software))
+        told = (model, version, result.value, result.margin, table)
         session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))

@@ -63,6 +63,9 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, pass
     rows = bench.value("SELECT count(*) FROM passengers WHERE survived IS NOT NULL")
     assert model == (1, "classification", "survived", '"public"."passengers"', "accuracy", validation, rows, 1)
     assert bench.row("SELECT run_id, mst_key, deployed FROM cerebro.model_version") == (run_id, mst_key, True)
+    software = bench.value("SELECT software FROM cerebro.model_version")
+    assert software == bench.value("SELECT software FROM cerebro.run WHERE run_id = %s", run_id)
+    assert software.keys() == {"cerebro_db", "tensorflow", "keras", "python"} and all(software.values())
     kinds: dict[str, str] = dict(
         bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'passengers_survived'")
     )
@@ -86,6 +89,12 @@ def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: 
     other.close()
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'third', {QUICK}, seed => 6)")
     assert bits(bench, "first") == bits(bench, "second") != bits(bench, "third")
+    prints = "SELECT fingerprint FROM cerebro.model_version WHERE model IN ('first', 'second') GROUP BY 1"
+    ((before,),) = bench.rows(prints)
+    bench.rows("BEGIN; UPDATE passengers SET fare = fare + 0.1 WHERE id = 77; COMMIT")
+    bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'third', {QUICK}, seed => 5)")
+    assert bench.value("SELECT fingerprint FROM cerebro.model_version WHERE model = 'third' AND version = 2") != before
+    bench.rows("BEGIN; UPDATE passengers SET fare = fare - 0.1 WHERE id = 77; COMMIT")
     bench.rows("SELECT cerebro.drop_model(m) FROM unnest(ARRAY['first', 'second', 'third']) m")
 
 

@@ -15,9 +15,14 @@ from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.trainer.settings import TrainerOptions
 
 TABLE = SimpleNamespace(
-    relation=SimpleNamespace(oid=1, quoted='"packed"', spelling="packed"), independent=("x",), dependent=("y",), key="k"
+    relation=SimpleNamespace(oid=1, quoted='"packed"', spelling="packed"),
+    independent=("x",),
+    dependent=("y",),
+    weight=None,
+    key="k",
 )
-ANSWER = {"machine": "m", "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}}
+HELLO = {"machine": "m", "framework": "f", "framework_version": "1", "keras_version": "1", "python_version": "1"}
+ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}}
 
 
 @pytest.mark.parametrize("segments", [1, 3])

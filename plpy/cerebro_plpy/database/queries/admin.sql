@@ -23,7 +23,7 @@ GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
                         cerebro.model_log, cerebro.version_log TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
-GRANT UPDATE (status, ended_at, error, pid, dropped) ON cerebro.run_log TO {role};
+GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO {role};
 GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds) ON cerebro.visit TO {role};
 GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO {role};

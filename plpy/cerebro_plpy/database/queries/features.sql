@@ -96,6 +96,11 @@ SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER 
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
+-- name: fingerprint
+-- Of the rows of both sides, in whatever order they come; {hash} is one of a row.
+SELECT pg_catalog.md5(pg_catalog.concat_ws('/',
+    (SELECT sum({hash}) FROM pg_temp.cerebro_training t), (SELECT sum({hash}) FROM pg_temp.cerebro_validation t))) AS fingerprint
+
 -- name: pack_training
 SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s,
                                          sample_weight_varname => %s)

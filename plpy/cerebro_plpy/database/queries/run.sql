@@ -37,6 +37,9 @@ SELECT c.run_id, c.mst_key,
 FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text, %s::text, %s::jsonb))
      AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend, template, params)
 
+-- name: software
+UPDATE cerebro.run_log r SET software = r.software || %s::jsonb WHERE r.run_id = %s::bigint
+
 -- name: backends
 UPDATE cerebro.config_log c SET backend = b.value FROM pg_catalog.json_each_text(%s::json) b
 WHERE c.run_id = %s::bigint AND c.mst_key = b.key::integer
