@@ -174,9 +174,11 @@ class TrainOptions(TypedDict, total=False):
     weight: str
     models: list[str]
     space: Mapping[str, Any]
+    search: str
     metric: str
     configs: int
     epochs: int
+    start_from: list[str]
     seed: int
     backend: str
     workers: int

@@ -6,9 +6,10 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
-from cerebro_plpy.configs.templates.proposals import Proposal, proposals
+from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform
@@ -28,7 +29,7 @@ ENDING_SHARE = 0.06
 
 @dataclass(frozen=True)
 class Aim:
-    """The table, the name of the model, and how rows are divided."""
+    """The table, the name of the model, how rows are divided, and configurations that are tried first."""
 
     arguments: TrainArguments
     wanted: Wanted
@@ -36,6 +37,7 @@ class Aim:
     model: str
     wishes: Wishes
     seed: int
+    predecessors: tuple[Predecessor, ...]
 
 
 def aim_of(module: str, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
@@ -60,7 +62,7 @@ def aim_of(module: str, session: Session, arguments: TrainArguments, source: Rel
         split_seed=split_seed,
         settled=bool(known),
     )
-    return Aim(arguments, wanted, source, model, wishes, seed)
+    return Aim(arguments, wanted, source, model, wishes, seed, named(module, session, arguments.start_from))
 
 
 def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:
@@ -87,6 +89,7 @@ def deadline(budget: float, spent: float) -> Deadline:
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 
-def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:
+def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
-    return proposals(aim.wanted.templates, table.target.head, table.rows, aim.wanted.space, aim.seed)
+    known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
+    return proposals(aim.wanted.templates, Searched(table.target.head, table.rows, aim.wanted.space), aim.seed, known)

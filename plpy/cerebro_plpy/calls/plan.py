@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, planned_effort, workload
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates.effort import Effort, Workload
+from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
@@ -41,10 +42,11 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
     load = workload(aim, db.platform, table, segments)
     effort = planned_effort(aim, table, load, wanted.budget)
+    tried = list(islice(asked(aim, session, table), effort.configs))
     rows = (
         *_data(aim, table, metric),
         *_columns(table),
-        *_templates(aim, table, effort),
+        *_configurations(aim, tried),
         *_effort(effort, load, table),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
@@ -103,14 +105,15 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     return parts + missing, "centred by the median, scaled by the quartiles of training rows"
 
 
-def _templates(aim: Aim, table: RawTable, effort: Effort) -> Iterator[Row]:
-    tried = list(islice(asked(aim, table), effort.configs))
+def _configurations(aim: Aim, tried: Sequence[Proposal]) -> Iterator[Row]:
     counts = Counter(proposal.template.name for proposal in tried)
     for template in aim.wanted.templates:
         first = next((dict(each.params) for each in tried if each.template is template), {})
         configs = counts[template.name]
         said = f"{configs} configurations" if configs != 1 else "1 configuration"
         yield _row("template", template.name, said, template.meaning, {"configs": configs, "first": first})
+    for key, proposal in enumerate(tried, 1):
+        yield _row("configuration", str(key), proposal.template.name, proposal.reason, dict(proposal.params))
 
 
 def _effort(effort: Effort, load: Workload, table: RawTable) -> Iterator[Row]:

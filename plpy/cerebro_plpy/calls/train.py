@@ -119,7 +119,7 @@ def build_request(
     metric = METRICS[table.target.task][chosen]
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
-    tried = list(islice(asked(aim, table), planned.configs))
+    tried = list(islice(asked(aim, workplace.control, table), planned.configs))
     models = models_of(tried, prepared, planned, metric, arguments.backend)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
@@ -150,7 +150,7 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     metrics = ["accuracy"] if metric == "loss" else [metric]
     monitor = f"val_{metric}"
     rows = -(-source.rows // len(source.segments))
-    for key, (template, params) in enumerate(tried, 1):
+    for key, (template, params, _) in enumerate(tried, 1):
         steps = -(-rows // int(params["batch_size"])) * len(source.segments) * planned.epochs
         compiled = template.compile_params(head, params, metrics, steps)
         fitted = template.fit_params(params, monitor, planned.epochs)

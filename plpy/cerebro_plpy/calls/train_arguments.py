@@ -19,6 +19,8 @@ from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
+AUTO = "auto"
+SEARCHES = (AUTO, "random")
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -41,9 +43,11 @@ class TrainArguments:
     weight: str | None
     models: list[str | None] | None
     space: str | None
+    search: str | None
     metric: str | None
     configs: int | None
     epochs: int | None
+    start_from: list[str | None] | None
     seed: int | None
     backend: str | None
     workers: int | None
@@ -78,6 +82,10 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     if arguments.backend is not None and arguments.backend not in frameworks.BACKENDS:
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
+        )
+    if arguments.search not in (None, *SEARCHES):
+        raise InvalidParameter(
+            f"{module} error: search is {arguments.search!r}; expected one of {', '.join(SEARCHES)}."
         )
     templates = read_templates(module, arguments.models)
     space = json_object(module, "space", arguments.space)

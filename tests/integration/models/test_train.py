@@ -130,6 +130,29 @@ def test_a_column_that_cannot_weigh_rows_is_refused(bench: Workbench, passengers
     assert error.value.pgcode == code
 
 
+def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> None:
+    """What a call names, and of its own accord the caller's newest versions over such columns; a seed repeats."""
+    options = "models => '{linear}', configs => 1, epochs => 1, columns => 'age, fare'"
+    tuned = f"{options}, space => '{{\"lr\": 0.125}}'"
+    ((run_id,),) = bench.rows(f"SELECT run_id FROM cerebro.train('passengers', 'survived', 'spare', {tuned})")
+    plan = "cerebro.plan('passengers', 'survived', {})"
+    query = f"SELECT what, why, (data ->> 'lr')::float8 FROM {plan} WHERE section = 'configuration'"
+    more = options.replace("configs => 1", "configs => 3")
+    usual, like, drawn = bench.rows(query.format(more))
+    assert usual[:2] == ("linear", "usual values") and drawn[1] == "drawn at random"
+    assert like == ("linear", "of model spare, version 1", 0.125)
+    for unlike in ("search => 'random'", "seed => 1", "types => '{\"age\": \"category\"}', columns => 'age'"):
+        other = more.replace(", columns => 'age, fare'", "") if "columns" in unlike else more
+        assert "of model" not in str(bench.rows(query.format(f"{other}, {unlike}")))
+    for name in (f"run:{run_id}", "spare"):
+        first = bench.rows(query.format(f"{more}, start_from => '{{{name}}}'"))[0]
+        assert first == ("linear", f"best of run {run_id}" if ":" in name else "of model spare", 0.125)
+    for wrong, code in {"{spar}": "42704", "{run:0}": "42704", "{NULL}": "22004"}.items():
+        with pytest.raises(psycopg2.Error) as error:
+            bench.rows("SELECT * FROM cerebro.plan('passengers', 'survived', start_from => %s)", wrong)
+        assert error.value.pgcode == code and error.value.diag.message_hint
+
+
 def test_the_version_stays_where_the_caller_rolls_back(bench: Workbench, spare: str) -> None:
     bench.rows("BEGIN")
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES
 from cerebro_plpy.configs.templates.linear import LINEAR
-from cerebro_plpy.configs.templates.proposals import check_space, proposals, usual_count
+from cerebro_plpy.configs.templates.proposals import (
+    Predecessor,
+    Predecessors,
+    Searched,
+    check_space,
+    proposals,
+    usual_count,
+)
 from cerebro_plpy.configs.templates.realmlp import REALMLP
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
 from cerebro_plpy.errors import InvalidParameter
@@ -40,28 +47,43 @@ def holds(wanted: Any, value: Any) -> bool:
 @given(st.sampled_from(HEADS), st.integers(1, 10**6), SPACES, st.integers(0, 10**6))
 def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: dict[str, Any], seed: int) -> None:
     check_space("train", TEMPLATES, space)
-    made = list(islice(proposals(TEMPLATES, head, rows, space, seed), 12))
-    assert made == list(islice(proposals(TEMPLATES, head, rows, space, seed), 12))
-    assert all(one not in made[:place] for place, one in enumerate(made))
-    for template, params in made:
+    made = list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
+    assert made == list(islice(proposals(TEMPLATES, Searched(head, rows, space), seed), 12))
+    different = [(template.name, params) for template, params, _ in made]
+    assert all(one not in different[:place] for place, one in enumerate(different))
+    for template, params, _ in made:
         assert all(holds(space[name], value) for name, value in params.items() if name in space)
         parse_compile_params(template.compile_params(head, params))
-    assert {template.name for template, _ in made[: len(TEMPLATES)]} == {template.name for template in TEMPLATES}
+    assert {template.name for template, _, _ in made[: len(TEMPLATES)]} == {template.name for template in TEMPLATES}
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
-    first = list(islice(proposals(TEMPLATES, head, 500, {}, 1), len(TEMPLATES)))
-    assert [params for _, params in first] == [template.params(head, 500, {}) for template in TEMPLATES]
-    (fixed,) = islice(proposals([REALMLP], head, 500, {"lr": 0.5, "depth": [4, 5]}, 1), 1)
+    first = list(islice(proposals(TEMPLATES, Searched(head, 500, {}), 1), len(TEMPLATES)))
+    assert [params for _, params, _ in first] == [template.params(head, 500, {}) for template in TEMPLATES]
+    (fixed,) = islice(proposals([REALMLP], Searched(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1)
     assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
     assert {**fixed.params, "lr": 0, "depth": 0} == {**REALMLP.params(head, 500, {}), "lr": 0, "depth": 0}
 
 
 def test_they_end_where_the_space_does() -> None:
     space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
-    made = list(proposals([LINEAR], HEADS[0], 100, space, 3))
-    assert len(made) == 4 and {params["weight_decay"] for _, params in made} == {0}
+    made = list(proposals([LINEAR], Searched(HEADS[0], 100, space), 3))
+    assert len(made) == 4 and {params["weight_decay"] for _, params, _ in made} == {0}
+
+
+def test_what_did_well_before_is_tried_early_and_once() -> None:
+    """What is named comes first, what is known of like tables after the usual values; as far as the space has it."""
+    named = Predecessor("linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3")
+    usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a")
+    like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b")
+    wrong = Predecessor("realmlp", {"depth": "deep"}, "model c")
+    known = Predecessors((named, named), (usual, like, wrong, named))
+    made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 6))
+    assert [reason for _, _, reason in made] == ["run 3", *["usual values"] * 2, "model b", *["drawn at random"] * 2]
+    assert made[0].params == {"lr": 0.5, "batch_size": 64, "weight_decay": 0.25}
+    assert made[3].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
+    assert [each.template.name for each in made[1:3]] == ["linear", "realmlp"]
 
 
 @pytest.mark.parametrize(

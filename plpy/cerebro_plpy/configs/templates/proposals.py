@@ -1,4 +1,4 @@
-"""Which configurations of templates are tried on a table: tuned defaults first, then what is drawn by a seed.
+"""Which configurations of templates are tried on a table: tuned defaults, what did well before, then what a seed draws.
 
 What a caller says of fields is their `space`: a value fixes a field, a list is what is drawn from instead of the
 field's own range. A field that a template does not have says nothing of it.
@@ -7,13 +7,15 @@ field's own range. A field that a template does not have says nothing of it.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
 from cerebro_plpy.configs.draws import Choices, Draw, Range, read_draw
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.template import Field, Head, Params, Template, Value
+from cerebro_plpy.configs.templates.template import Field, Head, Params, Template
 from cerebro_plpy.errors import InvalidParameter
 
 COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
@@ -24,10 +26,26 @@ IN_VAIN = 100
 
 
 class Proposal(NamedTuple):
-    """A configuration to try: a template, and the value of each of its fields."""
+    """A configuration to try: a template, the value of each of its fields, and why it is tried."""
 
     template: Template
     params: Params
+    reason: str
+
+
+class Predecessor(NamedTuple):
+    """A configuration that did well: its template by name, its fields, and where that was."""
+
+    template: str
+    params: Mapping[str, object]
+    origin: str
+
+
+class Predecessors(NamedTuple):
+    """Those that are tried before the usual values of each template, and those that are tried after them."""
+
+    first: Sequence[Predecessor] = ()
+    later: Sequence[Predecessor] = ()
 
 
 def usual_count(rows: int) -> int:
@@ -60,45 +78,78 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
         raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
 
 
+UNKNOWN = Predecessors()
+"""Nothing is known of earlier runs."""
+
+
+class Searched(NamedTuple):
+    """What configurations are for: what the network is to give, training rows, and what the caller says of fields."""
+
+    head: Head
+    rows: int
+    space: Mapping[str, object]
+
+
 def proposals(
-    templates: Sequence[Template], head: Head, rows: int, space: Mapping[str, object], seed: int
+    templates: Sequence[Template], searched: Searched, seed: int, known: Predecessors = UNKNOWN
 ) -> Iterator[Proposal]:
-    """Different configurations for a table of so many training rows; the templates take turns.
+    """Different configurations; the templates take turns.
 
     They end where the space holds no others, or hardly any. Raises InvalidParameter as `check_space` does.
     """
-    turns = [_different(template, head, rows, space, Random(f"{seed}/{template.name}")) for template in templates]
+    turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
+    seen: list[tuple[str, Params]] = []
+
+    def different(found: Iterable[Proposal]) -> Iterator[Proposal]:
+        for each in found:
+            if (each.template.name, each.params) not in seen:
+                seen.append((each.template.name, each.params))
+                yield each
+
+    yield from different(_again(templates, searched, seed, known.first))
+    yield from different([next(turn) for turn in turns])
+    yield from different(_again(templates, searched, seed, known.later))
     while turns:
-        found = [(turn, next(turn, None)) for turn in turns]
+        found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
         turns = [turn for turn, proposal in found if proposal]
         yield from (proposal for _, proposal in found if proposal)
 
 
-def _different(
-    template: Template, head: Head, rows: int, space: Mapping[str, object], random: Random
-) -> Iterator[Proposal]:
-    seen: list[Params] = []
-    vain = 0
-    for values in _values(template, head, space, random):
-        params = template.params(head, rows, values)
-        vain = vain + 1 if params in seen else 0
-        if not vain:
-            seen.append(params)
-            yield Proposal(template, params)
-        if vain == IN_VAIN:
-            return
-
-
-def _values(template: Template, head: Head, space: Mapping[str, object], random: Random) -> Iterator[dict[str, object]]:
+def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:
     """The defaults, as far as the space has them, and then what is drawn, without end."""
-    draws = {field.name: _draw(field, space) for field in template.fields}
+    head, rows, space = searched
     defaults = {field.name: field.default_for(head) for field in template.fields}
-    yield {
-        name: default if name not in space or _holds(draws[name], default) else draws[name].draw(random)
-        for name, default in defaults.items()
-    }
+    yield Proposal(template, template.params(head, rows, _within(template, space, defaults, random)), "usual values")
+    draws = {field.name: _draw(field, space) for field in template.fields}
     while True:
-        yield {name: _short(draw.draw(random)) for name, draw in draws.items()}
+        values = {name: _short(draw.draw(random)) for name, draw in draws.items()}
+        yield Proposal(template, template.params(head, rows, values), "drawn at random")
+
+
+def _again(
+    templates: Sequence[Template], searched: Searched, seed: int, known: Sequence[Predecessor]
+) -> Iterator[Proposal]:
+    """Those of these configurations whose template is tried; where it has other fields by now, as far as they go."""
+    head, rows, space = searched
+    named = {template.name: template for template in templates}
+    for number, (name, params, origin) in enumerate(known):
+        if template := named.get(name):
+            usual = {field.name: field.default_for(head) for field in template.fields}
+            values = {name: params.get(name, default) for name, default in usual.items()}
+            with suppress(InvalidParameter):
+                values = _within(template, space, values, Random(f"{seed}/{name}/{number}"))
+                yield Proposal(template, template.params(head, rows, values), origin)
+
+
+def _within(
+    template: Template, space: Mapping[str, object], values: Mapping[str, object], random: Random
+) -> dict[str, object]:
+    """Values of fields, as far as the space has them, and others of it for the rest."""
+    draws = {field.name: _draw(field, space) for field in template.fields if field.name in space}
+    return {
+        name: value if name not in draws or _holds(draws[name], value) else draws[name].draw(random)
+        for name, value in values.items()
+    }
 
 
 def _short(value: object) -> object:
@@ -119,7 +170,7 @@ def _draw(field: Field, space: Mapping[str, object]) -> Draw:
     return Choices(tuple(field.checked(value) for value in draw.values))
 
 
-def _holds(draw: Draw, value: Value) -> bool:
+def _holds(draw: Draw, value: object) -> bool:
     if isinstance(draw, Range):
-        return not isinstance(value, str) and draw.low <= value <= draw.high
+        return isinstance(value, (int, float)) and draw.low <= value <= draw.high
     return value in draw.values

@@ -63,3 +63,26 @@ ORDER BY l.rank, l.mst_key LIMIT 1
 -- name: leaderboard
 SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds
 FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint ORDER BY l.rank, l.mst_key
+
+-- name: best_of_run
+-- The best configurations of a run of train that the caller may see.
+SELECT l.template, l.params::text AS params, 'run ' || l.run_id AS origin
+FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' AND l.epochs IS NOT NULL
+ORDER BY l.rank, l.mst_key LIMIT %s::integer
+
+-- name: like_model
+-- The configuration of the version that predicts.
+SELECT v.template, v.params::text AS params, 'model ' || v.model AS origin
+FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
+
+-- name: like
+-- Configurations of the caller's newest versions for a target of that name and task, and columns of these names.
+SELECT v.template, v.params::text AS params, 'model ' || v.model || ', version ' || v.version AS origin
+FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text
+  AND (SELECT pg_catalog.array_agg(f.feature ->> 'column' ORDER BY f.feature ->> 'column' COLLATE "C")
+       FROM pg_catalog.jsonb_array_elements(
+           CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END) AS f (feature))
+      = %s::text[]
+ORDER BY v.created_at DESC, v.version DESC LIMIT %s::integer

@@ -1,0 +1,67 @@
+"""Configurations that did well before, which train tries early: those that a call names, and those of like tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from cerebro_plpy.calls.train_arguments import AUTO, TrainArguments
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.proposals import Predecessor
+from cerebro_plpy.database.checks import check_flat
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import NullNotAllowed, UndefinedObject
+from cerebro_plpy.features.table import RawTable
+
+MOST = 3
+_RUN = re.compile(r"run:(\d{1,18})")
+
+
+def named(module: str, session: Session, names: Sequence[str | None] | None) -> tuple[Predecessor, ...]:
+    """The best configurations of runs, and those of models' versions that predict.
+
+    Raises UndefinedObject where there is no such run or model, or none of its configurations is of a template.
+    """
+    check_flat(module, "start_from", names)
+    return tuple(each for name in names or () for each in _named(module, session, name))
+
+
+def of_like_tables(session: Session, arguments: TrainArguments, table: RawTable) -> tuple[Predecessor, ...]:
+    """Those of the caller's newest versions that predict such a target from columns of the same names.
+
+    None where a seed is to repeat what came of it before.
+    """
+    if (arguments.search or AUTO) != AUTO or arguments.seed is not None:
+        return ()
+    columns = sorted(feature.column for feature in table.recipe.features)
+    values = (table.target.column.name, table.target.task, columns, MOST)
+    return _read(session.run(sql("version.like"), values), "of {}")
+
+
+def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor, ...]:
+    hint = "SELECT * FROM cerebro.model; or SELECT run_id, name FROM cerebro.run WHERE spec ? 'train';"
+    if name is None:
+        raise NullNotAllowed(
+            f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.", hint=hint
+        )
+    run = _RUN.fullmatch(name)
+    rows = (
+        session.run(sql("version.best_of_run"), (int(run[1]), MOST))
+        if run
+        else session.run(sql("version.like_model"), (name,))
+    )
+    if not rows:
+        known, what = [row[0] for row in session.run(sql("version.names"))], "run of cerebro.train" if run else "model"
+        raise UndefinedObject(
+            f"{module} error: start_from names {name!r}, but there is no such {what} of yours, or nothing came of it.",
+            hint=near_matches(name, known) if known and not run else hint,
+        )
+    return _read(rows, "best of {}" if run else "of {}")
+
+
+def _read(rows: Sequence[tuple[object, ...]], words: str) -> tuple[Predecessor, ...]:
+    return tuple(
+        Predecessor(str(template), json.loads(str(params)), words.format(origin)) for template, params, origin in rows
+    )
