@@ -178,6 +178,7 @@ class TrainOptions(TypedDict, total=False):
     metric: str
     configs: int
     epochs: int
+    ensemble: int
     start_from: list[str]
     seed: int
     backend: str

@@ -23,6 +23,8 @@ AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
 """Of a budget that is too short for that."""
+MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 1.5, 8, 0.1
+"""Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
 ENDING_SHARE = 0.06
 """Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
 
@@ -74,17 +76,29 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds).last_visit
+    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, aim.wanted.picks).last_visit
     return effort(load, left, aim.arguments.epochs, aim.arguments.configs)
 
 
-def deadline(budget: float, spent: float) -> Deadline:
+def most_members(picks: int, budget: float) -> int:
+    """Of how many configurations an ensemble of so many picks may be made.
+
+    >>> most_members(1, 300.0), most_members(5, 300.0), most_members(5, 60.0), most_members(5, 5.0)
+    (1, 8, 4, 2)
+    """
+    return 1 if picks == 1 else max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / MEMBER_SECONDS)))
+
+
+def deadline(budget: float, spent: float, picks: int = 1) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
     >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
     (Deadline(last_visit=252.0, cancel=270.0), Deadline(last_visit=1.7, cancel=2.0))
+    >>> deadline(300.0, 20.0, picks=5)
+    Deadline(last_visit=240.0, cancel=258.0)
     """
-    afterwards = min(AFTERWARDS + AFTERWARDS_SHARE * budget, MOST_AFTERWARDS * budget)
+    members = MEMBER_SECONDS * (most_members(picks, budget) if picks > 1 else 0)
+    afterwards = min(AFTERWARDS + AFTERWARDS_SHARE * budget + members, MOST_AFTERWARDS * budget)
     moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards)
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 

@@ -51,7 +51,7 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
 
 
 def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network: Network) -> list[Told]:
-    """What a network says of the rows that a run holds back."""
+    """What a network says of the rows that a run holds back, in the order that rows have of their own."""
     inputs = network_inputs(network.recipe)
     rows = _rows(workplace, spec, source, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
@@ -61,32 +61,32 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
     job, request = Job("predict", program, network.state.key), {"block": BLOCK_ROWS, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
-    found: list[Told] = []
+    found: list[tuple[int, Told]] = []
     for worker, declare in together(workplace, crew, steps):
         if declare is not None:
             for ids, values in fetched(workplace, worker.session, declare):
                 found += _told(json.loads(ids), values, network.classes)
             finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
-    return found
+    return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
 
 
 def _rows(workplace: Workplace, spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
-    """The rows with their labels as ids; statements of a worker's cursor take no parameters."""
+    """The rows with their place and their label as ids; statements of a worker's cursor take no parameters."""
     held = held_back(MODULE, raw_columns(workplace.control, source.oid), spec)
     return RawRows(
         f"(SELECT t.* FROM {source.quoted} t WHERE {held.side.inlined()})",
-        f"({held.label.inlined()})::text",
+        f"({held.order.inlined()}) || ' ' || ({held.label.inlined()})",
         f"ARRAY[{', '.join(each.sent.inlined() for each in inputs)}]",
     )
 
 
-def _told(labels: Sequence[str], values: dict[str, str], classes: tuple[str, ...]) -> Iterator[Told]:
+def _told(ids: Sequence[str], values: dict[str, str], classes: tuple[str, ...]) -> Iterator[tuple[int, Told]]:
     """Of the rows of a block: `values` are array literals, with an element for each output of each row, row by row."""
     rows, places, numbers = (values[name].strip("{}").split(",") for name in ("row", "class", "value"))
     for row, parts in groupby(zip(rows, places, numbers), key=lambda part: part[0]):
-        label = labels[int(row) - 1]
+        order, _, label = ids[int(row) - 1].partition(" ")
         if classes:
-            yield Told(label, {classes[int(place)]: float(number) for _, place, number in parts})
+            yield int(order), Told(label, {classes[int(place)]: float(number) for _, place, number in parts})
         else:
-            yield Told(label, {}, next(float(number) for _, _, number in parts))
+            yield int(order), Told(label, {}, next(float(number) for _, _, number in parts))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from cerebro_plpy.calls.aim import most_members
+from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.held_back import MODULE, Network, margin_of, predictions
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.features.ensemble import is_better
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.scores import SCORES, Told, distances
+from cerebro_plpy.features.scores import SCORES, distances
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
@@ -22,6 +26,8 @@ from cerebro_plpy.tables import outputs, registry, versions
 from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import Name, Result
 
+OTHERWISE = ("auc",)
+"""What Keras computes in another way: of the probabilities of all classes at once."""
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
 
 
@@ -33,13 +39,15 @@ def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
 
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
-    train, result = _train(run), best_of(db, workplace, run)
-    source, network = Catalog(db, MODULE).relation(train.relation), _network(db, run, result)
-    told: list[Told] = []
+    train = _train(run)
+    source = Catalog(db, MODULE).relation(train.relation)
+    result, network, told = _best(db, workplace, run, source)
     before = registry.find_name(workplace.control, train.model)
     better = before is None or before.deployed is None
-    if train.task == REGRESSION or not better:
+    if not told and (train.task == REGRESSION or train.metric in OTHERWISE or not better):
         told = predictions(workplace, train, source, network)
+    if train.metric in OTHERWISE:
+        result = result._replace(value=SCORES[train.metric](told))
     if not better:
         old = _old_score(db, workplace, train, source)
         better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
@@ -50,33 +58,45 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     ahead = added.version == added.deployed
     said = "predicts from now on" if ahead else f"is not better than version {added.deployed}, which goes on to predict"
+    keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(
-        f"model {train.model!r}: version {added.version}, which is mst_key {result.mst_key} of run {run.run_id} with"
+        f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
 
 
-def is_better(new: float, old: float, larger: bool) -> bool:
-    """Whether a metric is better than another, where larger ones are, or smaller ones; NaN is the worst.
+def _listed(mst_keys: Sequence[int]) -> str:
+    """What a version is made of, for messages.
 
-    >>> is_better(0.9, 0.8, True), is_better(0.9, 0.8, False), is_better(1.0, math.nan, False)
-    (True, False, True)
+    >>> _listed((3,)), _listed((1, 4))
+    ('mst_key 3', 'an ensemble of mst_key 1 and 4')
     """
-    return math.isnan(old) or (new > old if larger else new < old)
+    text = f"mst_key {' and '.join(map(str, mst_keys))}"
+    return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> Result:
-    """The best configuration of a run, by the rows that were held back."""
+def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) -> Candidate:
+    """The best that a run has come to: a configuration, or an ensemble of several."""
+    train = _train(run)
+    found = [Candidate(each, _network(db, run, each), []) for each in best_of(db, workplace, run)]
+    if len(found) < 2:
+        return found[0]
+    library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]
+    return assembled(workplace, train, run.spec.ranking, library)
+
+
+def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
+    """The best configurations of a run, by the rows that were held back: as many as its model may be made of."""
     rows = outputs.read_configs(db, run.run_id)
     states = {row["mst_key"]: state for row in rows if (state := outputs.state_of(row))}
-    best = workplace.control.run(sql("version.best"), (run.run_id, list(states)))
+    most = most_members(_train(run).ensemble, _train(run).budget)
+    best = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
     if not best:
         raise ObjectNotReady(
             f"run {run.run_id} has no model that could be compared with others",
             hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {run.run_id};",
         )
-    mst_key, value = best[0]
-    return Result(run.run_id, mst_key, value, None, states[mst_key])
+    return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in best]
 
 
 def _network(db: Database, run: LoggedRun, result: Result) -> Network:

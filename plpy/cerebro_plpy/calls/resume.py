@@ -68,7 +68,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         known = history.read(workplace.control, row["run_id"], request.configs)
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
-            request = replace(request, deadline=deadline(spec.train.budget, spent))
+            request = replace(request, deadline=deadline(spec.train.budget, spent, spec.train.ensemble))
         if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])

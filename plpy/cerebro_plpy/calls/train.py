@@ -140,7 +140,7 @@ def build_request(
         train=train_spec(aim, prepared, chosen, tried),
     )
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began))
+    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, aim.wanted.picks))
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
@@ -197,4 +197,5 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         params={key: dict(each.params) for key, each in keyed.items()},
         weight=aim.arguments.weight,
         fingerprint=prepared.fingerprint,
+        ensemble=aim.wanted.picks,
     )

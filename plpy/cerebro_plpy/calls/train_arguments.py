@@ -21,6 +21,7 @@ BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
 AUTO = "auto"
 SEARCHES = (AUTO, "random")
+PICKS = 1
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -47,6 +48,7 @@ class TrainArguments:
     metric: str | None
     configs: int | None
     epochs: int | None
+    ensemble: int | None
     start_from: list[str | None] | None
     seed: int | None
     backend: str | None
@@ -63,6 +65,7 @@ class Wanted(NamedTuple):
     types: Mapping[str, str]
     templates: tuple[Template, ...]
     space: Mapping[str, object]
+    picks: int
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
@@ -77,7 +80,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} second.",
             hint=f"It is the time for everything; without one it is {BUDGET}.",
         )
-    for name in ("configs", "epochs", "workers"):
+    for name in ("configs", "epochs", "ensemble", "workers"):
         check_positive(module, name, getattr(arguments, name))
     if arguments.backend is not None and arguments.backend not in frameworks.BACKENDS:
         raise InvalidParameter(
@@ -97,7 +100,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a text.",
             hint='For example {"zip": "category"}.',
         )
-    return Wanted(arguments.target, budget, {name: str(kind) for name, kind in types.items()}, templates, space)
+    kinds, picks = {name: str(kind) for name, kind in types.items()}, arguments.ensemble or PICKS
+    return Wanted(arguments.target, budget, kinds, templates, space, picks)
 
 
 def read_templates(module: str, names: list[str | None] | None) -> tuple[Template, ...]:

@@ -13,7 +13,8 @@ class TrainSpec:
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
     decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
-    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them.
+    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them. Of
+    `ensemble` picks the version may be made, which may be of several configurations.
     """
 
     model: str
@@ -36,6 +37,7 @@ class TrainSpec:
     params: Mapping[int, Mapping[str, Any]]
     weight: str | None = None
     fingerprint: str | None = None
+    ensemble: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""

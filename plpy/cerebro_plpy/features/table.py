@@ -115,7 +115,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     divided = _Divided(found, named, bound)
     seed = _seed(reader, relation, wishes, divided, target)
     both = divided.sides(seed)
-    order = row_hash(naming(columns, Split("random", 0.0, None)), seed + 1)
+    order = row_order(columns, seed)
     source = Source(relation.quoted, both.training, order)
     aim = read_target(reader, module, source, target, wishes.task)
     known = _known(target, aim.task, aim.values)
@@ -129,11 +129,17 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held, missing, weights)
 
 
+def row_order(columns: Sequence[RawColumn], split_seed: int) -> Expression:
+    """A bigint by which the rows of a table with these columns are put into an order of their own."""
+    return row_hash(naming(columns, Split("random", 0.0, None)), split_seed + 1)
+
+
 class Held(NamedTuple):
-    """Rows that models are compared by: which of a table they are, and what is to be predicted for each."""
+    """Rows that models are compared by: which of a table they are, what is to be predicted for each, their order."""
 
     side: Expression
     label: Expression
+    order: Expression
 
 
 def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
@@ -141,7 +147,7 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
     split, target = read_split(module, spec.split), _named(module, columns, spec.target, "target")
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = _both(both.validation, _known(target, spec.task, spec.classes))
-    return Held(side, _label(target, spec.task))
+    return Held(side, _label(target, spec.task), row_order(columns, spec.split_seed))
 
 
 def encoded(table: RawTable, side: Expression, output: str) -> Expression:

@@ -31,6 +31,7 @@ from cerebro_plpy.platform import distribution, spread
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import at, chunks, join
 from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
@@ -314,6 +315,9 @@ class GreenplumVisits(SharedVisits):
         """
         end = sql("greenplum.visit_end", state=table, key=str(visit.dataset.segment_id))
         return "; ".join((sql("greenplum.empty_state", state=table), end)) if visit.emptied else end
+
+    def _stored(self, stored: StoredState) -> Statement:
+        return Statement(sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)))
 
 
 def _emptied(table: str) -> Statement:

@@ -91,11 +91,11 @@ class Dataset:
 class StateSource:
     """Where a job takes the state from: `new`, `weights` of an architecture, `chunks` of a table,
     `weights_of_chunks` alone, for another optimizer, or `warm`, whole where all of it fits, for another architecture;
-    or `sealed`: a function of its owner begins the job and fills it; or it is `averaged`.
+    or `sealed`: a function of its owner begins the job and fills it; or it is `averaged`, or `joined`.
 
     `key` names the state; it is read where a visit left it, at `stored`, or else by `sql` and `values`: its chunks in
     order, as columns named part and chunk. An averaged one is the mean `of` others, each with the rows that it counts
-    for.
+    for; a joined one has the weights of others, one after another.
     """
 
     source: str

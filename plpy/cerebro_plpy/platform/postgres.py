@@ -17,6 +17,7 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
+from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import chunks
 from cerebro_plpy.trainer import machine, segment, settings
 from cerebro_plpy.trainer.settings import Settings, TrainerOptions
@@ -236,3 +237,6 @@ class PostgresVisits(SharedVisits):
 
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
         return sql("visit.visit_end", state=table)
+
+    def _stored(self, stored: StoredState) -> Statement:
+        return Statement(sql("visit.state_store", state=stored.table))

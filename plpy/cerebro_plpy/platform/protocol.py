@@ -103,6 +103,17 @@ class BestState:
 
 
 @dataclass(frozen=True)
+class JoinedState:
+    """A state that is to be made of those of several configurations, in a table of its own that one of them logs."""
+
+    run_id: int
+    mst_key: int
+    state: StateSource
+    table: str
+    segment_id: int
+
+
+@dataclass(frozen=True)
 class VisitResult:
     """What a training visit came to.
 
@@ -151,6 +162,10 @@ class Visits(Protocol):
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         """Whether all of a state fits the program of a job; ConfigFailure where not even its weights do."""
+        ...
+
+    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
+        """Make a state of the weights of several and log its table, or leave both as they were; where it lies then."""
         ...
 
     def measure(

@@ -17,7 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, JoinedState, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
 from cerebro_plpy.trainer.settings import TrainerOptions
@@ -46,6 +46,10 @@ class SharedVisits(ABC):
     @abstractmethod
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
         """What stores the new state in this table, and says so in the log."""
+
+    @abstractmethod
+    def _stored(self, stored: StoredState) -> Statement:
+        """What stores the state that the trainer holds in an empty table."""
 
     @abstractmethod
     def predict(
@@ -149,6 +153,16 @@ class SharedVisits(ABC):
         done = yield from self._job(worker, job, (), state)
         return bool(done["whole"])
 
+    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
+        """Make a state of the weights of several, in a table of its own."""
+        yield from self._prepare(worker, ())
+        yield from self._job(worker, job, (), joined.state)
+        made = sql("run.add_state_table"), (joined.table, joined.run_id, joined.mst_key, joined.table)
+        stored = StoredState(joined.table, joined.segment_id)
+        table = Statement(worker.session.platform.state_table(joined.table))
+        yield join([table, Statement(*made), self._stored(stored)])
+        return stored
+
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job
     ) -> Steps[dict[str, Any]]:
@@ -232,7 +246,7 @@ class SharedVisits(ABC):
         if source == "sealed":
             return [Statement(state.sql, (json.dumps(spec), *state.values))]
         begin = call(worker, "visit.job_begin", json.dumps(spec))
-        if source == "averaged":
+        if source in ("averaged", "joined"):
             states = [one for one, _ in state.of]
             return [begin, *(part for one in states for part in self._pass_state(worker, one, first=False))]
         return [begin] if source in ("kept", "new") else [begin, *self._pass_state(worker, state, first=True)]

@@ -53,6 +53,11 @@ def best_table(run_id: int, mst_key: int, epoch: int) -> str:
     return _state_table(f"r{run_id}_c{mst_key}_b_{epoch}")
 
 
+def joined_table(run_id: int, mst_key: int) -> str:
+    """The table for a state that has the weights of several configurations, that one the best of them; quoted."""
+    return _state_table(f"r{run_id}_c{mst_key}_ab")
+
+
 def version_table(run_id: int, mst_key: int) -> str:
     """The table that keeps the state of a version of a model, which a configuration of a run has come to; quoted."""
     return _state_table(f"r{run_id}_m{mst_key}")

@@ -5,7 +5,9 @@ So a version stays, whatever becomes of the caller's transaction.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
@@ -20,14 +22,29 @@ class Name(NamedTuple):
     deployed: int | None
 
 
+class Ensemble(NamedTuple):
+    """What a version has that is made of several configurations, in the place of what one of them has."""
+
+    template: str
+    params: Mapping[str, Sequence[Mapping[str, Any]]]
+    architecture: str
+    compile_params: str
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The configurations, by mst_key."""
+        return tuple(each["mst_key"] for each in self.params["members"])
+
+
 class Result(NamedTuple):
-    """What a run has come to: its best configuration, and the metric of that."""
+    """What a run has come to: its best configuration, or an ensemble that has it first, and the metric of that."""
 
     run_id: int
     mst_key: int
     value: float | None
     margin: float | None
     state: StoredState
+    ensemble: Ensemble | None = None
 
 
 class Added(NamedTuple):
@@ -52,7 +69,10 @@ def add(session: Session, model: str, name: Name, result: Result, *, deploy: boo
         table, platform = version_table(result.run_id, result.mst_key), session.platform
         session.run(platform.state_table(table))
         session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
-        told = (model, version, result.value, result.margin, table)
+        several = result.ensemble
+        made = (several.template, json.dumps(several.params)) if several else (None, None)
+        network = (several.architecture, several.compile_params) if several else (None, None)
+        told = (model, version, *made, result.value, result.margin, *network, table)
         session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))

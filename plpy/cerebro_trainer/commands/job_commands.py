@@ -18,7 +18,7 @@ from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
 from cerebro_trainer.programs.protocol import Framework, Program, Programs
 from cerebro_trainer.programs.tensorboard import Callbacks
-from cerebro_trainer.state import averaging, serialization
+from cerebro_trainer.state import averaging, joining, serialization
 from cerebro_trainer.state.serialization import Origin, Progress
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import integer, integers, record, text, typed
@@ -27,7 +27,7 @@ from cerebro_trainer.wire.streams import Reading
 
 Header: TypeAlias = Mapping[str, Any]
 KINDS = ("train", "time", "average", "restore", "evaluate", "predict")
-SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks", "warm")
+SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
 
 
 class Held(NamedTuple):
@@ -214,6 +214,8 @@ class Work:
             return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
         program.write(program.initial(integer(header, "seed")))
         self._origin = Origin(0, whole=False)
+        if source == "joined":
+            return joining.read(program.layout, program.assign, len(integers(header, "shares")))
         if source == "weights":
             return serialization.read_flat_weights(program.layout, program.assign)
         if source == "weights_of_chunks":

@@ -15,7 +15,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -159,6 +159,18 @@ def read_weights(layout: Layout, assign: Assign, note: Note) -> Reading:
     yield from check_end(stream)
 
 
+def read_some_weights(stream: Stream, layout: Layout, assign: Assign, begin: int) -> Taking[int]:
+    """Read the weights of a state, of which more may follow, into those of a program from number `begin` on.
+
+    The number after the last of them.
+    """
+    metadata, entries = yield from _read_header(stream)
+    end = begin + len(_names(metadata))
+    some = replace(layout, weights=layout.weights[begin:end], paths=layout.paths[begin:end])
+    yield from _read_tensors(stream, layout, assign, entries, _weights(metadata, entries, some))
+    return end
+
+
 def read_warm(layout: Layout, assign: Assign, note: Note) -> Reading:
     """Read a state of perhaps another program: whole where all of it fits, else its weights.
 
@@ -294,10 +306,7 @@ def _all(entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
 
 def _weights(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout) -> dict[str, int]:
     """The positions of the weights by the names that they have in the state."""
-    try:
-        names = [str(name) for name in json.loads(metadata["weights"])]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
+    names = _names(metadata)
     by_name = {entry.name: entry for entry in entries}
     if len(by_name.keys() & set(names)) != len(names):
         raise damaged("its header names weights that are not there, or one of them twice")
@@ -305,6 +314,14 @@ def _weights(metadata: dict[str, str], entries: Sequence[Entry], layout: Layout)
     weights = [shapes.Weight(path, layout.shapes[position]) for path, position in pairs]
     shapes.check([by_name[name].shape for name in names], weights)
     return dict(zip(names, layout.weights, strict=True))
+
+
+def _names(metadata: dict[str, str]) -> list[str]:
+    """The tensors that are weights, in the order of get_weights()."""
+    try:
+        return [str(name) for name in json.loads(metadata["weights"])]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(f"its header does not say which tensors are weights ({type(error).__name__})") from error
 
 
 def _check(position: int, entry: Entry, layout: Layout) -> None:

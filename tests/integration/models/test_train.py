@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from statistics import fmean
 
 import psycopg2
 import pytest
@@ -151,6 +153,43 @@ def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> No
         with pytest.raises(psycopg2.Error) as error:
             bench.rows("SELECT * FROM cerebro.plan('passengers', 'survived', start_from => %s)", wrong)
         assert error.value.pgcode == code and error.value.diag.message_hint
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("target", "metric"), [("survived", "auc"), ("fare", "rmse")])
+def test_several_configurations_become_one_model(bench: Workbench, spare: str, target: str, metric: str) -> None:
+    """It is as good as it is said to be, better than each of them, and predicts whatever they do."""
+    bench.rows("CREATE TABLE IF NOT EXISTS sided AS SELECT t.*, id % 4 = 0 AS side FROM passengers t")
+    options = f"models => '{{realmlp_simple}}', configs => 4, epochs => 8, ensemble => 6, metric => '{metric}'"
+    columns = "age, booked, " + ("fare" if target == "survived" else "deck")
+    more = f"columns => '{columns}', seed => 2, split => 'column side'"
+    call = f"cerebro.train('sided', '{target}', 'spare', {options}, {more})"
+    rows = bench.rows(f"SELECT run_id, validation FROM {call}")
+    query = "SELECT template, value, params FROM cerebro.model_version WHERE model = 'spare'"
+    template, value, params = bench.row(query)
+    shares = [member["share"] for member in params["members"]]
+    assert template == "ensemble" and len(shares) > 1 and sum(shares) == pytest.approx(1)
+    told = bench.rows(
+        f"SELECT t.id, p.prediction, p.probability, t.{target}::text, p.upper - p.lower"
+        " FROM cerebro.predict('spare', 'sided', 'id') p JOIN sided t ON p.id = t.id::text"
+    )
+    held = [row for row in told if row[0] % 4 == 0 and row[3] is not None]
+    assert len(told) == 600
+    if target == "survived":
+        yes, no = (
+            [sure if said == "true" else 1 - sure for _, said, sure, label, _ in held if label == of]
+            for of in ("true", "false")
+        )
+        wins = [(a > b) + (a == b) / 2 for a in yes for b in no]
+        assert value == pytest.approx(fmean(wins), rel=1e-3)
+    else:
+        squares = [(float(said) - float(label)) ** 2 for _, said, _, label, _ in held]
+        assert value == pytest.approx(math.sqrt(fmean(squares)), rel=1e-3) and held[0][4] > 0
+        assert value < min(each for _, each in rows)
+    (one,) = (row for row in told if row[0] == 5)
+    row = bench.value("SELECT cerebro.predict_row('spare', to_jsonb(t)) FROM sided t WHERE id = 5")
+    assert row["prediction"] == one[1] or row["prediction"] == pytest.approx(float(one[1]))
+    assert not [name for (name,) in bench.rows(STATES) if name.startswith(f"r{rows[0][0]}_c")]
 
 
 def test_the_version_stays_where_the_caller_rolls_back(bench: Workbench, spare: str) -> None:

@@ -31,7 +31,7 @@ from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, JoinedState, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
@@ -190,6 +190,9 @@ class Unreliable:
 
     def restore(self, worker: Worker, state: StateSource, job: Job) -> Steps[bool]:
         raise NotImplementedError("what runs go on from is looked at before there is an epoch loop")
+
+    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
+        raise NotImplementedError("ensembles are made of what an epoch loop has come to")
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job

@@ -60,6 +60,13 @@ class Graph:
         self._add(name, "keras.layers", class_name, config, [_call(of)])
         return Tensor(name, shape)
 
+    def model(self, name: str, architecture: Json, of: Sequence[Tensor], shape: Shape) -> Tensor:
+        """Another model as a layer over tensors in the order of its inputs; `shape` is that of what it gives."""
+        config = {**architecture["config"], "name": name}
+        call = _call(of[0]) if len(of) == 1 else _call(list(of))
+        self._add(name, _MODEL["module"], _MODEL["class_name"], config, [call])
+        return Tensor(name, shape)
+
     def operation(
         self, class_name: str, *of: Argument, shape: Shape | None = None, dtype: str | None = None, **config: object
     ) -> Tensor:

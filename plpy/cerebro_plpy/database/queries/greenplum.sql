@@ -70,6 +70,13 @@ FROM (SELECT t.__dist_key__ AS key, sum(pg_catalog.octet_length(t.chunk)) AS byt
 WHERE v.segment_id = s.key AND v.segment_id = {key}
   AND v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
+-- name: state_store
+-- See visit.state_store, and visit_end.
+INSERT INTO {state} (__dist_key__, part, chunk)
+SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
+FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+WHERE c.key = {key}
+
 -- name: every_segment
 SELECT count(*) FROM gp_dist_random('pg_catalog.gp_id')
 

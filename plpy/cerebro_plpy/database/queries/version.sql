@@ -18,10 +18,10 @@ INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, 
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
                                  backend, state_bytes, software, fingerprint)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
-       t.spec ->> 'target_type', c.template, c.params, t.spec ->> 'metric', %s::double precision,
+       t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
-       %s::double precision, c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
+       %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
        t.spec ->> 'fingerprint'
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
@@ -55,10 +55,10 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 SELECT cerebro.remove_dropped_models()
 
 -- name: best
--- The best configuration of a run of which there is a state.
+-- The best configurations of a run of which there is a state.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
-ORDER BY l.rank, l.mst_key LIMIT 1
+ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: leaderboard
 SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds
@@ -71,15 +71,18 @@ FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND l.template IS NOT NUL
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: like_model
--- The configuration of the version that predicts.
-SELECT v.template, v.params::text AS params, 'model ' || v.model AS origin
+-- The configuration of the version that predicts; of an ensemble the best of its members.
+SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+     LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 
 -- name: like
 -- Configurations of the caller's newest versions for a target of that name and task, and columns of these names.
-SELECT v.template, v.params::text AS params, 'model ' || v.model || ', version ' || v.version AS origin
+SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params,
+       'model ' || v.model || ', version ' || v.version AS origin
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+     LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text
   AND (SELECT pg_catalog.array_agg(f.feature ->> 'column' ORDER BY f.feature ->> 'column' COLLATE "C")
        FROM pg_catalog.jsonb_array_elements(

@@ -64,6 +64,10 @@ SET status = 'completed', ended_at = s.ended_at, rows = %s::bigint, form = %s::t
 FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS ended_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
+-- name: state_store
+INSERT INTO {state} (part, chunk)
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120) AS chunk) c
+
 -- name: visit_failed
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
