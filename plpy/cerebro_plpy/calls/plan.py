@@ -19,7 +19,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment
-from cerebro_plpy.features.table import TEXTS, RawTable, read_table
+from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
 
@@ -31,12 +31,11 @@ MOST_SHOWN = 10  # of the values of a category, or of classes
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
-    catalog, session = Catalog(db, MODULE), LocalSession(db)
+    catalog, session = Catalog(db, MODULE), LocalSession(db, **SETTINGS)
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
-    aim = aim_of(MODULE, session, arguments, source, wanted)
-    with db.configured(**TEXTS):
-        table = read_table(session, MODULE, source, aim.wishes)
+    aim = aim_of(catalog, session, arguments, source, wanted)
+    table = read_table(session, MODULE, source, aim.wishes)
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
     load = workload(aim, db.platform, table, segments)

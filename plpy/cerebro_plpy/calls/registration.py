@@ -45,7 +45,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name = Name(train.split, train.split_seed, None)
+    name = Name(train.split, train.split_seed, train.bound, None)
     added = registry.add(workplace.control, train.model, name, result, deploy=better)
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     ahead = added.version == added.deployed

@@ -55,7 +55,8 @@ def train(
     source = catalog.relation(arguments.source)
     refuse_own(db, source)
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
-        aim = aim_of(catalog.module, workplace.control, arguments, source, wanted)
+        aim = aim_of(catalog, workplace.control, arguments, source, wanted)
+        refuse_own(db, aim.held or source)
         run_id = reserve_run(db, workplace)
         with packed(catalog, workplace, aim, run_id) as prepared:
             tell(db, prepared.table)

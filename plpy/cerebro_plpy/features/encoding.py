@@ -14,6 +14,11 @@ from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
 
 DOUBLE = "double precision"
+TEXTS = {
+    "timezone": "UTC", "datestyle": "ISO, YMD", "intervalstyle": "postgres", "extra_float_digits": "1",
+    "bytea_output": "hex", "lc_monetary": "C",
+}  # fmt: skip
+"""Settings under which a value has the same text for everybody, by which it is a category, or is hashed."""
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
 COARSEST = 1e30
@@ -147,7 +152,7 @@ def _reached(scale: Scale, reach: int) -> bool:
 
 def _is_coarse(scale: Scale) -> bool:
     """Whether a whole number is at the center, or so far from it that real holds the distance in widths."""
-    return scale.center.is_integer() and scale.width <= COARSEST
+    return scale.center % 1 == 0 and scale.width <= COARSEST
 
 
 def _missing(value: Expression) -> Expression:

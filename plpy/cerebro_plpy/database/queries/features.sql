@@ -15,11 +15,23 @@ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- name: rows
--- Of the training side, and how many of them may be looked at more closely.
 SELECT count(*) AS rows FROM {source} t WHERE {side}
 
+-- name: total
+-- All rows, and those that have a target.
+SELECT count(*) AS rows, count({value}) AS present FROM {source} t
+
+-- name: different
+-- Whether among so many rows there are more than so many values.
+SELECT count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
+
+-- name: extremes
+-- {aggregates} say something about columns over all rows: so simple that several processes may share them. {found} are
+-- expressions of what they come to.
+SELECT {found} FROM (SELECT count(*) AS rows{aggregates} FROM {source} t WHERE {side}) t
+
 -- name: spread
--- {aggregates} say something about the expressions of columns, over all rows: so simple that several processes may share them.
+-- {aggregates} say something about the expressions of columns, over all rows.
 SELECT {aggregates} FROM {source} t WHERE {side}
 
 -- name: sample
@@ -28,25 +40,31 @@ SELECT {aggregates} FROM {source} t WHERE {side}
 SELECT {aggregates}
 FROM (SELECT {columns} FROM {source} t WHERE {sampled} AND {side} OFFSET 0) r
 
--- name: numbers
--- What is asked of a column of numbers {c} of all rows. Infinite ones are none of the range.
+-- name: range
+-- Of a column of numbers {c}; infinite ones are none of the range.
 count({c}) AS {n}_rows,
 min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
 max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
 
 -- name: sampled_numbers
--- And of those of the sample.
+-- What is asked of a column of numbers {c} of the sample.
 pg_catalog.percentile_disc('{{0.25,0.5,0.75}}'::double precision[]) WITHIN GROUP (ORDER BY {c})
     FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
-count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different
+count({c}) AS {c}_sampled, {different} AS {c}_different,
+min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
+max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high
 
--- name: texts
--- What is asked of a column of texts {c} of all rows.
-count({c}) AS {n}_rows
+-- name: different_numbers
+-- How many numbers of a column there are.
+count(DISTINCT {c})
+
+-- name: several_numbers
+-- Whether there are several, as 2, 1 or 0: they need not be sorted for that.
+(CASE WHEN min({c}) < max({c}) THEN 2 ELSE least(count({c}), 1) END)
 
 -- name: sampled_texts
 -- And of those of the sample.
-count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different,
+count({c}) AS {c}_sampled, count(DISTINCT {c} COLLATE "C") AS {c}_different,
 pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
 -- name: categories
@@ -61,30 +79,23 @@ WHERE f.n <= %s::bigint
 ORDER BY f.place, f.n
 
 -- name: target
--- How many rows there are, and have a value; of finite numbers what they are about.
-SELECT count(*) AS rows, count(n.value) AS present, count(n.number) FILTER (WHERE n.finite) AS finite,
-       coalesce(bool_and(n.number = pg_catalog.floor(n.number)) FILTER (WHERE n.finite), false) AS whole,
-       pg_catalog.avg(n.number) FILTER (WHERE n.finite) AS mean,
-       coalesce(pg_catalog.stddev_pop(n.number) FILTER (WHERE n.finite), 0) AS deviation,
-       min(n.number) FILTER (WHERE n.finite) AS low, max(n.number) FILTER (WHERE n.finite) AS high
-FROM (SELECT r.value, r.number, r.number > '-Infinity' AND r.number < 'Infinity' AS finite
-      FROM (SELECT {value} AS value, {number} AS number FROM {source} t WHERE {side} OFFSET 0) r) n
-
--- name: target_values
--- The different texts of a column, at most so many, in the order that packing gives to classes which are texts.
-SELECT v.value
-FROM (SELECT DISTINCT {value}::text AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value COLLATE "C"
+-- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.
+SELECT count(*) AS finite, coalesce(bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
+       pg_catalog.avg(n.number ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(n.number ORDER BY n.number), 0) AS deviation,
+       min(n.number) AS low, max(n.number) AS high
+FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
+WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 
 -- name: sides
 -- How many rows of each value are on either side.
 SELECT v.value, v.training, v.validation
 FROM (SELECT {value} AS value, count(*) FILTER (WHERE {training}) AS training, count(*) FILTER (WHERE {validation}) AS validation
-      FROM {source} t WHERE {usable} GROUP BY 1 LIMIT %s::bigint) v
+      FROM {source} t WHERE {target} IS NOT NULL GROUP BY 1 LIMIT %s::bigint) v
 
 -- name: weights
 -- How many training rows there are, how many have a weight that can be one, and their mean.
 SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS usable,
-       pg_catalog.avg(w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
+       pg_catalog.avg(w.weight ORDER BY w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
 FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
 
 -- name: bound
