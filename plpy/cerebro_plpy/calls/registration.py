@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cerebro_plpy.calls.held_back import MODULE, Network, margin_of, predictions
+from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -34,7 +34,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
     train, result = _train(run), best_of(db, workplace, run)
-    source, network = Catalog(db, MODULE).relation(train.relation), _network(db, run, result)
+    source, network = held_table(Catalog(db, MODULE), train), _network(db, run, result)
     told: list[Told] = []
     before = registry.find_name(workplace.control, train.model)
     better = before is None or before.deployed is None

@@ -117,9 +117,10 @@ def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
     return Expression(f"pg_catalog.date_part('{part}', {moved})")
 
 
-def category(column: str, row: str = "t") -> Expression:
-    """A column as the text by which its values are told apart."""
-    return Expression(f"{row}.{quote_identifier(column)}::text")
+def category(column: str, zoned: bool = False, row: str = "t") -> Expression:
+    """A column as the text by which its values are told apart: of points of time with a zone that of UTC."""
+    name = f"{row}.{quote_identifier(column)}"
+    return Expression(f"({name} AT TIME ZONE 'UTC')::text" if zoned else f"{name}::text")
 
 
 def _scaled(value: Expression, scale: Scale, whole: bool = False) -> Expression:
@@ -161,7 +162,7 @@ def _missing(value: Expression) -> Expression:
 
 def _code(feature: Category, row: str) -> Expression:
     """By a subselect, which is evaluated once, however many rows there are."""
-    value = category(feature.column, row)
+    value = category(feature.column, feature.zoned, row)
     place = "pg_catalog.json_object(%s::text[], %s::text[])::jsonb"
     numbers = [str(number) for number in range(1, len(feature.values) + 1)]
     return Expression(

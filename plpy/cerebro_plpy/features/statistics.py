@@ -14,7 +14,7 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
-from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import MOMENTS, MOST_CATEGORIES
 
@@ -160,7 +160,7 @@ def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> t
     statement = sql(
         "features.extremes",
         aggregates="".join(aggregates),
-        found=", ".join(["t.rows", *(each.text for each in found)]),
+        found=", ".join(["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(found))]),
         source=source.table,
         side=source.side.text,
     )
@@ -255,13 +255,13 @@ def _spread(everywhere: _Range, few: _Sampled) -> Spread:
     return Spread(everywhere.rows, everywhere.low, everywhere.high, middle, few.sampled, few.different)
 
 
-def categories(reader: Reader, source: Source, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> dict[str, tuple[str, ...]]:
     """The values of each of these columns that are there more than once, the most frequent first."""
-    found: dict[str, list[str]] = {name: [] for name in columns}
+    found: dict[str, list[str]] = {column.name: [] for column in columns}
     for start in range(0, len(columns), SETS_AT_ONCE):
         part = columns[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(part))]
-        values = [encoding.category(column) for column in part]
+        values = [encoding.category(column.name, column.family == ZONED) for column in part]
         statement = sql(
             "features.categories",
             names=", ".join(names),
@@ -272,7 +272,7 @@ def categories(reader: Reader, source: Source, columns: Sequence[str]) -> dict[s
         )
         everywhere = (1 << len(part)) - 1
         # The bit of the first column is the highest.
-        place_of = {everywhere - (1 << (len(part) - 1 - place)): column for place, column in enumerate(part)}
+        place_of = {everywhere - (1 << (len(part) - 1 - place)): column.name for place, column in enumerate(part)}
         for place, value, _ in reader.run(statement, (*source.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}

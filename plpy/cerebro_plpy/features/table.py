@@ -119,6 +119,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
     chosen = raw.selected(module, columns, wishes.columns, others)
     kinds.check_types(module, chosen, wishes.types)
+    there = _held_columns(reader, module, wishes) or columns
     places = Places(relation.quoted, (wishes.held or relation).quoted)
     divided = _Divided(split, naming(columns, split), _bound(reader, relation, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
@@ -132,7 +133,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     _check_inputs(module, recipe)
     weighed = weight and _weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, _label(target, aim.task), source.hash, weighed)
-    validation = _held_part(reader, module, training, both.validation, (wishes, aim, seed))
+    validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
     held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
     _check_rows(module, aim.rows, held, split)
     parts = training, validation
@@ -144,12 +145,13 @@ def _order(columns: Sequence[RawColumn], seed: int) -> Expression:
     return row_hash(naming(columns, Split("random", 0.0, None)), seed + 1)
 
 
-def _held_part(reader: Reader, module: str, training: Part, side: Expression, of: tuple[Wishes, Target, int]) -> Part:
+def _held_part(
+    module: str, training: Part, side: Expression, of: tuple[Wishes, Sequence[RawColumn], Target, int]
+) -> Part:
     """The rows that are held back, of this table or of another one, in which columns are found by name."""
-    wishes, aim, seed = of
+    wishes, columns, aim, seed = of
     if wishes.held is None:
         return training._replace(side=_both(side, _known(aim.column, aim.task, aim.values)), weight=None)
-    columns = raw.raw_columns(reader, wishes.held.oid)
     target = _held_target(module, columns, aim, wishes.held)
     return Part(
         wishes.held.quoted,
@@ -160,8 +162,17 @@ def _held_part(reader: Reader, module: str, training: Part, side: Expression, of
     )
 
 
+def _held_columns(reader: Reader, module: str, wishes: Wishes) -> tuple[RawColumn, ...]:
+    """The columns of the table that the split names, if it names one: the target is among them."""
+    if wishes.held is None:
+        return ()
+    columns = raw.raw_columns(reader, wishes.held.oid)
+    _named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
+    return columns
+
+
 def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
-    column = _named(module, columns, aim.column.name, "target", f" in {table.spelling}, whose rows are held back")
+    column = _named(module, columns, aim.column.name, "target")
     if aim.task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held back, has type"
