@@ -84,11 +84,14 @@ def _columns(table: RawTable) -> Iterator[Row]:
     types = {column.name: column.type for column in table.columns}
     for feature in table.recipe.features:
         what, why = _encoding(feature)
+        why = "; ".join(
+            [*([why] if why else []), *(str(each) for each in table.giveaways if each.column == feature.column)]
+        )
         constants = {name: value for name, value in asdict(feature).items() if name not in ("column", "reason")}
         if isinstance(feature, Category):
             constants = {"categories": len(feature.values), "some": list(feature.values[:MOST_SHOWN])}
         data = {"type": types[feature.column], "kind": feature.kind, **constants}
-        yield _row("column", feature.column, what, why, data)
+        yield _row("column", feature.column, what, why or None, data)
 
 
 def _encoding(feature: Feature) -> tuple[str, str | None]:

@@ -19,6 +19,7 @@ from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import encoding, kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
+from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
@@ -82,6 +83,7 @@ class RawTable:
     recipe: Recipe
     validation_rows: int
     missing: int
+    giveaways: tuple[Giveaway, ...]
 
     @property
     def rows(self) -> int:
@@ -131,13 +133,15 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     source = source._replace(side=_both(both.training, _known(target, aim.task, aim.values)))
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
+    given_away = giveaways(reader, source, recipe, _label(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and _weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, _label(target, aim.task), source.hash, weighed)
     validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
     held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
     _check_rows(module, aim.rows, held, split)
     parts = training, validation
-    return RawTable(relation, columns, aim, split, seed, divided.bound, parts, recipe, held, rows.rows - rows.present)
+    missing = rows.rows - rows.present
+    return RawTable(relation, columns, aim, split, seed, divided.bound, parts, recipe, held, missing, given_away)
 
 
 def _order(columns: Sequence[RawColumn], seed: int) -> Expression:

@@ -208,7 +208,7 @@ def test_the_rows_of_another_table_are_held_back(bench: Workbench, spare: str) -
     assert found == [rows, rows]
     assert bench.value("SELECT split FROM cerebro.model WHERE model = 'spare'") == 'table "public"."later"'
     bench.rows("ALTER TABLE later RENAME survived TO lived")
-    with pytest.raises(psycopg2.errors.UndefinedColumn, match="'survived' in .*later.*, whose rows are held back"):
+    with pytest.raises(psycopg2.errors.UndefinedColumn, match=r"'survived' in .*later.*, whose rows are held back"):
         bench.rows(call)
 
 

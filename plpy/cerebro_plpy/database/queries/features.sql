@@ -125,3 +125,35 @@ SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 'r' AND n.name = ANY (%s::text[])
   AND t.relowner = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)
+
+-- name: giveaways
+-- How often rows differ from the one before, in the order of each input of a network: the first rows by a hash are looked at.
+-- An input is a category, or it has the place of what says that it is missing; 0 where it does not count.
+WITH s AS MATERIALIZED (
+    SELECT {numbers} AS numbers, {codes} AS codes, {label} AS label, {order} AS hash
+    FROM {source} t WHERE {side} ORDER BY {order} LIMIT %s::bigint
+), p AS (
+    SELECT a.category, a.missing, a.place FROM ROWS FROM (pg_catalog.unnest(%s::boolean[]), pg_catalog.unnest(%s::integer[]))
+         WITH ORDINALITY a (category, missing, place)
+), v AS (
+    SELECT u.place, p.category, u.value, r.label, pg_catalog.lag(u.value) OVER w AS before, pg_catalog.lag(r.label) OVER w AS label_before
+    FROM s r CROSS JOIN LATERAL pg_catalog.unnest(r.numbers || r.codes::real[]) WITH ORDINALITY u (value, place) JOIN p USING (place)
+    WHERE p.missing IS NULL OR p.missing > 0 AND r.numbers[p.missing] = 0
+    WINDOW w AS (PARTITION BY u.place ORDER BY u.value, r.hash)
+)
+SELECT (SELECT count(*) FROM s) AS rows, ({expected}) AS expected, v.place, count(v.label_before) AS pairs,
+       {compared} AS left, {correlation} AS correlation
+FROM v WHERE NOT v.category OR v.value = v.before GROUP BY v.place
+
+-- name: compared_classes
+pg_catalog.avg((v.label <> v.label_before)::integer)::double precision
+
+-- name: expected_classes
+SELECT (1 - sum(c.rows * c.rows) / pg_catalog.power(sum(c.rows), 2))::double precision FROM (SELECT count(*) AS rows FROM s GROUP BY s.label) c
+
+-- name: compared_numbers
+-- The order of rows decides the sum of fractions, and there are few.
+pg_catalog.avg(pg_catalog.power(v.label::double precision - v.label_before::double precision, 2) / 2)
+
+-- name: expected_numbers
+SELECT pg_catalog.var_samp(s.label::double precision) FROM s
