@@ -63,8 +63,7 @@ def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> N
     training, validation = (data_table(run_id, name) for name in SIDES)
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    packed = (training, columns, None, table.split_seed, kind, weight)
-    control.run(sql("features.pack_training", schema=schema), packed)
+    control.run(sql("features.pack_training"), (training, columns, kind, weight))
     control.run(sql("features.pack_validation", schema=schema), (validation, columns, training))
 
 

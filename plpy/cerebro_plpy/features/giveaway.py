@@ -15,7 +15,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import MISSING, Category, Moment, Recipe
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.statistics import Source, sampled
 
 MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300
 """So many rows are looked at, but of many columns fewer."""
@@ -54,10 +54,12 @@ class _Found(NamedTuple):
     correlation: float | None
 
 
-def giveaways(reader: Reader, source: Source, recipe: Recipe, label: Expression, classes: bool) -> tuple[Giveaway, ...]:
+def giveaways(
+    reader: Reader, source: Source, recipe: Recipe, rows: int, label: Expression, classes: bool
+) -> tuple[Giveaway, ...]:
     """Those of the recipe's columns, by training rows; the first of them gives away most."""
     places = list(_places(recipe))
-    limit = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(1, len(places))))
+    size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(1, len(places))))
     numbers, codes = encoding.encode(recipe)
     statement = sql(
         "features.giveaways",
@@ -68,15 +70,16 @@ def giveaways(reader: Reader, source: Source, recipe: Recipe, label: Expression,
         codes=codes.text,
         label=label.text,
         order=source.hash.text,
+        sampled=sampled(source, rows, size),
         source=source.table,
         side=source.side.text,
     )
     values = (*numbers.values, *codes.values, *label.values, *source.hash.values)
     asked = ([each.category for each in places], [each.missing for each in places])
-    rows = reader.run(statement, (*values, *source.side.values, *source.hash.values, limit, *asked))
+    found = reader.run(statement, (*values, *source.hash.values, *source.side.values, *asked))
     best: dict[str, float] = {}
-    for total, expected, *found in rows:
-        each = _Found(*found)
+    for total, expected, *what in found:
+        each = _Found(*what)
         share = _share(each, total, expected, classes)
         column = places[each.place - 1].column
         if share is not None and share > best.get(column, 0.0):

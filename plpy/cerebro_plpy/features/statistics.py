@@ -122,15 +122,15 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
         part = usable[start : start + AT_ONCE]
         rows, ranges = _extremes(reader, source, part)
         questions = [each for column in part for each in _questions(column)]
-        sampled: dict[tuple[str, str], Any] = {}
+        few: dict[tuple[str, str], Any] = {}
         for first in range(0, len(questions), AT_ONCE):
-            sampled |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
-        ranges |= _looked_at_again(reader, source, questions, ranges, sampled)
+            few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
+        ranges |= _looked_at_again(reader, source, questions, ranges, few)
         for each in questions:
             if each.part is None:
-                texts[each.column.name] = Texts(ranges[each.name].rows, *sampled[each.name])
+                texts[each.column.name] = Texts(ranges[each.name].rows, *few[each.name])
             else:
-                spreads[each.name] = _spread(ranges[each.name], sampled[each.name])
+                spreads[each.name] = _spread(ranges[each.name], few[each.name])
     return Statistics(rows, spreads, texts)
 
 
@@ -225,8 +225,7 @@ def _sampled(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
         aggregates=", ".join(_aggregates(each, name) for name, each in zip(names, questions)),
-        # Of the hash itself other bits say on which side a row is.
-        sampled=f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {SAMPLE}",
+        sampled=sampled(source, rows, SAMPLE),
         source=source.table,
         side=source.side.text,
     )
@@ -234,6 +233,11 @@ def _sampled(
     (found,) = reader.run(statement, (*values, *source.hash.values, *source.side.values))
     answers = iter(found)
     return {each.name: _answer(each, answers) for each in questions}
+
+
+def sampled(source: Source, rows: int, size: int) -> str:
+    """Whether a row is one of about so many, by the hash; of that itself other bits say on which side a row is."""
+    return f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
 
 
 def _aggregates(question: _Question, name: str) -> str:

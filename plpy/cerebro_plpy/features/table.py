@@ -133,7 +133,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     source = source._replace(side=_both(both.training, _known(target, aim.task, aim.values)))
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
-    given_away = giveaways(reader, source, recipe, _label(target, aim.task), aim.task == CLASSIFICATION)
+    given_away = giveaways(reader, source, recipe, aim.rows, _label(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and _weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, _label(target, aim.task), source.hash, weighed)
     validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))

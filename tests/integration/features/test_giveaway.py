@@ -43,7 +43,7 @@ def given_away(bench: Workbench, session: Session, target: str, classes: bool, r
     source = Source("patients", side, hashed)
     recipe = learn(session, source, [each for each in columns if each.name not in (target, "id")], {})
     label = Expression(f"t.{target}::text" if classes else f"t.{target}::double precision")
-    return {each.column for each in giveaway.giveaways(session, source, recipe, label, classes)}
+    return {each.column for each in giveaway.giveaways(session, source, recipe, rows, label, classes)}
 
 
 @pytest.mark.parametrize("rows", [100, 3000])

@@ -113,8 +113,7 @@ SELECT pg_catalog.md5(pg_catalog.concat_ws('/',
     (SELECT sum({hash}) FROM pg_temp.cerebro_training t), (SELECT sum({hash}) FROM pg_temp.cerebro_validation t))) AS fingerprint
 
 -- name: pack_training
-SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s,
-                                         sample_weight_varname => %s)
+SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s)
 
 -- name: pack_validation
 SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
@@ -127,11 +126,11 @@ WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 
   AND t.relowner = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)
 
 -- name: giveaways
--- How often rows differ from the one before, in the order of each input of a network: the first rows by a hash are looked at.
+-- How often rows differ from the one before, in the order of each input of a network: a few rows are looked at, chosen by a hash.
 -- An input is a category, or it has the place of what says that it is missing; 0 where it does not count.
 WITH s AS MATERIALIZED (
     SELECT {numbers} AS numbers, {codes} AS codes, {label} AS label, {order} AS hash
-    FROM {source} t WHERE {side} ORDER BY {order} LIMIT %s::bigint
+    FROM {source} t WHERE {sampled} AND {side}
 ), p AS (
     SELECT a.category, a.missing, a.place FROM ROWS FROM (pg_catalog.unnest(%s::boolean[]), pg_catalog.unnest(%s::integer[]))
          WITH ORDINALITY a (category, missing, place)
