@@ -104,7 +104,7 @@ def number(column: str, family: str, row: str = "t") -> Expression:
     # One that double precision cannot hold, for it is too large or too near to 0, would be an error.
     bounded = f"least(greatest({name}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
     text = (
-        f"CASE WHEN {name}::numeric BETWEEN %s::numeric AND %s::numeric THEN 0"
+        f"CASE WHEN {name}::numeric > %s::numeric AND {name}::numeric < %s::numeric THEN 0"
         f" WHEN {name}::numeric <> 'NaN'::numeric THEN {bounded} END"
     )
     return Expression(text, (-1 / LARGEST, 1 / LARGEST, -LARGEST, LARGEST))

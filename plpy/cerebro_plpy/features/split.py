@@ -70,7 +70,7 @@ def read_split(module: str, text: str | None) -> Split:
     """The split that a text asks for.
 
     >>> read_split("train", "last 0.1 by ts")
-    Split(kind='last', share=0.1, column='ts')
+    Split(kind='last', share=0.1, column='ts', table=None)
     """
     wanted = f"random {SHARE}" if text is None else text.strip()
     if found := _RANDOM.fullmatch(wanted):
