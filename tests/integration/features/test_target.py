@@ -19,7 +19,8 @@ HOUSES = """
     SELECT n AS id, (ARRAY['poor', 'fair', 'good'])[n % 3 + 1]::grade AS grade, n % 2 = 0 AS sold,
            CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms, (n % 7)::real / 2 AS halves,
            CASE n WHEN 3 THEN 'Infinity' WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
-           'text ' || n AS name, NULL::integer AS nothing, 1 AS one, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
+           'text ' || n AS name, NULL::integer AS nothing, 1 AS one,
+           n % 12 + 1 AS month, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
     FROM generate_series(1, 500) AS n"""
 
 
@@ -42,10 +43,11 @@ def target(session: Session, column: RawColumn, task: str | None = None, side: s
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("grade", ("poor", "fair", "good")), ("sold", ("false", "true")), ("rooms", tuple("0123456")),
+    [("grade", ("fair", "good", "poor")), ("sold", ("false", "true")), ("rooms", tuple("0123456")),
+     ("month", ("1", "10", "11", "12", *"23456789")),
      ('a %s "b" c', ("0", "1"))],
 )  # fmt: skip
-def test_classes_are_in_the_order_of_their_type(
+def test_classes_are_in_the_order_of_their_texts(
     session: Session, columns: dict[str, RawColumn], name: str, values: tuple[str, ...]
 ) -> None:
     found = target(session, columns[name])

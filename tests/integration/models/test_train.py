@@ -80,6 +80,19 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, pass
     assert f"model 'passengers_survived': version 1, which is mst_key {mst_key} of run {run_id}" in said
 
 
+def test_a_class_is_predicted_by_its_own_name(bench: Workbench, spare: str) -> None:
+    """In whatever order the type of the target has its values."""
+    bench.rows(
+        "CREATE TYPE size AS ENUM ('small', 'medium', 'large');"
+        " CREATE TABLE sizes AS SELECT n AS id, (ARRAY['a', 'b', 'c'])[n % 3 + 1] AS letter,"
+        " (enum_range(NULL::size))[n % 3 + 1] AS size FROM generate_series(1, 600) n"
+    )
+    quick = "models => '{linear}', configs => 1, epochs => 10, space => '{\"lr\": 0.1, \"batch_size\": 16}'"
+    bench.rows(f"SELECT * FROM cerebro.train('sizes', 'size', 'spare', {quick}, seed => 1)")
+    told = "SELECT count(*) FROM cerebro.predict('spare', 'sizes', 'id') p JOIN sizes t ON p.id = t.id::text"
+    assert bench.value(f"{told} WHERE p.prediction <> t.size::text") == 0
+
+
 def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: str) -> None:
     """However the rows lie in the table, and whichever session trains."""
     call = f"SELECT * FROM cerebro.train('passengers', 'survived', %s, {QUICK}, seed => 5)"

@@ -71,9 +71,9 @@ FROM (SELECT r.value, r.number, r.number > '-Infinity' AND r.number < 'Infinity'
       FROM (SELECT {value} AS value, {number} AS number FROM {source} t WHERE {side} OFFSET 0) r) n
 
 -- name: target_values
--- The different values of a column, at most so many, in the order of its type.
-SELECT v.value::text
-FROM (SELECT DISTINCT {value} AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value
+-- The different texts of a column, at most so many, in the order that packing gives to classes which are texts.
+SELECT v.value
+FROM (SELECT DISTINCT {value}::text AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value COLLATE "C"
 
 -- name: sides
 -- How many rows of each value are on either side.
