@@ -14,6 +14,10 @@ from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
 
 DOUBLE = "double precision"
+REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
+"""Parts of points of time that are whole numbers from 0 to these, or nothing."""
+COARSEST = 1e30
+"""The distance 1 of two whole numbers, in so large a width, is not too near to 0 for real."""
 
 
 class Expression(NamedTuple):
@@ -67,18 +71,22 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
         if isinstance(feature, Category):
             codes.append(_code(feature, row))
             continue
-        scaled = list(_values(feature, row))
-        numbers += [_scaled(value, scale) for value, scale in scaled]
-        missing += [_missing(scaled[0][0])] * feature.missing
+        scaled = list(_scaled_values(feature, row))
+        numbers += [value for value, _ in scaled]
+        missing += [_missing(scaled[0][1])] * feature.missing
     return Encoding(_array([*numbers, *missing], "real"), _array(codes, "integer"))
 
 
-def _values(feature: Number | Moment, row: str) -> Iterator[tuple[Expression, Scale]]:
+def _scaled_values(feature: Number | Moment, row: str) -> Iterator[tuple[Expression, Expression]]:
+    """Each number of a feature as the network takes it, and as it is."""
     if isinstance(feature, Number):
-        yield number(feature.column, feature.family, row), feature.scale
-    else:
-        for part, scale in feature.parts.items():
-            yield moment(feature.column, feature.family, part, row), scale
+        value = number(feature.column, feature.family, row)
+        yield _scaled(value, feature.scale, feature.family == "integer"), value
+        return
+    for part, scale in feature.parts.items():
+        value = moment(feature.column, feature.family, part, row)
+        reach = REACHES.get(part)
+        yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
 
 
 def number(column: str, family: str, row: str = "t") -> Expression:
@@ -101,7 +109,7 @@ def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
     """A part of a point or span of time as double precision; NULL where it is NULL, or has no such part."""
     name = f"{row}.{quote_identifier(column)}"
     moved = f"({name} AT TIME ZONE 'UTC')" if family == "timestamptz" else name
-    return Expression(f"nullif(pg_catalog.date_part('{part}', {moved}), 'NaN'::{DOUBLE})")
+    return Expression(f"pg_catalog.date_part('{part}', {moved})")
 
 
 def category(column: str, row: str = "t") -> Expression:
@@ -109,23 +117,41 @@ def category(column: str, row: str = "t") -> Expression:
     return Expression(f"{row}.{quote_identifier(column)}::text")
 
 
-def _scaled(value: Expression, scale: Scale) -> Expression:
-    """See `Scale.apply`.
+def _scaled(value: Expression, scale: Scale, whole: bool = False) -> Expression:
+    """See `Scale.apply`; what has no value is put where the center is.
 
     A quotient that is too near to 0 is an error of PostgreSQL, and so is the cast of such a number to real: four widths
-    are added and taken away, which leaves none.
+    are added and taken away, which leaves none. Of the difference of whole numbers there is none anyway.
     """
     low, high = scale.bounds
-    bounded = f"least(greatest({value.text}, %s::{DOUBLE}), %s::{DOUBLE})"
+    bounded = f"least(greatest(coalesce({value.text}, %s::{DOUBLE}), %s::{DOUBLE}), %s::{DOUBLE})"
+    values = (*value.values, scale.center, low, high, scale.center)
+    if whole and _is_coarse(scale):
+        return Expression(f"({bounded} - %s::{DOUBLE}) / %s::{DOUBLE}", (*values, scale.width))
     scaled = f"({bounded} - %s::{DOUBLE} + %s::{DOUBLE} - %s::{DOUBLE}) / %s::{DOUBLE}"
+    return Expression(scaled, (*values, 4 * scale.width, 4 * scale.width, scale.width))
+
+
+def _within(value: Expression, scale: Scale) -> Expression:
+    """The same of whole numbers that are all within the bounds."""
     return Expression(
-        f"CASE WHEN {value.text} IS NULL THEN 0 ELSE {scaled} END",
-        (*value.values, *value.values, low, high, scale.center, 4 * scale.width, 4 * scale.width, scale.width),
+        f"coalesce(({value.text} - %s::{DOUBLE}) / %s::{DOUBLE}, '0'::{DOUBLE})",
+        (*value.values, scale.center, scale.width),
     )
 
 
+def _reached(scale: Scale, reach: int) -> bool:
+    low, high = scale.bounds
+    return low <= 0 and reach <= high and _is_coarse(scale)
+
+
+def _is_coarse(scale: Scale) -> bool:
+    """Whether a whole number is at the center, or so far from it that real holds the distance in widths."""
+    return scale.center.is_integer() and scale.width <= COARSEST
+
+
 def _missing(value: Expression) -> Expression:
-    return Expression(f"CASE WHEN {value.text} IS NULL THEN 1 ELSE 0 END", value.values)
+    return Expression(f"CASE WHEN {value.text} IS NULL THEN '1'::real ELSE '0'::real END", value.values)
 
 
 def _code(feature: Category, row: str) -> Expression:
