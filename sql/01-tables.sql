@@ -134,6 +134,7 @@ CREATE TABLE cerebro.model_log (
     split       text NOT NULL,
     split_seed  bigint NOT NULL,
     dropped     boolean NOT NULL DEFAULT false,
+    bound       text,
     PRIMARY KEY (owner, model)
 );
 COMMENT ON TABLE cerebro.model_log IS 'One row per name that versions of a model have; read the view cerebro.model';
@@ -142,6 +143,7 @@ COMMENT ON COLUMN cerebro.model_log.previous IS 'the version that did so before'
 COMMENT ON COLUMN cerebro.model_log.split IS 'how rows are held back, alike for all versions';
 COMMENT ON COLUMN cerebro.model_log.split_seed IS 'what the sides of rows are hashed with, in all versions';
 COMMENT ON COLUMN cerebro.model_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped_models';
+COMMENT ON COLUMN cerebro.model_log.bound IS 'where the rows begin that are held back, of a split by the order of a column; alike for all versions';
 
 CREATE TABLE cerebro.version_log (
     owner           name NOT NULL DEFAULT current_user,

@@ -37,6 +37,22 @@ def training_preprocessor(
     call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
 
 
+def pack_mixed(
+    plpy: Any,
+    gd: Globals,
+    source: str | None,
+    output: str | None,
+    dependent: str | None,
+    independent: str | None,
+    dependent_type: str | None,
+    weight: str | None,
+) -> None:
+    """Pack a table for training whose rows are in random order already."""
+    given = pack.PackArguments(source, output, dependent, independent, None, None)
+    options = pack.TrainingOptions(None, None, None, None, dependent_type, weight, mixed=True)
+    call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
+
+
 def validation_preprocessor(
     plpy: Any,
     gd: Globals,

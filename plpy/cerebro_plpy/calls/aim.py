@@ -10,11 +10,11 @@ from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
-from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.split import read_split
+from cerebro_plpy.features.split import Split, read_split
 from cerebro_plpy.features.table import RawTable, Wishes
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
@@ -31,7 +31,10 @@ ENDING_SHARE = 0.06
 
 @dataclass(frozen=True)
 class Aim:
-    """The table, the name of the model, how rows are divided, and configurations that are tried first."""
+    """The table, the name of the model, how rows are divided, and configurations that are tried first.
+
+    `held` is the table of rows that are held back, where the split names one.
+    """
 
     arguments: TrainArguments
     wanted: Wanted
@@ -40,31 +43,44 @@ class Aim:
     wishes: Wishes
     seed: int
     predecessors: tuple[Predecessor, ...]
+    held: Relation | None
 
 
-def aim_of(module: str, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
+def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
     """What a call is to come to; a name that has versions divides rows as it did for them."""
+    module = catalog.module
     model = arguments.model or f"{source.name}_{wanted.target}"
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     known = registry.find_name(session, model)
-    if known and arguments.split is not None and str(read_split(module, arguments.split)) != known.split:
+    given = None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
+    if known and given is not None and str(given[0]) != known.split:
         raise InvalidParameter(
             f"{module} error: split is {arguments.split!r}, but the rows of model {model!r} are divided by"
             f" {known.split!r}: its versions are compared on rows that none of them was trained on.",
             hint="Leave split out, or give the model another name.",
         )
-    split, split_seed = (known.split, known.split_seed) if known else (arguments.split, seed)
+    split, held = _resolved(catalog, read_split(module, known.split)) if known else given or (None, None)
     wishes = Wishes(
         target=wanted.target,
         task=arguments.task,
         columns=arguments.columns,
         types=wanted.types,
-        split=split,
+        split=None if split is None else str(split),
         weight=arguments.weight,
-        split_seed=split_seed,
+        split_seed=known.split_seed if known else seed,
         settled=bool(known),
+        bound=known.bound if known else None,
+        held=held,
     )
-    return Aim(arguments, wanted, source, model, wishes, seed, named(module, session, arguments.start_from))
+    return Aim(arguments, wanted, source, model, wishes, seed, named(module, session, arguments.start_from), held)
+
+
+def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
+    """The split with the full name of the table that it holds back, and that table."""
+    if split.table is None:
+        return split, None
+    found = catalog.relation(split.table, "split")
+    return split._replace(table=found.quoted), found
 
 
 def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:

@@ -11,11 +11,14 @@ from typing import NamedTuple
 from cerebro_plpy.calls.prediction_table import fetched
 from cerebro_plpy.calls.version_prediction import network_program
 from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import NetworkInput, network_inputs
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, network_inputs
+from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import Told
+from cerebro_plpy.features.split import read_split
 from cerebro_plpy.features.table import held_back
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.workplace import Workplace
@@ -51,9 +54,10 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
 
 
 def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network: Network) -> list[Told]:
-    """What a network says of the rows that a run holds back, in the order that rows have of their own."""
-    inputs = network_inputs(network.recipe)
-    rows = _rows(workplace, spec, source, inputs)
+    """What a network says of the rows of a table that a run holds back, in the order that rows have of their own."""
+    columns = raw_columns(workplace.control, source.oid)
+    inputs = network_inputs(matched(MODULE, network.recipe, columns, source.spelling))
+    rows = _rows(columns, spec, source, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"kind": each.kind, "column": each.name} for each in inputs]
@@ -62,18 +66,24 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     job, request = Job("predict", program, network.state.key), {"block": BLOCK_ROWS, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
     found: list[tuple[int, Told]] = []
+    configured = Expression(sql("session.configure"), (json.dumps(TEXTS),)).inlined()
     for worker, declare in together(workplace, crew, steps):
         if declare is not None:
-            for ids, values in fetched(workplace, worker.session, declare):
+            for ids, values in fetched(workplace, worker.session, f"{configured}; {declare}"):
                 found += _told(json.loads(ids), values, network.classes)
             finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
     return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
 
 
-def _rows(workplace: Workplace, spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
+def held_table(catalog: Catalog, spec: TrainSpec) -> Relation:
+    """The table of the rows that a run holds back: its own, as a rule."""
+    return catalog.relation(read_split(catalog.module, spec.split).table or spec.relation)
+
+
+def _rows(columns: Sequence[RawColumn], spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
     """The rows with their place and their label as ids; statements of a worker's cursor take no parameters."""
-    held = held_back(MODULE, raw_columns(workplace.control, source.oid), spec)
+    held = held_back(MODULE, columns, spec)
     return RawRows(
         f"(SELECT t.* FROM {source.quoted} t WHERE {held.side.inlined()})",
         f"({held.order.inlined()}) || ' ' || ({held.label.inlined()})",

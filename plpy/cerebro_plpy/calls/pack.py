@@ -50,6 +50,8 @@ class TrainingOptions:
     seed: int | None
     dependent_type: str | None
     sample_weight_varname: str | None
+    mixed: bool = False
+    """Whether the rows are in random order already."""
 
 
 def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions) -> None:
@@ -76,12 +78,19 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
             buffer_size=arguments.buffer_size,
             normalizing_const=constant,
             distribution=chosen.first(rows),
-            seed=secrets.randbits(31) if options.seed is None else options.seed,
+            seed=_seed(options),
             packers=packers,
         )
         for text in surprises(plan.dependent, options.dependent_type is not None):
             db.notice(text)
         fill.pack(db, plan)
+
+
+def _seed(options: TrainingOptions) -> int | None:
+    """What the places of rows are hashed with; None where they stay in their order."""
+    if options.mixed:
+        return None
+    return secrets.randbits(31) if options.seed is None else options.seed
 
 
 def check_options(catalog: Catalog, options: TrainingOptions) -> float:

@@ -20,7 +20,7 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment
-from cerebro_plpy.features.table import TEXTS, RawTable, read_table
+from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
 
@@ -32,12 +32,11 @@ MOST_SHOWN = 10  # of the values of a category, or of classes
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     """Rows of what train would do, section by section."""
-    catalog, session = Catalog(db, MODULE), LocalSession(db)
+    catalog, session = Catalog(db, MODULE), LocalSession(db, **SETTINGS)
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
-    aim = aim_of(MODULE, session, arguments, source, wanted)
-    with db.configured(**TEXTS):
-        table = read_table(session, MODULE, source, aim.wishes)
+    aim = aim_of(catalog, session, arguments, source, wanted)
+    table = read_table(session, MODULE, source, aim.wishes)
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
     load = workload(aim, db.platform, table, segments)
@@ -87,11 +86,14 @@ def _columns(table: RawTable) -> Iterator[Row]:
     types = {column.name: column.type for column in table.columns}
     for feature in table.recipe.features:
         what, why = _encoding(feature)
+        why = "; ".join(
+            [*([why] if why else []), *(str(each) for each in table.giveaways if each.column == feature.column)]
+        )
         constants = {name: value for name, value in asdict(feature).items() if name not in ("column", "reason")}
         if isinstance(feature, Category):
             constants = {"categories": len(feature.values), "some": list(feature.values[:MOST_SHOWN])}
         data = {"type": types[feature.column], "kind": feature.kind, **constants}
-        yield _row("column", feature.column, what, why, data)
+        yield _row("column", feature.column, what, why or None, data)
 
 
 def _encoding(feature: Feature) -> tuple[str, str | None]:

@@ -28,6 +28,7 @@ KEPT = "cerebro_record_models"
 MOST_KEPT = 8
 EXACT = ("real", "money")
 """Types of numbers whose texts are those of no other number type."""
+WITH_ZONE = "timestamp with time zone"
 Statement = Callable[..., list[Row]]
 
 
@@ -109,6 +110,9 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
         if not isinstance(each, LeftOut):
             types[each.column] = _type(each, source.get(each.column))
         numeric = isinstance(each, Number) and types[each.column] in ("numeric", "money")
+        if isinstance(each, Category):
+            features.append(replace(each, zoned=types[each.column] == WITH_ZONE))
+            continue
         features.append(replace(each, family="numeric") if numeric and isinstance(each, Number) else each)
     return Recipe(tuple(features)), types
 

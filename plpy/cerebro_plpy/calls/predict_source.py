@@ -19,7 +19,7 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.encoding import TEXTS, network_inputs
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import versions
@@ -29,8 +29,8 @@ from cerebro_plpy.trainer.predictor import Predictor
 MODULE = "predict"
 # Rows of a block, and numbers that go into one or come out of it: what is on its way is a few MB.
 BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
-# The texts of values as those were that the recipe was learned of.
-STYLE = {"datestyle": "ISO, YMD", "intervalstyle": "postgres"}
+# The texts of values as those were that the recipe was learned of; but for the zone, which those of ids keep.
+STYLE = {name: value for name, value in TEXTS.items() if name != "timezone"}
 # Compiling the encoding takes longer than it saves, and all rows are wanted as a rule.
 SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
 Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[bytes], Optional[bytes], Optional[bytes]]

@@ -13,7 +13,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import Expression, network_inputs
-from cerebro_plpy.features.table import TEXTS, RawTable, Wishes, encoded, read_table
+from cerebro_plpy.features.table import SETTINGS, RawTable, Wishes, encoded, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
@@ -35,10 +35,10 @@ def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: 
     """Pack both sides of a table for a run; `wishes.split_seed` decides their order, too."""
     control = workplace.control
     with transaction(control, SNAPSHOT):
-        control.run(sql("session.configure"), (json.dumps(TEXTS),))
+        control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = read_table(control, catalog.module, relation, wishes)
-        for name, side in zip(SIDES, table.sides):
-            _run(control, encoded(table, side, f"pg_temp.cerebro_{name}"))
+        for name, part in zip(SIDES, table.parts):
+            _run(control, encoded(part, f"pg_temp.cerebro_{name}"))
         fingerprint = _fingerprint(control, table)
         _pack(catalog, control, table, run_id)
     training, validation = (data_table(run_id, name) for name in SIDES)
@@ -63,8 +63,7 @@ def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> N
     training, validation = (data_table(run_id, name) for name in SIDES)
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    packed = (training, columns, None, table.split_seed, kind, weight)
-    control.run(sql("features.pack_training", schema=schema), packed)
+    control.run(sql("features.pack_training"), (training, columns, kind, weight))
     control.run(sql("features.pack_validation", schema=schema), (validation, columns, training))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
-from cerebro_plpy.calls.held_back import MODULE, Network, margin_of, predictions
+from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -40,7 +40,7 @@ def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
 
 def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
     train = _train(run)
-    source = Catalog(db, MODULE).relation(train.relation)
+    source = held_table(Catalog(db, MODULE), train)
     result, network, told = _best(db, workplace, run, source)
     before = registry.find_name(workplace.control, train.model)
     better = before is None or before.deployed is None
@@ -53,7 +53,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
-    name = Name(train.split, train.split_seed, None)
+    name = Name(train.split, train.split_seed, train.bound, None)
     added = registry.add(workplace.control, train.model, name, result, deploy=better)
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     ahead = added.version == added.deployed

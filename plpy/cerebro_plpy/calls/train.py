@@ -26,6 +26,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
 from cerebro_plpy.errors import ActiveTransaction, CerebroError
@@ -55,7 +56,8 @@ def train(
     source = catalog.relation(arguments.source)
     refuse_own(db, source)
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
-        aim = aim_of(catalog.module, workplace.control, arguments, source, wanted)
+        aim = aim_of(catalog, workplace.control, arguments, source, wanted)
+        refuse_own(db, aim.held or source)
         run_id = reserve_run(db, workplace)
         with packed(catalog, workplace, aim, run_id) as prepared:
             tell(db, prepared.table)
@@ -95,6 +97,11 @@ def tell(db: Database, table: RawTable) -> None:
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")
+    for each in table.giveaways:
+        without = f"columns => '* except {quote_identifier(each.column)}'"
+        db.notice(
+            f"column {each.column}: {each}. If it is not known when predictions are made, leave it out: {without}"
+        )
 
 
 def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:

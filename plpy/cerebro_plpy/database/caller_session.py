@@ -17,17 +17,18 @@ SETTINGS = {"enable_hashagg": "off", "lock_timeout": "0", "cursor_tuple_fraction
 
 
 class LocalSession:
-    """See `dispatch.Session`; `start` does all the work."""
+    """See `dispatch.Session`; `start` does all the work, under these further settings."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, **settings: str) -> None:
         self._db = db
+        self._settings = {**SETTINGS, **settings}
         self._rows: Rows = []
         self.pid = os.getpid()
         self.platform = db.platform
 
     def start(self, statement: str, values: Sequence[object] = ()) -> None:
         """Run the statements; an error is raised here."""
-        with self._db.configured(**SETTINGS):
+        with self._db.configured(**self._settings):
             self._rows = [tuple(row.values()) for row in self._db.guarded_rows(statement, *values)]
 
     def wants(self) -> int:

@@ -13,6 +13,7 @@ from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 ALL = "*"
 EXCEPT = "* except "
 TEXT = "text"
+ZONED = "timestamptz"
 FAMILIES = {
     "int2": "integer", "int4": "integer", "int8": "integer", "float4": "real", "float8": "real",
     "numeric": "numeric", "money": "numeric",

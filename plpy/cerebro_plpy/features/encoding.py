@@ -14,6 +14,11 @@ from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
 
 DOUBLE = "double precision"
+TEXTS = {
+    "timezone": "UTC", "datestyle": "ISO, YMD", "intervalstyle": "postgres", "extra_float_digits": "1",
+    "bytea_output": "hex", "lc_monetary": "C",
+}  # fmt: skip
+"""Settings under which a value has the same text for everybody, by which it is a category, or is hashed."""
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
 COARSEST = 1e30
@@ -112,9 +117,10 @@ def moment(column: str, family: str, part: str, row: str = "t") -> Expression:
     return Expression(f"pg_catalog.date_part('{part}', {moved})")
 
 
-def category(column: str, row: str = "t") -> Expression:
-    """A column as the text by which its values are told apart."""
-    return Expression(f"{row}.{quote_identifier(column)}::text")
+def category(column: str, zoned: bool = False, row: str = "t") -> Expression:
+    """A column as the text by which its values are told apart: of points of time with a zone that of UTC."""
+    name = f"{row}.{quote_identifier(column)}"
+    return Expression(f"({name} AT TIME ZONE 'UTC')::text" if zoned else f"{name}::text")
 
 
 def _scaled(value: Expression, scale: Scale, whole: bool = False) -> Expression:
@@ -147,7 +153,7 @@ def _reached(scale: Scale, reach: int) -> bool:
 
 def _is_coarse(scale: Scale) -> bool:
     """Whether a whole number is at the center, or so far from it that real holds the distance in widths."""
-    return scale.center.is_integer() and scale.width <= COARSEST
+    return scale.center % 1 == 0 and scale.width <= COARSEST
 
 
 def _missing(value: Expression) -> Expression:
@@ -156,7 +162,7 @@ def _missing(value: Expression) -> Expression:
 
 def _code(feature: Category, row: str) -> Expression:
     """By a subselect, which is evaluated once, however many rows there are."""
-    value = category(feature.column, row)
+    value = category(feature.column, feature.zoned, row)
     place = "pg_catalog.json_object(%s::text[], %s::text[])::jsonb"
     numbers = [str(number) for number in range(1, len(feature.values) + 1)]
     return Expression(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.recipe import (
     LARGEST,
     MOMENTS,
@@ -35,29 +35,29 @@ class Chosen(NamedTuple):
     """The features whose constants the statistics have, and the columns that are categories if they have values."""
 
     features: Mapping[str, Feature]
-    categories: tuple[str, ...]
+    categories: tuple[RawColumn, ...]
 
 
 def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]) -> Chosen:
     """What the statistics decide; `types` are the kinds that the caller wants for columns."""
     features: dict[str, Feature] = {}
-    categories: list[str] = []
+    categories: list[RawColumn] = []
     for column in columns:
         found = _chosen(column, known, types.get(column.name))
         if found is None:
-            categories.append(column.name)
+            categories.append(column)
         else:
             features[column.name] = found
     return Chosen(features, tuple(categories))
 
 
-def category(column: str, values: tuple[str, ...], rows: int, present: int) -> Feature:
+def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
     """A category of the values that are there more than once."""
     if not values:
-        return LeftOut(column, "no value is there twice")
+        return LeftOut(column.name, "no value is there twice")
     if len(values) == 1 and rows == present:
-        return LeftOut(column, "it has one value only")
-    return Category(column, values)
+        return LeftOut(column.name, "it has one value only")
+    return Category(column.name, values, column.family == ZONED)
 
 
 def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:

@@ -17,6 +17,6 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     chosen = kinds.choose(columns, known, types)
     values = statistics.categories(reader, source, chosen.categories)
     features = dict(chosen.features)
-    for name in chosen.categories:
-        features[name] = kinds.category(name, values[name], known.rows, known.present(name))
+    for column in chosen.categories:
+        features[column.name] = kinds.category(column, values[column.name], known.rows, known.present(column.name))
     return Recipe(tuple(features[column.name] for column in columns))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
-from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.columns import ZONED, RawColumn
 from cerebro_plpy.features.recipe import NUMBERS, Category, Feature, Input, LeftOut, Number, Recipe
 
 POINTS = ("date", "timestamp", "timestamptz")
@@ -39,7 +39,8 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
     column = known[feature.column]
     if isinstance(feature, Category):
         fits = column.family is not None
-        return feature if fits else _refuse(module, feature, column, spelling)
+        zoned = replace(feature, zoned=column.family == ZONED)
+        return zoned if fits else _refuse(module, feature, column, spelling)
     if column.family not in _alike(feature.family):
         return _refuse(module, feature, column, spelling)
     return replace(feature, family=column.family)

@@ -78,11 +78,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any other value."""
+    """A column of which only equality counts: value number i has code i + 1; 0 is NULL, and any other value.
+
+    Values that are points of time with a zone are `zoned`: their texts are those of UTC.
+    """
 
     kind: ClassVar[str] = "category"
     column: str
     values: tuple[str, ...]
+    zoned: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,14 +176,14 @@ def _number(value: object) -> Number:
 
 
 def _category(value: object) -> Category:
-    found = _record(value, "feature", "kind", "column", "values")
+    found = _record(value, "feature", "kind", "column", "values", "zoned")
     values = found["values"]
     if not isinstance(values, (list, tuple)) or not 1 <= len(values) <= MOST_CATEGORIES:
         raise _wrong("values", values, f"a list of 1 to {MOST_CATEGORIES} texts")
     texts = tuple(_text(each, "a category") for each in values)
     if len(set(texts)) < len(texts):
         raise _wrong("values", values, "no text twice")
-    return Category(_column(found["column"]), texts)
+    return Category(_column(found["column"]), texts, _flag(found["zoned"], "zoned"))
 
 
 def _moment(value: object) -> Moment:
@@ -237,9 +241,9 @@ def _text(value: object, what: str) -> str:
     return value
 
 
-def _flag(value: object) -> bool:
+def _flag(value: object, what: str = "missing") -> bool:
     if not isinstance(value, bool):
-        raise _wrong("missing", value, "true or false")
+        raise _wrong(what, value, "true or false")
     return value
 
 

@@ -17,7 +17,7 @@ from cerebro_plpy.features.encoding import Expression
 
 SHARE = 0.2
 PARTS = 1_000_000
-HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column'"
+HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'table name'"
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
 ENOUGH_ROWS = 10_000
@@ -25,18 +25,25 @@ ENOUGH_ROWS = 10_000
 LEAST_SHARE = 0.01
 _RANDOM = re.compile(r"random(?:\s+(?P<share>\S+))?", re.IGNORECASE)
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
+_TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 
 
 class Split(NamedTuple):
-    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as a `column` says."""
+    """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as a `column` says.
+
+    Or the rows that are held back are those of another `table`, which has the name of it as it was written.
+    """
 
     kind: str
     share: float
     column: str | None
+    table: str | None = None
 
     def __str__(self) -> str:
         """The text that asks for it."""
+        if self.table is not None:
+            return f"table {self.table}"
         if self.column is None:
             return f"random {self.share:g}"
         name = quote_identifier(self.column)
@@ -70,6 +77,8 @@ def read_split(module: str, text: str | None) -> Split:
         return Split("random", _share(module, wanted, found["share"] or str(SHARE)), None)
     if found := _LAST.fullmatch(wanted):
         return Split("last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"]))
+    if found := _TABLE.fullmatch(wanted):
+        return Split("table", 0.0, None, found["table"])
     if found := _COLUMN.fullmatch(wanted):
         return Split(found["kind"].lower(), SHARE, _name(module, wanted, found["column"]))
     raise _unknown(module, wanted)
@@ -113,7 +122,12 @@ def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:
 
 
 def sides(split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t") -> Sides:
-    """The sides of a row; of `last`, `bound` is the text of the value where the rest begins."""
+    """The sides of a row; of `last`, `bound` is the text of the value where the rest begins.
+
+    Where a table is held back, all rows of each table are on the side of it.
+    """
+    if split.kind == "table":
+        return Sides(Expression("true"), Expression("true"))
     if split.kind == "column":
         name = f"pg_catalog.lower({row}.{quote_identifier(split.column or '')}::text)"
         words = (Expression(f"{name} = ANY (%s::text[])", (list(each),)) for each in (TRAINING, VALIDATION))

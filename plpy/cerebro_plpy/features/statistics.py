@@ -1,25 +1,31 @@
-"""What training rows say about raw columns, by set-wise SQL: one pass over the table, and one for categories.
+"""What training rows say about raw columns, by set-wise SQL: of all rows, of a sample, and of categories, a pass each.
 
-Quantiles and how many values differ come of a sample of rows, which are chosen by a hash.
+Quantiles and how many values differ come of the sample, whose rows are chosen by a hash. All rows are asked of the
+columns as they are, so that it costs little; where that does not tell the range, those columns are looked at again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
-from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import MOMENTS, MOST_CATEGORIES
 
 SAMPLE = 50_000
 AT_ONCE = 100
 """Columns in one statement, whose result may have 1,664."""
+RISING = ("", "epoch", "year")
+"""What is greater of a greater value; but for spans of time, in whose order a month has 30 days."""
+SPAN = "interval"
 PLACES = 7
-"""Where the expression of a number stands in `features.numbers`."""
+"""Where the expression of a number stands in `features.range`."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -38,7 +44,8 @@ class Source(NamedTuple):
 class Spread(NamedTuple):
     """Of a column of numbers: how many there are, the range and quartiles of the finite ones.
 
-    Of the sample: how many there are, and how many of them differ.
+    Of the sample: how many there are, and how many of them differ; but of numbers that are not all whole, and of parts
+    of time, only whether none do (0 or 1), or some (2).
     """
 
     rows: int
@@ -72,82 +79,193 @@ class Statistics(NamedTuple):
         return max(spread.rows for (name, _), spread in self.spreads.items() if name == column)
 
 
-class _Asked(NamedTuple):
-    column: str
+class _Question(NamedTuple):
+    """What is asked of a column: of a part of it, or of all of a number; the part is None of a text."""
+
+    column: RawColumn
     part: str | None
     value: Expression
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """By which it is known."""
+        return self.column.name, self.part or ""
+
+
+class _Range(NamedTuple):
+    rows: int
+    low: float | None
+    high: float | None
+
+    @property
+    def finite(self) -> bool:
+        """Whether it is that of all numbers, or there are none."""
+        return not self.rows or all(end is not None and math.isfinite(end) for end in self[1:])
+
+
+class _Sampled(NamedTuple):
+    quartiles: list[float] | None
+    sampled: int
+    different: int
+    low: float | None
+    high: float | None
+
+
+_Ranges = dict[tuple[str, str], _Range]
 
 
 def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Statistics:
     """Look at all training rows, and closer at a sample of them."""
-    ((rows,),) = reader.run(sql("features.rows", source=source.table, side=source.side.text), source.side.values)
-    asked = [each for column in columns for each in _questions(column)]
-    spreads: dict[tuple[str, str], Spread] = {}
-    texts: dict[str, Texts] = {}
-    for start in range(0, len(asked), AT_ONCE):
-        part = asked[start : start + AT_ONCE]
-        everywhere, sampled = iter(_everywhere(reader, source, part)), iter(_sampled(reader, source, part, rows))
-        for each in part:
+    rows, texts, spreads = 0, dict[str, Texts](), dict[tuple[str, str], Spread]()
+    usable = [column for column in columns if column.family is not None]
+    for start in range(0, max(1, len(usable)), AT_ONCE):
+        part = usable[start : start + AT_ONCE]
+        rows, ranges = _extremes(reader, source, part)
+        questions = [each for column in part for each in _questions(column)]
+        few: dict[tuple[str, str], Any] = {}
+        for first in range(0, len(questions), AT_ONCE):
+            few |= _sampled(reader, source, questions[first : first + AT_ONCE], rows)
+        ranges |= _looked_at_again(reader, source, questions, ranges, few)
+        for each in questions:
             if each.part is None:
-                texts[each.column] = Texts(next(everywhere), next(sampled), next(sampled), next(sampled) or 0.0)
+                texts[each.column.name] = Texts(ranges[each.name].rows, *few[each.name])
             else:
-                count, low, high = (next(everywhere) for _ in range(3))
-                quartiles, found, different = (next(sampled) for _ in range(3))
-                middle = None if quartiles is None else tuple(quartiles)
-                spreads[each.column, each.part] = Spread(count, low, high, middle, found, different)
+                spreads[each.name] = _spread(ranges[each.name], few[each.name])
     return Statistics(rows, spreads, texts)
 
 
-def _questions(column: RawColumn) -> Iterator[_Asked]:
+def _questions(column: RawColumn) -> Iterator[_Question]:
     if column.family == TEXT:
-        yield _Asked(column.name, None, encoding.category(column.name))
+        yield _Question(column, None, encoding.category(column.name))
     elif column.family in MOMENTS:
         for part in MOMENTS[column.family]:
-            yield _Asked(column.name, part, encoding.moment(column.name, column.family, part))
+            yield _Question(column, part, encoding.moment(column.name, column.family, part))
     elif column.family is not None:
-        yield _Asked(column.name, "", encoding.number(column.name, column.family))
+        yield _Question(column, "", encoding.number(column.name, column.family))
 
 
-def _everywhere(reader: Reader, source: Source, asked: Sequence[_Asked]) -> tuple[Any, ...]:
-    """What all rows say. Expressions stand in several aggregates, so that nothing keeps the rows from being shared."""
-    questions = (("features.texts" if each.part is None else "features.numbers", each.value.text) for each in asked)
+def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> tuple[int, _Ranges]:
+    """How many rows there are, and what follows of the least and the greatest value of each column."""
+    aggregates, found, names = list[str](), list[Expression](), list[tuple[str, str]]()
+    for place, column in enumerate(columns):
+        name = f"t.{quote_identifier(column.name)}"
+        aggregates.append(f", count({name}) AS n{place}")
+        rising = [each.part for each in _questions(column) if each.part in RISING and column.family != SPAN]
+        if rising:
+            aggregates.append(f", min({name}) AS l{place}, max({name}) AS h{place}")
+        for part in rising or ["" if column.family == TEXT else "epoch"]:
+            names.append((column.name, part or ""))
+            ends = [_made(f"{end}{place}", column.family, part) for end in "lh"] if rising else [NULL, NULL]
+            found += [Expression(f"t.n{place}"), *ends]
+    statement = sql(
+        "features.extremes",
+        aggregates="".join(aggregates),
+        found=", ".join(["t.rows", *(f"{each.text} AS x{place}" for place, each in enumerate(found))]),
+        source=source.table,
+        side=source.side.text,
+    )
+    values = [value for each in found for value in each.values]
+    ((rows, *told),) = reader.run(statement, (*values, *source.side.values))
+    return rows, {name: _Range(*told[3 * place : 3 * place + 3]) for place, name in enumerate(names)}
+
+
+NULL = Expression("NULL::double precision")
+
+
+def _made(name: str, family: str | None, part: str | None) -> Expression:
+    return encoding.moment(name, family or "", part) if part else encoding.number(name, family or "")
+
+
+def _looked_at_again(
+    reader: Reader, source: Source, questions: Sequence[_Question], ranges: _Ranges, sampled: Mapping[Any, Any]
+) -> _Ranges:
+    """The ranges of numbers that neither their extremes nor the sample tell: those with infinite ones, and the like.
+
+    A part of time that has several values in the sample has about its range there.
+    """
+    told: _Ranges = {}
+    doubtful: list[_Question] = []
+    for each in questions:
+        whole = ranges.get((each.column.name, "epoch")) or ranges[each.column.name, ""]
+        if each.part is None or ranges.get(each.name, _Range(1, None, None)).finite:
+            continue
+        few: _Sampled = sampled[each.name]
+        if not whole.rows:
+            told[each.name] = whole
+        elif each.name not in ranges and whole.finite and few.different > 1:
+            told[each.name] = _Range(whole.rows, few.low, few.high)
+        else:
+            doubtful.append(each)
+    for start in range(0, len(doubtful), AT_ONCE):
+        told |= _ranges(reader, source, doubtful[start : start + AT_ONCE])
+    return told
+
+
+def _ranges(reader: Reader, source: Source, questions: Sequence[_Question]) -> _Ranges:
+    """Expressions stand in several aggregates, so that nothing keeps the rows from being shared."""
     statement = sql(
         "features.spread",
-        aggregates=", ".join(sql(name, c=value, n=f"c{n}") for n, (name, value) in enumerate(questions)),
+        aggregates=", ".join(sql("features.range", c=each.value.text, n=f"c{n}") for n, each in enumerate(questions)),
         source=source.table,
         side=source.side.text,
     )
-    times = (1 if each.part is None else PLACES for each in asked)
-    values = [value for each, count in zip(asked, times) for value in each.value.values * count]
+    values = [value for each in questions for value in each.value.values * PLACES]
     (found,) = reader.run(statement, (*values, *source.side.values))
-    return found
+    return {each.name: _Range(*found[3 * place : 3 * place + 3]) for place, each in enumerate(questions)}
 
 
-def _sampled(reader: Reader, source: Source, asked: Sequence[_Asked], rows: int) -> tuple[Any, ...]:
+def _sampled(
+    reader: Reader, source: Source, questions: Sequence[_Question], rows: int
+) -> dict[tuple[str, str], tuple[Any, ...]]:
     """What the sample says."""
-    names = [f"c{number}" for number in range(len(asked))]
-    questions = ("features.sampled_texts" if each.part is None else "features.sampled_numbers" for each in asked)
+    if not questions:
+        return {}
+    names = [f"c{number}" for number in range(len(questions))]
     statement = sql(
         "features.sample",
-        columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, asked)),
-        aggregates=", ".join(sql(question, c=name) for question, name in zip(questions, names)),
-        # Of the hash itself other bits say on which side a row is.
-        sampled=f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {SAMPLE}",
+        columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
+        aggregates=", ".join(_aggregates(each, name) for name, each in zip(names, questions)),
+        sampled=sampled(source, rows, SAMPLE),
         source=source.table,
         side=source.side.text,
     )
-    values = [value for each in asked for value in each.value.values]
+    values = [value for each in questions for value in each.value.values]
     (found,) = reader.run(statement, (*values, *source.hash.values, *source.side.values))
-    return found
+    answers = iter(found)
+    return {each.name: _answer(each, answers) for each in questions}
 
 
-def categories(reader: Reader, source: Source, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def sampled(source: Source, rows: int, size: int) -> str:
+    """Whether a row is one of about so many, by the hash; of that itself other bits say on which side a row is."""
+    return f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
+
+
+def _aggregates(question: _Question, name: str) -> str:
+    if question.part is None:
+        return sql("features.sampled_texts", c=name)
+    kind = "different" if question.column.family == "integer" else "several"
+    return sql("features.sampled_numbers", c=name, different=sql(f"features.{kind}_numbers", c=name))
+
+
+def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
+    if question.part is None:
+        sampled, different, words = (next(answers) for _ in range(3))
+        return sampled, different, words or 0.0
+    return _Sampled(*(next(answers) for _ in range(5)))
+
+
+def _spread(everywhere: _Range, few: _Sampled) -> Spread:
+    middle = None if few.quartiles is None else (few.quartiles[0], few.quartiles[1], few.quartiles[2])
+    return Spread(everywhere.rows, everywhere.low, everywhere.high, middle, few.sampled, few.different)
+
+
+def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> dict[str, tuple[str, ...]]:
     """The values of each of these columns that are there more than once, the most frequent first."""
-    found: dict[str, list[str]] = {name: [] for name in columns}
+    found: dict[str, list[str]] = {column.name: [] for column in columns}
     for start in range(0, len(columns), SETS_AT_ONCE):
         part = columns[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(part))]
-        values = [encoding.category(column) for column in part]
+        values = [encoding.category(column.name, column.family == ZONED) for column in part]
         statement = sql(
             "features.categories",
             names=", ".join(names),
@@ -158,7 +276,7 @@ def categories(reader: Reader, source: Source, columns: Sequence[str]) -> dict[s
         )
         everywhere = (1 << len(part)) - 1
         # The bit of the first column is the highest.
-        place_of = {everywhere - (1 << (len(part) - 1 - place)): column for place, column in enumerate(part)}
+        place_of = {everywhere - (1 << (len(part) - 1 - place)): column.name for place, column in enumerate(part)}
         for place, value, _ in reader.run(statement, (*source.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}

@@ -18,15 +18,18 @@ from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedCol
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import encoding, kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
-from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.encoding import TEXTS, Expression
+from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.learn import learn
+from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
 from cerebro_plpy.features.statistics import Source
-from cerebro_plpy.features.target import CLASSIFICATION, FEW_CLASSES, MOST_CLASSES, Target, read_target
+from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
+from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
 
-TEXTS = {"timezone": "UTC", "lc_monetary": "C", "enable_sort": "on", "enable_hashagg": "on"}
-"""Settings with which rows have the same texts for everybody, and columns are sorted one after another."""
+SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
+"""Settings under which a table is looked at: columns are sorted one after another, and statements are not compiled."""
 SEEDS = 20
 """Hashes that are tried for one that leaves every class on the training side, and its share of it."""
 FEW = 10_000
@@ -36,7 +39,8 @@ FEW = 10_000
 class Wishes(NamedTuple):
     """What the caller says of a table; None where nothing is said.
 
-    The seed is `settled` where rows were divided by it before.
+    The seed is `settled` where rows were divided by it before, and so is the `bound` that the split had then. `held` is
+    the table whose rows are held back, where the split names one.
     """
 
     target: str
@@ -47,13 +51,26 @@ class Wishes(NamedTuple):
     weight: str | None
     split_seed: int
     settled: bool
+    bound: str | None = None
+    held: Table | None = None
+
+
+class Part(NamedTuple):
+    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order."""
+
+    table: str
+    side: Expression
+    recipe: Recipe
+    label: Expression
+    order: Expression
+    weight: Expression | None = None
 
 
 @dataclass(frozen=True)
 class RawTable:
-    """A raw table as it is trained on: `sides` say of a row which it is on, where its target can be used.
+    """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
 
-    In `missing` rows the target is NULL; `order` is a bigint by which rows are put into an order of their own.
+    Of both the target can be used; in `missing` rows it is NULL.
     """
 
     relation: Table
@@ -62,12 +79,11 @@ class RawTable:
     split: Split
     split_seed: int
     bound: str | None
-    sides: Sides
-    order: Expression
+    parts: tuple[Part, Part]
     recipe: Recipe
     validation_rows: int
     missing: int
-    weight: Expression | None
+    giveaways: tuple[Giveaway, ...]
 
     @property
     def rows(self) -> int:
@@ -75,58 +91,94 @@ class RawTable:
         return self.target.rows
 
     @property
-    def label(self) -> Expression:
-        """What a network is to give for a row."""
-        return _label(self.target.column, self.target.task)
+    def weight(self) -> Expression | None:
+        """How much a training row counts, where a column says it."""
+        return self.parts[0].weight
 
 
 class _Divided(NamedTuple):
-    """How rows are divided, but for the seed."""
+    """How rows are divided, but for the seed; the tables, and the columns that name a row."""
 
     split: Split
     named: tuple[str, ...]
     bound: str | None
+    places: Places
 
     def sides(self, seed: int) -> Sides:
         """The sides of a row."""
         return sides(self.split, self.named, seed, self.bound)
 
 
-class _Count(NamedTuple):
-    """Of a value of the target: rows on either side."""
-
-    value: str | None
-    training: int
-    validation: int
-
-
 def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> RawTable:
     """Look at all rows of a table; raises where nothing can be learned from it."""
     columns = raw.raw_columns(reader, relation.oid)
     target = _named(module, columns, wishes.target, "target")
-    usable = Expression(f"t.{quote_identifier(target.name)} IS NOT NULL")
-    found = _split(reader, module, relation, columns, wishes, usable)
+    check_target(module, target)
+    rows = total(reader, relation.quoted, target)
+    _check_any(module, target, rows)
+    split = _split(module, columns, wishes, rows)
     weight = _weighing(module, columns, wishes.weight)
-    others = {target.name, *(name for name in (found.column, wishes.weight) if name)}
+    others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
     chosen = raw.selected(module, columns, wishes.columns, others)
     kinds.check_types(module, chosen, wishes.types)
-    named = naming(columns, found)
-    bound = _bound(reader, relation, found, usable)
-    divided = _Divided(found, named, bound)
-    seed = _seed(reader, relation, wishes, divided, target)
+    there = _held_columns(reader, module, wishes) or columns
+    places = Places(relation.quoted, (wishes.held or relation).quoted)
+    divided = _Divided(split, naming(columns, split), _bound(reader, relation, split, wishes), places)
+    seed, known = _divide(reader, wishes, divided, target)
+    if not known.training:
+        _check_rows(module, 0, 0, split)
     both = divided.sides(seed)
-    order = row_order(columns, seed)
-    source = Source(relation.quoted, both.training, order)
-    aim = read_target(reader, module, source, target, wishes.task)
-    known = _known(target, aim.task, aim.values)
-    limited = Sides(*(_both(side, known) for side in both))
-    recipe = learn(reader, source._replace(side=limited.training), chosen, wishes.types)
+    source = Source(relation.quoted, both.training, row_order(columns, seed))
+    aim = read_target(reader, module, source, target, known, wishes.task)
+    source = source._replace(side=_both(both.training, _known(target, aim.task, aim.values)))
+    recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
-    held = _rows(reader, relation, limited.validation)
-    missing = _rows(reader, relation, Expression(f"t.{quote_identifier(target.name)} IS NULL"))
-    _check_rows(module, aim.rows, held, found)
-    weights = weight and _weights(reader, module, source._replace(side=limited.training), weight)
-    return RawTable(relation, columns, aim, found, seed, bound, limited, order, recipe, held, missing, weights)
+    given_away = giveaways(reader, source, recipe, aim.rows, _label(target, aim.task), aim.task == CLASSIFICATION)
+    weighed = weight and _weights(reader, module, source, weight)
+    training = Part(source.table, source.side, recipe, _label(target, aim.task), source.hash, weighed)
+    validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
+    held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
+    _check_rows(module, aim.rows, held, split)
+    parts = training, validation
+    missing = rows.rows - rows.present
+    return RawTable(relation, columns, aim, split, seed, divided.bound, parts, recipe, held, missing, given_away)
+
+
+def _held_part(
+    module: str, training: Part, side: Expression, of: tuple[Wishes, Sequence[RawColumn], Target, int]
+) -> Part:
+    """The rows that are held back, of this table or of another one, in which columns are found by name."""
+    wishes, columns, aim, seed = of
+    if wishes.held is None:
+        return training._replace(side=_both(side, _known(aim.column, aim.task, aim.values)), weight=None)
+    target = _held_target(module, columns, aim, wishes.held)
+    return Part(
+        wishes.held.quoted,
+        _both(side, _known(target, aim.task, aim.values)),
+        matched(module, training.recipe, columns, wishes.held.spelling),
+        _label(target, aim.task),
+        row_order(columns, seed),
+    )
+
+
+def _held_columns(reader: Reader, module: str, wishes: Wishes) -> tuple[RawColumn, ...]:
+    """The columns of the table that the split names, if it names one: the target is among them."""
+    if wishes.held is None:
+        return ()
+    columns = raw.raw_columns(reader, wishes.held.oid)
+    _named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
+    return columns
+
+
+def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
+    column = _named(module, columns, aim.column.name, "target")
+    if aim.task != CLASSIFICATION and column.family not in NUMBERS:
+        raise DatatypeMismatch(
+            f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held back, has type"
+            f" {column.type}; expected a number, as {aim.column.type} is.",
+            hint="Cast it in a view, and name that.",
+        )
+    return column
 
 
 def row_order(columns: Sequence[RawColumn], split_seed: int) -> Expression:
@@ -143,37 +195,39 @@ class Held(NamedTuple):
 
 
 def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
-    """The rows of a table with these columns that a run does not train on."""
+    """The rows that a run does not train on, of the table with these columns that has them."""
     split, target = read_split(module, spec.split), _named(module, columns, spec.target, "target")
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = _both(both.validation, _known(target, spec.task, spec.classes))
     return Held(side, _label(target, spec.task), row_order(columns, spec.split_seed))
 
 
-def encoded(table: RawTable, side: Expression, output: str) -> Expression:
+def encoded(part: Part, output: str) -> Expression:
     """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
-    inputs = encoding.network_inputs(table.recipe)
-    named = {**{each.name: each.value for each in inputs}, "label": table.label}
-    if table.weight is not None:
-        named["weight"] = table.weight
+    inputs = encoding.network_inputs(part.recipe)
+    named = {**{each.name: each.value for each in inputs}, "label": part.label}
+    if part.weight is not None:
+        named["weight"] = part.weight
     text = sql(
         "features.encoded",
         output=output,
-        columns=", ".join(f"{part.text} AS {name}" for name, part in named.items()),
-        source=table.relation.quoted,
-        side=side.text,
-        order=table.order.text,
+        columns=", ".join(f"{each.text} AS {name}" for name, each in named.items()),
+        source=part.table,
+        side=part.side.text,
+        order=part.order.text,
     )
-    return Expression(text, (*(v for part in named.values() for v in part.values), *side.values, *table.order.values))
+    return Expression(
+        text, (*(v for each in named.values() for v in each.values), *part.side.values, *part.order.values)
+    )
 
 
-def _named(module: str, columns: Sequence[RawColumn], name: str, what: str) -> RawColumn:
+def _named(module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = "") -> RawColumn:
     for column in columns:
         if column.name == name:
             return column
     known = [column.name for column in columns]
     raise UndefinedColumn(
-        f"{module} error: there is no column {name!r}, which {what} names.", hint=near_matches(name, known)
+        f"{module} error: there is no column {name!r}{where}, which {what} names.", hint=near_matches(name, known)
     )
 
 
@@ -203,74 +257,48 @@ def _weights(reader: Reader, module: str, source: Source, column: RawColumn) -> 
     return Expression(f"({weight.text}) / %s::double precision", (*weight.values, mean))
 
 
-def _split(
-    reader: Reader, module: str, relation: Table, columns: Sequence[RawColumn], wishes: Wishes, usable: Expression
-) -> Split:
+def _split(module: str, columns: Sequence[RawColumn], wishes: Wishes, rows: Total) -> Split:
     if wishes.split is None:
-        return usual_split(_rows(reader, relation, usable))
+        return usual_split(rows.present)
     found = read_split(module, wishes.split)
     if found.column is not None:
         _named(module, columns, found.column, "split")
     return found
 
 
-def _rows(reader: Reader, relation: Table, side: Expression) -> int:
-    return int(reader.run(sql("features.rows", source=relation.quoted, side=side.text), side.values)[0][0])
+def _rows(reader: Reader, part: Part) -> int:
+    return int(reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[0][0])
 
 
-def _bound(reader: Reader, relation: Table, split: Split, usable: Expression) -> str | None:
-    if split.kind != "last":
-        return None
-    column = f"t.{quote_identifier(split.column or '')}"
-    statement = sql("features.bound", column=column, source=relation.quoted, usable=usable.text)
-    ((bound,),) = reader.run(statement, (split.share, *usable.values))
+def _bound(reader: Reader, relation: Table, split: Split, wishes: Wishes) -> str | None:
+    """Where rows are held back from: where it was in earlier versions, so that no row changes its side."""
+    if split.kind != "last" or wishes.bound is not None:
+        return wishes.bound
+    column, usable = f"t.{quote_identifier(split.column or '')}", f"t.{quote_identifier(wishes.target)} IS NOT NULL"
+    statement = sql("features.bound", column=column, source=relation.quoted, usable=usable)
+    ((bound,),) = reader.run(statement, (split.share,))
     return None if bound is None else str(bound)
 
 
-def _seed(reader: Reader, relation: Table, wishes: Wishes, divided: _Divided, target: RawColumn) -> int:
-    """A hash by which each class is on the training side, where one of several does it: of few rows the evenest."""
-    if wishes.settled or divided.split.kind not in ("random", "group"):
-        return wishes.split_seed
-    best: tuple[float, int] | None = None
-    for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
-        counts = _counts(reader, relation, divided.sides(seed), target)
-        uneven = _unevenness(counts, divided.split.share)
-        best = min(best or (uneven, seed), (uneven, seed))
-        rows = sum(each.training + each.validation for each in counts)
-        if uneven < 1 and rows > FEW:
-            return seed
-    assert best is not None
-    return best[1]
+def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn) -> tuple[int, Tally]:
+    """The seed of a hash by which each class is on the training side, where one of several does it; and its counts.
 
-
-def _counts(reader: Reader, relation: Table, both: Sides, target: RawColumn) -> list[_Count]:
-    classes = target.family in (TEXT, "integer")
-    statement = sql(
-        "features.sides",
-        value=f"t.{quote_identifier(target.name)}::text" if classes else "NULL::text",
-        training=both.training.text,
-        validation=both.validation.text,
-        source=relation.quoted,
-        usable=f"t.{quote_identifier(target.name)} IS NOT NULL",
-    )
-    values = (*both.training.values, *both.validation.values, MOST_CLASSES + 1)
-    return [_Count(*row) for row in reader.run(statement, values)]
-
-
-def _unevenness(counts: Sequence[_Count], share: float) -> float:
-    """How far sides are from what they should be: below 1 where no class is missing in training, and no side is empty.
-
-    >>> _unevenness([_Count("a", 8, 2), _Count("b", 4, 1)], 0.2)
-    0.0
-    >>> _unevenness([_Count("a", 0, 2), _Count("b", 8, 0)], 0.2) > 1
-    True
+    Of few rows it is that of the evenest.
     """
-    rows = sum(each.training + each.validation for each in counts) or 1
-    classes = counts if len(counts) <= FEW_CLASSES else ()
-    lost = sum(1 for each in classes if not each.training and each.validation > 1)
-    far = sum(abs(each.validation - share * (each.training + each.validation)) for each in counts) / rows
-    nothing = not sum(each.validation for each in counts) or not sum(each.training for each in counts)
-    return lost + nothing + far / (1 + far)
+    many = has_many(reader, divided.places.training, target)
+    first = tally(reader, divided.places, divided.sides(wishes.split_seed), target, many)
+    if wishes.settled or divided.split.kind not in ("random", "group"):
+        return wishes.split_seed, first
+    best: tuple[float, int, Tally] | None = None
+    for seed in range(wishes.split_seed, wishes.split_seed + SEEDS):
+        known = first if best is None else tally(reader, divided.places, divided.sides(seed), target, many)
+        classes = known if target.family in (TEXT, "integer") else known.together()
+        uneven = classes.unevenness(divided.split.share)
+        best = min(best or (uneven, seed, known), (uneven, seed, known), key=lambda each: each[:2])
+        if uneven < 1 and known.rows > FEW:
+            return seed, known
+    assert best is not None
+    return best[1:]
 
 
 def _label(column: RawColumn, task: str) -> Expression:
@@ -299,6 +327,14 @@ def _check_inputs(module: str, recipe: Recipe) -> None:
             f"{module} error: no column can be learned from.",
             detail=reasons,
             hint='Name other columns, or say what they are: types => \'{"column": "category"}\'.',
+        )
+
+
+def _check_any(module: str, target: RawColumn, rows: Total) -> None:
+    if not rows.present:
+        reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"
+        raise InvalidParameter(
+            f"{module} error: target {target.name!r} {reason} to learn from.", hint="Look at the table."
         )
 
 

@@ -10,20 +10,16 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
-from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, RawColumn
-from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import NUMBERS
 from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.tally import FEW_CLASSES, MOST_CLASSES, Tally
 
 CLASSIFICATION, REGRESSION = TASKS = ("classification", "regression")
-MOST_CLASSES = 10_000
-FEW_CLASSES = 1000
-"""More different numbers are no classes."""
 MANY_ROWS = 1000
 SHARE, SHARE_OF_FEW = 0.05, 0.10
 """Of all rows as many different numbers at most, where they are classes; the second where there are not many rows."""
@@ -32,7 +28,7 @@ SHARE, SHARE_OF_FEW = 0.05, 0.10
 class Target(NamedTuple):
     """A column to predict, with its task and what a model gives for it; `values` are the texts of its classes.
 
-    `rows` have a value, `missing` have none.
+    `rows` are those that can be trained on.
     """
 
     column: RawColumn
@@ -40,14 +36,11 @@ class Target(NamedTuple):
     head: Head
     values: tuple[str, ...]
     rows: int
-    missing: int
 
 
 class Summary(NamedTuple):
-    """How many rows there are, and have a value; of finite numbers whether all are whole, and what they are about."""
+    """Of finite numbers how many there are, whether all are whole, and what they are about."""
 
-    rows: int
-    present: int
     finite: int
     whole: bool
     mean: float | None
@@ -71,56 +64,61 @@ def task_of(family: str, rows: int, different: int, whole: bool) -> str:
     return CLASSIFICATION if whole and few else REGRESSION
 
 
-def read_target(reader: Reader, module: str, source: Source, column: RawColumn, task: str | None) -> Target:
+def read_target(
+    reader: Reader, module: str, source: Source, column: RawColumn, known: Tally, task: str | None
+) -> Target:
     """What training rows say of the target; `task` is what the caller wants it to be.
 
-    Raises DatatypeMismatch for a type that cannot be predicted, InvalidParameter where its values teach nothing.
+    Raises InvalidParameter where its values teach nothing.
     """
+    if task is not None and task not in TASKS:
+        raise InvalidParameter(
+            f"{module} error: task is {task!r}; expected one of {', '.join(TASKS)}.", hint=near_matches(task, TASKS)
+        )
+    if task == REGRESSION and column.family not in NUMBERS:
+        raise InvalidParameter(
+            f"{module} error: task is {REGRESSION!r}, but target {column.name!r} has type {column.type}.",
+            hint=f"Leave task out, or cast the column to a number in a view; {CLASSIFICATION!r} takes any type.",
+        )
+    values, present = known.classes, known.training
+    if len(values) == 1:
+        raise InvalidParameter(
+            f"{module} error: target {column.name!r} has one value only, in {present} rows: there is nothing to learn.",
+            hint="Look at the table and the split.",
+        )
+    if _task(reader, source, column, known, task) == REGRESSION:
+        summary = _summary(reader, source, column)
+        return Target(column, REGRESSION, Floats((_measure(module, column, summary),)), (), summary.finite)
+    if known.many or len(values) == present > 2:
+        many = f"more than {MOST_CLASSES}" if known.many else len(values)
+        raise InvalidParameter(
+            f"{module} error: target {column.name!r} has {many} different values in {present} rows: as classes"
+            " they teach nothing.",
+            hint="Predict a number instead (task => 'regression'), or group the values in a view.",
+        )
+    return Target(column, CLASSIFICATION, Classes(len(values)), values, present)
+
+
+def check_target(module: str, column: RawColumn) -> None:
+    """Raises DatatypeMismatch for a type that cannot be predicted."""
     if column.family != TEXT and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: target {column.name!r} has type {column.type}, which cannot be predicted.",
             hint="Cast it to a number or to text in a view, and train on that.",
         )
-    if task is not None and task not in TASKS:
-        raise InvalidParameter(
-            f"{module} error: task is {task!r}; expected one of {', '.join(TASKS)}.", hint=near_matches(task, TASKS)
-        )
-    summary, values = _summary(reader, source, column), _values(reader, source, column)
-    _check(module, column, summary, len(values))
-    missing = summary.rows - summary.present
-    if (task or task_of(column.family, summary.present, len(values), summary.whole)) == REGRESSION:
-        head = Floats((_measure(module, column, summary),))
-        return Target(column, REGRESSION, head, (), summary.finite, missing)
-    if len(values) > MOST_CLASSES or len(values) == summary.present > 2:
-        many = f"more than {MOST_CLASSES}" if len(values) > MOST_CLASSES else len(values)
-        raise InvalidParameter(
-            f"{module} error: target {column.name!r} has {many} different values in {summary.present} rows: as classes"
-            " they teach nothing.",
-            hint="Predict a number instead (task => 'regression'), or group the values in a view.",
-        )
-    return Target(column, CLASSIFICATION, Classes(len(values)), values, summary.present, missing)
 
 
-def _check(module: str, column: RawColumn, summary: Summary, different: int) -> None:
-    if not summary.present:
-        reason = f"is NULL in all {summary.rows} rows" if summary.rows else "has no rows"
-        raise InvalidParameter(
-            f"{module} error: target {column.name!r} {reason} to learn from.", hint="Look at the table and the split."
-        )
-    if different == 1:
-        raise InvalidParameter(
-            f"{module} error: target {column.name!r} has one value only, in {summary.present} rows: there is nothing to"
-            " learn.",
-            hint="Look at the table and the split.",
-        )
+def _task(reader: Reader, source: Source, column: RawColumn, known: Tally, task: str | None) -> str:
+    if task is not None:
+        return task
+    different = MOST_CLASSES + 1 if known.many else len(known.classes)
+    settled = task_of(column.family or "", known.training, different, whole=False)
+    if settled == CLASSIFICATION or task_of(column.family or "", known.training, different, whole=True) == REGRESSION:
+        return settled
+    return CLASSIFICATION if _summary(reader, source, column).whole else REGRESSION
 
 
 def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
-    if column.family not in NUMBERS:
-        raise InvalidParameter(
-            f"{module} error: task is {REGRESSION!r}, but target {column.name!r} has type {column.type}.",
-            hint=f"Leave task out, or cast the column to a number in a view; {CLASSIFICATION!r} takes any type.",
-        )
     if summary.low is None or summary.high is None or summary.mean is None or summary.low == summary.high:
         raise InvalidParameter(
             f"{module} error: target {column.name!r} has fewer than two different finite values.",
@@ -130,18 +128,7 @@ def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
 
 
 def _summary(reader: Reader, source: Source, column: RawColumn) -> Summary:
-    number = Expression("NULL::double precision")
-    if column.family in NUMBERS:
-        number = encoding.number(column.name, column.family or "")
-    clauses = {"value": _name(column), "number": number.text, "source": source.table, "side": source.side.text}
-    (found,) = reader.run(sql("features.target", **clauses), (*number.values, *source.side.values))
+    number = encoding.number(column.name, column.family or "")
+    statement = sql("features.target", number=number.text, source=source.table, side=source.side.text)
+    (found,) = reader.run(statement, (*number.values, *source.side.values))
     return Summary(*found)
-
-
-def _values(reader: Reader, source: Source, column: RawColumn) -> tuple[str, ...]:
-    statement = sql("features.target_values", value=_name(column), source=source.table, side=source.side.text)
-    return tuple(value for (value,) in reader.run(statement, (*source.side.values, MOST_CLASSES + 1)))
-
-
-def _name(column: RawColumn) -> str:
-    return f"t.{quote_identifier(column.name)}"

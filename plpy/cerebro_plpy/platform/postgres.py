@@ -185,7 +185,7 @@ class PostgresPackers:
 
     def __init__(self, db: Caller, source: Table, columns: Sequence[str], shown: Progress) -> None:
         self._db = db
-        self._source = source.quoted
+        self._source, self._oid = source.quoted, source.oid
         self._shown = shown
         self.rows = source.quoted
         if not db.value(sql("pack.is_table"), source.oid):
@@ -203,10 +203,11 @@ class PostgresPackers:
         """Pack all rows by one statement."""
         name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
         buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
+        apart = seed is None and self._db.value(sql("pack.is_heap"), self._oid)
         with self._db.configured(**PACKING_SETTINGS):
             self.begin("read", int(parts["rows"]))
             made = {**parts, "source": self._source, "buffer": buffer, "seen": sql("pack.seen")}
-            self._db.rows(sql("pack.fill", **made), arrays)
+            self._db.rows(sql("pack.fill_in_order" if apart else "pack.fill", **made), arrays)
 
 
 def _watched(source: str, columns: Sequence[str]) -> str:

@@ -15,10 +15,14 @@ from cerebro_plpy.platform.state_tables import StoredState, version_table
 
 
 class Name(NamedTuple):
-    """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts."""
+    """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts.
+
+    `bound` is where rows are held back from, where the order of a column decides it.
+    """
 
     split: str
     split_seed: int
+    bound: str | None
     deployed: int | None
 
 
@@ -63,7 +67,7 @@ def find_name(session: Session, model: str) -> Name | None:
 def add(session: Session, model: str, name: Name, result: Result, *, deploy: bool) -> Added:
     """Add a version, and so complete its run; it predicts from now on where that is wanted, or nothing else does."""
     with transaction(session):
-        session.run(sql("version.add_model"), (model, name.split, name.split_seed))
+        session.run(sql("version.add_model"), (model, name.split, name.split_seed, name.bound))
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
         table, platform = version_table(result.run_id, result.mst_key), session.platform

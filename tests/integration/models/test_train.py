@@ -239,16 +239,39 @@ def test_a_call_in_the_background_is_awaited_like_any_run(bench: Workbench, spar
     assert bench.value("SELECT run_id FROM cerebro.model_version WHERE model = 'spare'") == run_id
 
 
-def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, spare: str) -> None:
+@pytest.mark.parametrize("split", ["random 0.2", "last 0.3 by id"])
+def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, spare: str, split: str) -> None:
     """Also when there are more of them."""
-    call = f"SELECT run_id FROM cerebro.train('more', 'survived', 'spare', {QUICK})"
-    bench.rows("CREATE TABLE more AS SELECT * FROM passengers WHERE id <= 300; ALTER TABLE more ADD PRIMARY KEY (id)")
+    call = f"SELECT run_id FROM cerebro.train('more', 'survived', 'spare', {QUICK}, split => '{split}')"
+    bench.rows("DROP TABLE IF EXISTS more; CREATE TABLE more AS SELECT * FROM passengers WHERE id <= 300")
+    bench.rows("ALTER TABLE more ADD PRIMARY KEY (id)")
     first = _held(bench, bench.row(call)[0])
     bench.rows("INSERT INTO more SELECT * FROM passengers WHERE id > 300")
     second = _held(bench, bench.row(call)[0])
     assert first and first == {number for number in second if number <= 300} and len(second) > len(first)
     with pytest.raises(psycopg2.errors.InvalidParameterValue, match="compared on rows that none of them"):
         bench.rows(f"SELECT * FROM cerebro.train('more', 'survived', 'spare', {QUICK}, split => 'random 0.5')")
+
+
+def test_the_rows_of_another_table_are_held_back(bench: Workbench, spare: str) -> None:
+    """Whatever the order and the types of its columns; and those of the table are all trained on."""
+    bench.rows(
+        "CREATE TABLE later AS SELECT fare::real, survived::text, id::numeric, booked::timestamp, deck, age::text"
+        " FROM passengers WHERE id % 3 = 0"
+    )
+    call = f"SELECT run_id FROM cerebro.train('passengers', 'survived', 'spare', {QUICK}, split => 'table later')"
+    with pytest.raises(psycopg2.errors.DatatypeMismatch, match="'age' of later has type text; the model expects a num"):
+        bench.rows(call)
+    bench.rows("ALTER TABLE later ALTER age TYPE numeric USING age::numeric")
+    for again in (call, call.replace(", split => 'table later'", "")):
+        bench.rows(again)
+    rows = bench.row("SELECT (SELECT count(survived) FROM passengers), (SELECT count(survived) FROM later)")
+    found = bench.rows("SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = 'spare'")
+    assert found == [rows, rows]
+    assert bench.value("SELECT split FROM cerebro.model WHERE model = 'spare'") == 'table "public"."later"'
+    bench.rows("ALTER TABLE later RENAME survived TO lived")
+    with pytest.raises(psycopg2.errors.UndefinedColumn, match=r"'survived' in .*later.*, whose rows are held back"):
+        bench.rows(call)
 
 
 def _held(bench: Workbench, run_id: int) -> set[int]:
@@ -331,6 +354,7 @@ WRONG = {
     "train('passengers', 'survived', split => 'half', model => 'new')": "22023",
     "train('passengers', 'survived', split => 'group clan', model => 'new')": "42703",
     "train('passengers', 'survived', split => 'column age', model => 'new')": "22023",
+    "train('passengers', 'survived', split => 'table nobody', model => 'new')": "42P01",
     "train('passengers', 'survived', models => '{deep}')": "42704",
     "train('passengers', 'survived', models => '{}')": "22004",
     "train('passengers', 'survived', space => '{\"learning_rate\": 1}')": "22023",

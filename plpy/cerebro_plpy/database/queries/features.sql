@@ -15,11 +15,23 @@ WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
 -- name: rows
--- Of the training side, and how many of them may be looked at more closely.
 SELECT count(*) AS rows FROM {source} t WHERE {side}
 
+-- name: total
+-- All rows, and those that have a target.
+SELECT count(*) AS rows, count({value}) AS present FROM {source} t
+
+-- name: different
+-- Whether among so many rows there are more than so many values.
+SELECT count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS value FROM {source} t WHERE {value} IS NOT NULL LIMIT %s::bigint) r
+
+-- name: extremes
+-- {aggregates} say something about columns over all rows: so simple that several processes may share them. {found} are
+-- expressions of what they come to.
+SELECT {found} FROM (SELECT count(*) AS rows{aggregates} FROM {source} t WHERE {side}) t
+
 -- name: spread
--- {aggregates} say something about the expressions of columns, over all rows: so simple that several processes may share them.
+-- {aggregates} say something about the expressions of columns, over all rows.
 SELECT {aggregates} FROM {source} t WHERE {side}
 
 -- name: sample
@@ -28,25 +40,31 @@ SELECT {aggregates} FROM {source} t WHERE {side}
 SELECT {aggregates}
 FROM (SELECT {columns} FROM {source} t WHERE {sampled} AND {side} OFFSET 0) r
 
--- name: numbers
--- What is asked of a column of numbers {c} of all rows. Infinite ones are none of the range.
+-- name: range
+-- Of a column of numbers {c}; infinite ones are none of the range.
 count({c}) AS {n}_rows,
 min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
 max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
 
 -- name: sampled_numbers
--- And of those of the sample.
+-- What is asked of a column of numbers {c} of the sample.
 pg_catalog.percentile_disc('{{0.25,0.5,0.75}}'::double precision[]) WITHIN GROUP (ORDER BY {c})
     FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
-count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different
+count({c}) AS {c}_sampled, {different} AS {c}_different,
+min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
+max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high
 
--- name: texts
--- What is asked of a column of texts {c} of all rows.
-count({c}) AS {n}_rows
+-- name: different_numbers
+-- How many numbers of a column there are.
+count(DISTINCT {c})
+
+-- name: several_numbers
+-- Whether there are several, as 2, 1 or 0: they need not be sorted for that.
+(CASE WHEN min({c}) < max({c}) THEN 2 ELSE least(count({c}), 1) END)
 
 -- name: sampled_texts
 -- And of those of the sample.
-count({c}) AS {c}_sampled, count(DISTINCT {c}) AS {c}_different,
+count({c}) AS {c}_sampled, count(DISTINCT {c} COLLATE "C") AS {c}_different,
 pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
 -- name: categories
@@ -61,30 +79,23 @@ WHERE f.n <= %s::bigint
 ORDER BY f.place, f.n
 
 -- name: target
--- How many rows there are, and have a value; of finite numbers what they are about.
-SELECT count(*) AS rows, count(n.value) AS present, count(n.number) FILTER (WHERE n.finite) AS finite,
-       coalesce(bool_and(n.number = pg_catalog.floor(n.number)) FILTER (WHERE n.finite), false) AS whole,
-       pg_catalog.avg(n.number) FILTER (WHERE n.finite) AS mean,
-       coalesce(pg_catalog.stddev_pop(n.number) FILTER (WHERE n.finite), 0) AS deviation,
-       min(n.number) FILTER (WHERE n.finite) AS low, max(n.number) FILTER (WHERE n.finite) AS high
-FROM (SELECT r.value, r.number, r.number > '-Infinity' AND r.number < 'Infinity' AS finite
-      FROM (SELECT {value} AS value, {number} AS number FROM {source} t WHERE {side} OFFSET 0) r) n
-
--- name: target_values
--- The different texts of a column, at most so many, in the order that packing gives to classes which are texts.
-SELECT v.value
-FROM (SELECT DISTINCT {value}::text AS value FROM {source} t WHERE {side} AND {value} IS NOT NULL LIMIT %s::bigint) v ORDER BY v.value COLLATE "C"
+-- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.
+SELECT count(*) AS finite, coalesce(bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
+       pg_catalog.avg(n.number ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(n.number ORDER BY n.number), 0) AS deviation,
+       min(n.number) AS low, max(n.number) AS high
+FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
+WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 
 -- name: sides
 -- How many rows of each value are on either side.
 SELECT v.value, v.training, v.validation
 FROM (SELECT {value} AS value, count(*) FILTER (WHERE {training}) AS training, count(*) FILTER (WHERE {validation}) AS validation
-      FROM {source} t WHERE {usable} GROUP BY 1 LIMIT %s::bigint) v
+      FROM {source} t WHERE {target} IS NOT NULL GROUP BY 1 LIMIT %s::bigint) v
 
 -- name: weights
 -- How many training rows there are, how many have a weight that can be one, and their mean.
 SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS usable,
-       pg_catalog.avg(w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
+       pg_catalog.avg(w.weight ORDER BY w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
 FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
 
 -- name: bound
@@ -102,8 +113,7 @@ SELECT pg_catalog.md5(pg_catalog.concat_ws('/',
     (SELECT sum({hash}) FROM pg_temp.cerebro_training t), (SELECT sum({hash}) FROM pg_temp.cerebro_validation t))) AS fingerprint
 
 -- name: pack_training
-SELECT {schema}.training_preprocessor_dl('pg_temp.cerebro_training', %s, 'label', %s, n_segments => %s::integer, seed => %s::bigint, dependent_type => %s,
-                                         sample_weight_varname => %s)
+SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s)
 
 -- name: pack_validation
 SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
@@ -114,3 +124,35 @@ SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 'r' AND n.name = ANY (%s::text[])
   AND t.relowner = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)
+
+-- name: giveaways
+-- How often rows differ from the one before, in the order of each input of a network: a few rows are looked at, chosen by a hash.
+-- An input is a category, or it has the place of what says that it is missing; 0 where it does not count.
+WITH s AS MATERIALIZED (
+    SELECT {numbers} AS numbers, {codes} AS codes, {label} AS label, {order} AS hash
+    FROM {source} t WHERE {sampled} AND {side}
+), p AS (
+    SELECT a.category, a.missing, a.place FROM ROWS FROM (pg_catalog.unnest(%s::boolean[]), pg_catalog.unnest(%s::integer[]))
+         WITH ORDINALITY a (category, missing, place)
+), v AS (
+    SELECT u.place, p.category, u.value, r.label, pg_catalog.lag(u.value) OVER w AS before, pg_catalog.lag(r.label) OVER w AS label_before
+    FROM s r CROSS JOIN LATERAL pg_catalog.unnest(r.numbers || r.codes::real[]) WITH ORDINALITY u (value, place) JOIN p USING (place)
+    WHERE p.missing IS NULL OR p.missing > 0 AND r.numbers[p.missing] = 0
+    WINDOW w AS (PARTITION BY u.place ORDER BY u.value, r.hash)
+)
+SELECT (SELECT count(*) FROM s) AS rows, ({expected}) AS expected, v.place, count(v.label_before) AS pairs,
+       {compared} AS left, {correlation} AS correlation
+FROM v WHERE NOT v.category OR v.value = v.before GROUP BY v.place
+
+-- name: compared_classes
+pg_catalog.avg((v.label <> v.label_before)::integer)::double precision
+
+-- name: expected_classes
+SELECT (1 - sum(c.rows * c.rows) / pg_catalog.power(sum(c.rows), 2))::double precision FROM (SELECT count(*) AS rows FROM s GROUP BY s.label) c
+
+-- name: compared_numbers
+-- The order of rows decides the sum of fractions, and there are few.
+pg_catalog.avg(pg_catalog.power(v.label::double precision - v.label_before::double precision, 2) / 2)
+
+-- name: expected_numbers
+SELECT pg_catalog.var_samp(s.label::double precision) FROM s

@@ -2,6 +2,10 @@
 -- Whether rows lie there, and are not made or fetched as they are read.
 SELECT c.relkind IN ('r', 'm', 'p') FROM pg_catalog.pg_class c WHERE c.oid = %s::oid
 
+-- name: is_heap
+-- Whether its rows lie in pages of one file, one after another, and are found by their place there.
+SELECT c.relkind = 'r' AND a.amname = 'heap' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_am a ON a.oid = c.relam WHERE c.oid = %s::oid
+
 -- name: seen
 -- True; when it is time, those who look are told how many rows have come. The look at the time costs as much as all else that
 -- is done with a small row here, so it is not taken for each row of many.
@@ -71,6 +75,27 @@ FROM (SELECT cerebro.pack_block(
             WHERE {seen}
             ORDER BY 1) g
       GROUP BY g.block
+      UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
+     CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
+WHERE b.about IS NOT NULL
+
+-- name: fill_in_order
+-- The same of rows that stay in their order: those of a block lie beside each other, so nothing is sorted, and each is read once.
+INSERT INTO {output} (__dist_key__, {names}, {shape_names}, buffer_id)
+SELECT ('{keys}'::integer[])[(a.buffer_id * {segments}::bigint / {buffers})::integer + 1], {parts}, {part_shapes}, a.buffer_id
+FROM (SELECT (SELECT cerebro.pack_block(
+                  pg_catalog.json_build_object('rows', count(*), 'seed', NULL, 'buffer_id', k.block / {blocks}, 'arrays', %s::json),
+                  ARRAY[pg_catalog.string_agg(pg_catalog.int8send(g.number), ''::bytea), {aggregates}])
+              FROM (SELECT n.number, {carried}
+                    FROM (SELECT k.number - 1 + pg_catalog.row_number() OVER () AS number, {columns}
+                          FROM {source} t WHERE t.ctid >= k.first AND t.ctid < k.next OFFSET 0) n {joins}
+                    WHERE {seen} OFFSET 0) g) AS about
+      FROM (SELECT f.block, f.number, f.first, pg_catalog.lead(f.first, 1, '(4294967295,65535)'::tid) OVER (ORDER BY f.number) AS next
+            FROM (SELECT r.number, r.first, least((r.number - 1) * {buffers} * {blocks} / {rows}, {buffers} * {blocks} - 1) AS block,
+                         least((r.number - 2) * {buffers} * {blocks} / {rows}, {buffers} * {blocks} - 1) AS before
+                  FROM (SELECT pg_catalog.row_number() OVER () AS number, t.ctid AS first FROM {source} t OFFSET 0) r) f
+            WHERE f.number = 1 OR f.block > f.before
+            ORDER BY f.number) k
       UNION ALL SELECT cerebro.pack_block(NULL, NULL)) b
      CROSS JOIN LATERAL pg_catalog.json_to_record(b.about) AS a (buffer_id integer, shapes json)
 WHERE b.about IS NOT NULL

@@ -1,6 +1,6 @@
 -- name: model
 -- What a name of the caller's has already.
-SELECT m.split, m.split_seed, m.deployed FROM cerebro.model_log m
+SELECT m.split, m.split_seed, m.bound, m.deployed FROM cerebro.model_log m
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 
 -- name: lock_model
@@ -8,7 +8,7 @@ WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 SELECT m.deployed FROM cerebro.model_log m WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped FOR NO KEY UPDATE
 
 -- name: add_model
-INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s::text, %s::text, %s::bigint) ON CONFLICT DO NOTHING
+INSERT INTO cerebro.model_log (model, split, split_seed, bound) VALUES (%s::text, %s::text, %s::bigint, %s::text) ON CONFLICT DO NOTHING
 
 -- name: next
 SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
