@@ -69,3 +69,27 @@ def view_of(bench: Workbench, source: str, rows: int) -> str:
     view = fresh("view")
     bench.rows(f"CREATE VIEW {view} AS SELECT * FROM {source} ORDER BY id LIMIT {rows}")
     return view
+
+
+@pytest.mark.postgresql("elsewhere the rows of a table have no order")
+@pytest.mark.parametrize("rows", [1, 5, 3001])
+def test_rows_that_stay_in_their_order_are_packed_as_those_of_a_view_are(bench: Workbench, rows: int) -> None:
+    """Of a table, of which parts are missing, each block is read by itself; of a view all are sorted."""
+    table = fresh()
+    bench.rows(
+        f"CREATE TABLE {table} AS SELECT i AS id, array_fill(i::real, ARRAY[700]) AS x, i % 3 AS y"
+        f" FROM generate_series(1, {3 * rows}) i;"
+        f" DELETE FROM {table} WHERE id % 3 > 0 AND id > 1 OR id BETWEEN 2000 AND 4000"
+    )
+    training = pack(bench, table, n_segments=2)
+    view = view_of(bench, table, 2 * rows)
+    for size in (None, 7):
+        found, expected = (
+            buffers(bench, validate(bench, source, training, buffer_size=size), x=FLOATS, y=ONE_HOT)
+            for source in (table, view)
+        )
+        assert [(each.segment, each.buffer_id) for each in found] == [
+            (each.segment, each.buffer_id) for each in expected
+        ]
+        assert [float(x[0]) for x, _ in examples(found)] == [n for (n,) in bench.rows(f"SELECT id FROM {table}")]
+        assert bag(examples(found)) == bag(examples(expected))
