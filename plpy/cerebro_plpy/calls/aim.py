@@ -44,7 +44,6 @@ class Aim:
     seed: int
     held: Relation | None
     predecessors: tuple[Predecessor, ...]
-    held: Relation | None
 
 
 def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
