@@ -202,6 +202,24 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
     return Held(side, _label(target, spec.task), _order(columns, spec.split_seed))
 
 
+def known_target(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:
+    """What a network is to give for a row of a table with these columns; NULL where that is not known, or no number.
+
+    Raises UndefinedColumn, or DatatypeMismatch where numbers are predicted and the column has none.
+    """
+    column = _named(module, columns, name, "the target of the model")
+    if task != CLASSIFICATION and column.family not in NUMBERS:
+        raise DatatypeMismatch(
+            f"{module} error: column {name!r} has type {column.type}; the model predicts a number.",
+            hint="Cast it in a view, and use that.",
+        )
+    label = _label(column, task)
+    if task == CLASSIFICATION:
+        return label
+    finite = f"abs({label.text}) < 'Infinity'::double precision"
+    return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
+
+
 def encoded(part: Part, output: str) -> Expression:
     """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
     inputs = encoding.network_inputs(part.recipe)

@@ -87,6 +87,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.plan("a", "b", **options(arguments.TrainOptions))
     session.predictions("a", "b", "c")
     session.predict_row("a", {})
+    session.evaluation("a", "b", ["c"])
     session.deploy("a", 1)
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))

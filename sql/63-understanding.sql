@@ -1,0 +1,16 @@
+-- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row.
+
+CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[]) RETURNS SETOF cerebro.predicted_rows
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
+from cerebro_plpy.api import understanding
+return understanding.evaluation_blocks(plpy, GD, model, source, group_by)
+$$;
+COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[]) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group';
+
+CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by text[] DEFAULT NULL) RETURNS TABLE (
+    "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
+from cerebro_plpy.api import understanding
+return understanding.evaluate(plpy, GD, model, source, group_by)
+$$;
+COMMENT ON FUNCTION cerebro.evaluate(text, text, text[]) IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
