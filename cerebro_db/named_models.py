@@ -19,6 +19,8 @@ PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper
 
 EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
 
+IMPORTANCE = ("column_name", "importance", "importance_error", "metric", "rows")
+
 
 class NamedModels:
     """Methods over models by name; `Session.train` makes them."""
@@ -39,6 +41,10 @@ class NamedModels:
         """How good a model by name is over the rows of a table, and of each group of them: cerebro.evaluate."""
         groups = None if group_by is None else list(group_by)
         return _named(self._calls.rows_of_cerebro("evaluate", model=model, source=source, group_by=groups), EVALUATED)
+
+    def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
+        """How much worse a model by name gets where a column of the rows is shuffled: cerebro.importance."""
+        return _named(self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE)
 
     def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""

@@ -14,3 +14,11 @@ from cerebro_plpy.api import understanding
 return understanding.evaluate(plpy, GD, model, source, group_by)
 $$;
 COMMENT ON FUNCTION cerebro.evaluate(text, text, text[]) IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
+
+CREATE OR REPLACE FUNCTION cerebro.importance(model text, source text) RETURNS TABLE (
+    column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
+from cerebro_plpy.api import understanding
+return understanding.importance(plpy, GD, model, source)
+$$;
+COMMENT ON FUNCTION cerebro.importance(text, text) IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';

@@ -8,6 +8,7 @@ from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, stepped
 from cerebro_plpy.calls.evaluate_source import evaluate_source, evaluation_blocks_of
+from cerebro_plpy.calls.importance import importance as columns_importance
 from cerebro_plpy.calls.predict_source import Block
 from cerebro_plpy.database.caller import Row
 
@@ -25,3 +26,8 @@ def evaluate(
     """Metrics, one a row."""
     found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, (model, source, group_by))))
     return chain.from_iterable(found)
+
+
+def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
+    """The importance of each column."""
+    return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))

@@ -88,6 +88,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.predictions("a", "b", "c")
     session.predict_row("a", {})
     session.evaluation("a", "b", ["c"])
+    session.importance("a", "b")
     session.deploy("a", 1)
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))

@@ -289,6 +289,14 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
         ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
     ],
+    "permute": [
+        begun("predict"),
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
+            columns=[[[0]]], metric="auc", classes=2, repeats=2, seed=1),
+        begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
+            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, idle_seconds=60),
+    ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
         ask("results", program_key="p", sums={}), ask("results", program=BARE, sums={}),

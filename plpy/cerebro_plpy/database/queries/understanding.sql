@@ -93,3 +93,7 @@ FROM sums s CROSS JOIN LATERAL (VALUES
     (1, 'rmse', sqrt(s.square)), (2, 'mae', s.distance), (3, 'r2', 1 - s.square / nullif(s.variance, 0)),
     (4, 'coverage', s.covered)) v (place, metric, value)
 WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
+
+-- name: sample
+-- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
+SELECT {inputs} FROM (SELECT t.* FROM {table} t WHERE {target} IS NOT NULL ORDER BY {order} LIMIT %s::bigint) t
