@@ -21,6 +21,8 @@ EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
 
 IMPORTANCE = ("column_name", "importance", "importance_error", "metric", "rows")
 
+ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap")
+
 
 class NamedModels:
     """Methods over models by name; `Session.train` makes them."""
@@ -45,6 +47,11 @@ class NamedModels:
     def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
         """How much worse a model by name gets where a column of the rows is shuffled: cerebro.importance."""
         return _named(self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE)
+
+    def attribution(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
+        """What each column of each row of a table adds to its prediction by a model by name: cerebro.attribution."""
+        found = self._calls.rows_of_cerebro("attribution", model=model, source=source, id_col=id_col)
+        return _named(found, ATTRIBUTION)
 
     def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, stepped
+from cerebro_plpy.calls.attribution import Attributed, attribution_blocks_of
 from cerebro_plpy.calls.evaluate_source import evaluate_source, evaluation_blocks_of
 from cerebro_plpy.calls.importance import importance as columns_importance
 from cerebro_plpy.calls.predict_source import Block
@@ -31,3 +32,10 @@ def evaluate(
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """The importance of each column."""
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
+
+
+def attribution_blocks(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+) -> Iterator[Attributed]:
+    """Attributions of the columns of a source's rows, block by block."""
+    return stepped(plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col))))

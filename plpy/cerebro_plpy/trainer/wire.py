@@ -32,6 +32,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "permute": (
         "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "idle_seconds",
     ),
+    "attribute": ("rows", "arrays", "lengths", "columns", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),
     "gpus": (),
 }  # fmt: skip

@@ -1,10 +1,11 @@
-"""What the columns of a table mean to a model: how much worse it gets where one of them is shuffled.
+"""What the columns of a table mean to a model: how much worse it gets where one is shuffled; what each adds to a row.
 
 A column of a table may have become several inputs of the network, which belong together: they are shuffled together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,11 +16,10 @@ import numpy.typing as npt
 from cerebro_trainer.data.order import shuffled
 from cerebro_trainer.data.scores import LOSSES
 from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.programs.protocol import Attributions, Places
 from cerebro_trainer.wire.fields import integer, text, typed
 
 Array: TypeAlias = npt.NDArray[Any]
-Places: TypeAlias = Sequence[Sequence[int]]
-"""Of each input array, the positions that a column of the table has in a row of it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,13 @@ class Shuffling:
         if values.shape[1] != units:
             raise ConfigError(f"the model's output has {values.shape[1]} units; expected {units}", sqlstate="42804")
         return LOSSES[self.metric](values, target)
+
+
+def attribution_columns(found: Attributions) -> Iterator[str]:
+    """The attributions row by row, and beside each the gap of its row; NULL for what is no number."""
+    for values in (found.values, np.repeat(found.gap, found.values.shape[1])):
+        flat = values.reshape(-1).tolist()
+        yield "{" + ",".join(repr(value) if math.isfinite(value) else "NULL" for value in flat) + "}"
 
 
 def places(header: Mapping[str, Any], inputs: Sequence[Array]) -> tuple[Places, ...]:

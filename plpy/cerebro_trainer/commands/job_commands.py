@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cerebro_trainer.commands.explaining import Shuffling
+from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
 from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.commands.telling import Telling
@@ -170,6 +170,15 @@ class Work:
         with self._boundary():
             found = [literal(losses) for losses in asked.losses(self._output(job), inputs, target)]
         return _columns(found)
+
+    def attribute(self, header: Header, payload: Bytes) -> Messages:
+        """What each column of their table adds to what the open job's state gives for the raw rows."""
+        job = self._open_job()
+        inputs = raw_rows.inputs(header, payload)
+        columns = places(header, inputs)
+        with self._boundary():
+            found = job.program.attribute(inputs, columns)
+        return _columns(attribution_columns(found))
 
     def _output(self, job: Job) -> Callable[[Sequence[Array]], Array]:
         """What the one output of the job's model gives for rows, as long as anybody waits for it."""

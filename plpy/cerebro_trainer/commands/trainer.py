@@ -63,6 +63,7 @@ class Trainer:
                 "rows": Command(self._work.rows),
                 "tell": Command(self._abandoned_soon(self._work.tell)),
                 "permute": Command(self._abandoned_soon(self._work.permute)),
+                "attribute": Command(self._abandoned_soon(self._work.attribute)),
             }
 
     def serve(self) -> None:

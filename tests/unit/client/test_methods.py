@@ -89,6 +89,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.predict_row("a", {})
     session.evaluation("a", "b", ["c"])
     session.importance("a", "b")
+    session.attribution("a", "b", "c")
     session.deploy("a", 1)
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))
