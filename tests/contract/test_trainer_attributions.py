@@ -12,7 +12,9 @@ from trainer_peer import Peer
 from trainer_programs import weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates import ensemble
 from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.ensemble import Member
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
 
 ROWS = 300
@@ -73,12 +75,20 @@ def asked(trainer: Peer, do: str, arrays: Arrays, **more: object) -> list[list[A
     return [json.loads("[" + text[1:-1] + "]") if '"' not in text else [text] for text in found]
 
 
-def begin(trainer: Peer, template: Template, table: Table, head: Head) -> None:
-    """Open a job on a network whose weights are drawn."""
+def architecture(template: Template | None, table: Table, head: Head) -> str:
+    """A small network; None for several as one."""
+    if template is None:
+        members = (Member(architecture(each, table, head), share) for each, share in zip(TEMPLATES, (0.7, 0.3)))  # noqa: B905
+        return ensemble.architecture([*members], head.units)
     small = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    return template.architecture(table, head, template.params(head, 1000, small))
+
+
+def begin(trainer: Peer, template: Template | None, table: Table, head: Head) -> None:
+    """Open a job on a network whose weights are drawn."""
     target = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
     described = {
-        "architecture": json.loads(template.architecture(table, head, template.params(head, 1000, small))),
+        "architecture": json.loads(architecture(template, table, head)),
         "compile": parse_compile_params("optimizer='SGD()',loss='mean_squared_error'").to_json(),
         "targets": [target],
     }
@@ -103,8 +113,8 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 
 @pytest.mark.long_for(framework="jax")
 @pytest.mark.parametrize(("table", "head"), [("mixed", HEADS[0]), ("numbers", HEADS[1]), ("categories", HEADS[1])])
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
-def test_attributions_make_up_the_difference(trainer: Peer, template: Template, table: str, head: Head) -> None:
+@pytest.mark.parametrize("template", [*TEMPLATES, None], ids=lambda each: each.name if each else ensemble.NAME)
+def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:
     arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
     begin(trainer, template, TABLES[table], head)
     values, gaps = asked(trainer, "attribute", arrays, columns=columns)

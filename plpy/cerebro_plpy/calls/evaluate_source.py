@@ -21,8 +21,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.matching import matched
-from cerebro_plpy.features.table import known_target
 from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
 
@@ -75,7 +75,7 @@ def _labelled(db: Database, arguments: Arguments) -> Labelled:
     table = Catalog(db, MODULE).relation(source, "source")
     columns = raw_columns(LocalSession(db), table.oid)
     recipe = matched(MODULE, version.recipe, columns, table.spelling)
-    target = known_target(MODULE, columns, version.target, version.task)
+    target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)
     return Labelled(version, table, Raw(table.quoted, recipe, _pair(target, groups)), groups)
 

@@ -9,7 +9,7 @@ from math import isfinite, sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from cerebro_plpy.calls.predict_source import SETTINGS, STYLE
+from cerebro_plpy.calls.predict_source import SETTINGS
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
@@ -17,11 +17,11 @@ from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import Expression, network_inputs
+from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
+from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Split, naming, row_hash
-from cerebro_plpy.features.table import TEXTS, known_target
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
@@ -54,7 +54,7 @@ def _rows(db: Database, version: Version, source: str | None) -> list[Row]:
     table = Catalog(db, MODULE).relation(source, "source")
     columns = raw_columns(LocalSession(db), table.oid)
     recipe = matched(MODULE, version.recipe, columns, table.spelling)
-    target = known_target(MODULE, columns, version.target, version.task)
+    target = usable_label(MODULE, columns, version.target, version.task)
     order = row_hash(naming(columns, Split("random", 0.0, None)), version.seed)
     number = _number(version, target)
     made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
@@ -66,7 +66,7 @@ def _rows(db: Database, version: Version, source: str | None) -> list[Row]:
         order=order.text,
     )
     values = (value for _, expression in made for value in expression.values)
-    with db.configured(**SETTINGS, **STYLE, **TEXTS):
+    with db.configured(**SETTINGS, **TEXTS):
         return db.rows(statement, *values, *target.values, *order.values, MOST_ROWS)
 
 

@@ -45,13 +45,29 @@ def differentiable(node: Node) -> Differentiable:
     model = keras_model.build(_let_through(node))
     whole = [place for place, tensor in enumerate(model.inputs) if _is_whole(tensor)]
     edge = _Edge()
-    (output,) = model.outputs
+    output = _spread(model)
     edge.find(output)
     beside = [place for place in whole if any(model.inputs[place] is tensor for tensor in edge.kept)]
     others = [tensor for tensor in model.inputs if not _is_whole(tensor)]
     tail = [*others, *edge.made, *(model.inputs[place] for place in beside)]
     head = keras.Model(_packed([model.inputs[place] for place in whole]), edge.made) if edge.made else None
     return Differentiable(model, head, keras.Model(_packed(tail), output), tuple(whole), tuple(beside))
+
+
+def _spread(model: keras.Model) -> Any:
+    """The one output, by a graph in which the parts of models that the model is made of stand side by side."""
+    parts = [layer for layer in model.layers if isinstance(layer, keras.Model)]
+    if not parts or isinstance(model, keras.Sequential):
+        (output,) = model.outputs
+        return output
+    for part in parts:
+        for operation in getattr(part, "operations", ()):
+            operation.name = f"{part.name}_{operation.name}"  # names are unique in a graph
+    whole = model._run_through_graph(
+        model.inputs, operation_fn=lambda layer: layer.call if isinstance(layer, keras.Model) else layer
+    )
+    (output,) = keras.tree.flatten(whole)
+    return output
 
 
 class _Edge:
