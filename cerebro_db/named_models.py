@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 PLAN = ("section", "name", "what", "why", "data")
 PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper")
 
+EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
+
+IMPORTANCE = ("column_name", "importance", "importance_error", "metric", "rows")
+
+ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap")
+
 
 class NamedModels:
     """Methods over models by name; `Session.train` makes them."""
@@ -32,6 +38,20 @@ class NamedModels:
     def predictions(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
         """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here."""
         return _named(self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col), PREDICTED)
+
+    def evaluation(self, model: str, source: str, group_by: Sequence[str] | None = None) -> Records[dict[str, Any]]:
+        """How good a model by name is over the rows of a table, and of each group of them: cerebro.evaluate."""
+        groups = None if group_by is None else list(group_by)
+        return _named(self._calls.rows_of_cerebro("evaluate", model=model, source=source, group_by=groups), EVALUATED)
+
+    def importance(self, model: str, source: str) -> Records[dict[str, Any]]:
+        """How much worse a model by name gets where a column of the rows is shuffled: cerebro.importance."""
+        return _named(self._calls.rows_of_cerebro("importance", model=model, source=source), IMPORTANCE)
+
+    def attribution(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
+        """What each column of each row of a table adds to its prediction by a model by name: cerebro.attribution."""
+        found = self._calls.rows_of_cerebro("attribution", model=model, source=source, id_col=id_col)
+        return _named(found, ATTRIBUTION)
 
     def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""

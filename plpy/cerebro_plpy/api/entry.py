@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +42,15 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
             return _checked(db, gd, work)
 
     return raise_to_sql(plpy, checked)
+
+
+def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
+    """The blocks of an answer, each as its caller takes it; between two of them the session is as it was."""
+    while True:
+        block = call(plpy, gd, lambda db: next(blocks, None))
+        if block is None:
+            return
+        yield block
 
 
 def call_declared(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:

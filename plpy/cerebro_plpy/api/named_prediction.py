@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cerebro_plpy.api.entry import Globals, call, call_declared
+from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
 from cerebro_plpy.calls.predict_record import predict_record
 from cerebro_plpy.calls.predict_source import Block, predict_source
 
@@ -17,16 +17,7 @@ def predict_blocks(
 
     What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
     """
-    return _stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col))))
-
-
-def _stepped(plpy: Any, gd: Globals, blocks: Iterator[Block]) -> Iterator[Block]:
-    """The blocks; between two of them the session is as it was."""
-    while True:
-        block = call(plpy, gd, lambda db: next(blocks, None))
-        if block is None:
-            return
-        yield block
+    return stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col))))
 
 
 def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:

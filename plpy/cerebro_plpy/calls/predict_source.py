@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from cerebro_plpy.calls.version_prediction import columns_told, predictor
 from cerebro_plpy.database.caller import Database, Row
@@ -19,7 +19,7 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import TEXTS, network_inputs
+from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import versions
@@ -36,6 +36,14 @@ SETTINGS = {"cursor_tuple_fraction": "1", "jit": "off"}
 Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[bytes], Optional[bytes], Optional[bytes]]
 
 
+class Raw(NamedTuple):
+    """Raw rows: the table or view, quoted, the recipe as it is over its columns, and what makes the text of each id."""
+
+    table: str
+    recipe: Recipe
+    id: Expression
+
+
 def predict_source(
     db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Block]:
@@ -48,37 +56,44 @@ def predict_source(
     version = versions.deployed(db, MODULE, model)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
-    rows = _blocks(db, version, recipe, (table, _id_column(catalog, table, id_col)))
-    blocks = _predicted(version, rows, predictor(db, gd, version))
+    raw = Raw(table.quoted, recipe, id_text(catalog, table, id_col))
+    blocks = predicted(version, raw_blocks(db, version, raw), predictor(db, gd, version))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
-def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
+def predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
     """While the trainer computes a block, and the query has the one before, the next one is read."""
+    for rows, told in answered(blocks, teller):
+        prediction, probability, probabilities, number = columns_told(version, told)
+        yield version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
+
+
+def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[list[Row], list[bytes]]]:
+    """The rows of each block, and what the trainer answered of them."""
     try:
         before: list[Row] = []
         for rows in blocks:
             told = teller.answer() if before else []
             _ask(teller, rows)
             if before:
-                yield _block(version, before, told)
+                yield before, told
             before = rows
         if before:
-            yield _block(version, before, teller.answer())
+            yield before, teller.answer()
     finally:
         teller.end()
 
 
-def _blocks(db: Database, version: Version, recipe: Recipe, of: tuple[Relation, str | None]) -> Iterator[list[Row]]:
-    table, name = of
-    made = [(each.name, each.sent) for each in network_inputs(recipe)]
-    given = "NULL::text" if name is None else f"t.{quote_identifier(name)}::text"
+def raw_blocks(db: Database, version: Version, raw: Raw, most: int = BLOCK_ROWS) -> Iterator[list[Row]]:
+    """The rows of a source, each with its id and what the network is given of it, so many at a time at most."""
+    made = [(each.name, each.sent) for each in network_inputs(raw.recipe)]
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
-    statement = sql("predict.rows", id=given, inputs=text, table=table.quoted)
-    width = max(len(recipe.numbers) + len(recipe.cardinalities), len(version.classes))
-    size = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // width))
+    statement = sql("predict.rows", id=raw.id.text, inputs=text, table=raw.table)
+    width = max(len(raw.recipe.numbers) + len(raw.recipe.cardinalities), len(version.classes))
+    size = max(1, min(most, BLOCK_ELEMENTS // width))
+    values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
     with db.configured(**SETTINGS):
-        blocks = db.blocks(statement, size, *(value for _, expression in made for value in expression.values))
+        blocks = db.blocks(statement, size, *values)
     return iter(partial(_styled, db, blocks), [])
 
 
@@ -93,9 +108,10 @@ def _ask(teller: Predictor, rows: list[Row]) -> None:
     teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 
-def _block(version: Version, rows: list[Row], told: list[bytes]) -> Block:
-    prediction, probability, probabilities, number = columns_told(version, told)
-    return version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
+def id_text(catalog: Catalog, table: Relation, given: str | None) -> Expression:
+    """The text of the column that tells the rows apart."""
+    name = _id_column(catalog, table, given)
+    return Expression("NULL::text" if name is None else f"t.{quote_identifier(name)}::text")
 
 
 def _id_column(catalog: Catalog, table: Relation, given: str | None) -> str | None:

@@ -12,9 +12,10 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.tables.versions import Version
-from cerebro_plpy.trainer import requests, settings
+from cerebro_plpy.trainer import requests, settings, wire
 from cerebro_plpy.trainer.predictor import Chunk, Predictor, Told
 from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.trainer.wire import Header
 
 # Whatever the model was trained with: of that nothing shows in a prediction, and this optimizer keeps nothing.
 COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
@@ -22,14 +23,24 @@ WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 
 
 def predictor(db: Database, gd: dict[str, Any], version: Version) -> Predictor:
-    """The version in the trainer of the caller's session, as soon as it is asked."""
+    """The version in the trainer of the caller's session, as soon as it is asked for predictions."""
+    return asker(db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)}))
+
+
+def arrays(version: Version) -> list[dict[str, str]]:
+    """How the inputs of the network are sent."""
+    return [{"kind": each.kind} for each in network_inputs(version.recipe)]
+
+
+def asker(db: Database, gd: dict[str, Any], version: Version, asked: Header) -> Predictor:
+    """The version in the trainer of the caller's session, as soon as this is asked of it."""
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     told = Told(
         spec=settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
         begin=requests.with_sources(db, _job(version)),
-        asked={"arrays": [{"kind": each.kind} for each in network_inputs(version.recipe)], **_asked(db, version)},
+        asked=asked,
         state=lambda: _state(db, version),
     )
     return Predictor(gd, told, db.check_interrupts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, NamedTuple, Union
 
 from cerebro_plpy.configs.templates.template import FARTHEST, Table
 from cerebro_plpy.database.names import check_name
@@ -113,6 +113,14 @@ Input = Union[Number, Category, Moment]
 Feature = Union[Input, LeftOut]
 
 
+class Places(NamedTuple):
+    """A column of the table, and its positions among the numbers and among the codes that are a network's inputs."""
+
+    column: str
+    numbers: tuple[int, ...]
+    codes: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The features of a table, in the order of its columns."""
@@ -135,6 +143,19 @@ class Recipe:
     def cardinalities(self) -> tuple[int, ...]:
         """How many codes each category has, 0 included."""
         return tuple(len(each.values) + 1 for each in self.inputs if isinstance(each, Category))
+
+    @property
+    def places(self) -> tuple[Places, ...]:
+        """What of a network's inputs each column is, in the order of `inputs`."""
+        codes = [each.column for each in self.inputs if isinstance(each, Category)]
+        return tuple(
+            Places(
+                each.column,
+                tuple(place for place, (column, _) in enumerate(self.numbers) if column == each.column),
+                tuple(place for place, column in enumerate(codes) if column == each.column),
+            )
+            for each in self.inputs
+        )
 
     @property
     def table(self) -> Table:

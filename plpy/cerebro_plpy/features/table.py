@@ -20,6 +20,7 @@ from cerebro_plpy.features import encoding, kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
+from cerebro_plpy.features.labels import label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
@@ -133,9 +134,9 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     source = source._replace(side=_both(both.training, _known(target, aim.task, aim.values)))
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
-    given_away = giveaways(reader, source, recipe, aim.rows, _label(target, aim.task), aim.task == CLASSIFICATION)
+    given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and _weights(reader, module, source, weight)
-    training = Part(source.table, source.side, recipe, _label(target, aim.task), source.hash, weighed)
+    training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
     validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
     held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
     _check_rows(module, aim.rows, held, split)
@@ -161,7 +162,7 @@ def _held_part(
         wishes.held.quoted,
         _both(side, _known(target, aim.task, aim.values)),
         matched(module, training.recipe, columns, wishes.held.spelling),
-        _label(target, aim.task),
+        label_of(target, aim.task),
         _order(columns, seed),
     )
 
@@ -199,7 +200,7 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
     split, target = read_split(module, spec.split), _named(module, columns, spec.target, "target")
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = _both(both.validation, _known(target, spec.task, spec.classes))
-    return Held(side, _label(target, spec.task), _order(columns, spec.split_seed))
+    return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
 
 
 def encoded(part: Part, output: str) -> Expression:
@@ -301,15 +302,9 @@ def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
     return best[1:]
 
 
-def _label(column: RawColumn, task: str) -> Expression:
-    if task == CLASSIFICATION:
-        return encoding.category(column.name)
-    return encoding.number(column.name, column.family or "")
-
-
 def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
     """Whether the target of a row can be used: a class that there is in training, or a finite number."""
-    label = _label(target, task)
+    label = label_of(target, task)
     if task == CLASSIFICATION:
         return Expression(f"{label.text} = ANY (%s::text[])", (list(classes),))
     assert target.family in NUMBERS

@@ -43,6 +43,8 @@ class Version:
     architecture: str
     compile_params: str
     backend: str
+    metric: str
+    seed: int
 
     @property
     def state_table(self) -> str:

@@ -28,7 +28,7 @@ class Chunk(NamedTuple):
 class Told:
     """What a trainer needs to tell of rows by a model: how it is started, the job, the state, and what is asked.
 
-    `asked` are the fields of each request but for its rows; `state` reads the weights, each time that they are needed.
+    `asked` is the header of each request but for its rows; `state` reads the weights, each time that they are needed.
     """
 
     spec: TrainerSpec
@@ -53,8 +53,8 @@ class Predictor:
         """Send a block of so many rows, by the bytes of each column; `answer` must have been called before another."""
         link = self._ready()
         lengths = [len(column) for column in columns]
-        asked = {**self._told.asked, "idle_seconds": self._told.idle_seconds or None}
-        link.post(wire.request("tell", asked, rows=rows, lengths=lengths), *columns)
+        own = {"idle_seconds": self._told.idle_seconds or None, "rows": rows, "lengths": lengths}
+        link.post({**self._told.asked, **own}, *columns)
         self._awaited = link
 
     def answer(self) -> list[bytes]:

@@ -29,6 +29,10 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
+    "permute": (
+        "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "idle_seconds",
+    ),
+    "attribute": ("rows", "arrays", "lengths", "columns", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),
     "gpus": (),
 }  # fmt: skip

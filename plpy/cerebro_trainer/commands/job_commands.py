@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
 from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.data import raw_rows
+from cerebro_trainer.data.arrays import literal
 from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
-from cerebro_trainer.programs.protocol import Framework, Program, Programs
+from cerebro_trainer.programs.protocol import Array, Framework, Program, Programs
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, joining, serialization
 from cerebro_trainer.state.serialization import Origin, Progress
@@ -158,8 +160,35 @@ class Work:
         inputs = raw_rows.inputs(header, payload)
         with self._boundary():
             (output,) = job.program.predict(inputs)
-            found = [memoryview(column.encode()) for column in telling.columns(output)]
-        return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)
+            return _columns(telling.columns(output))
+
+    def permute(self, header: Header, payload: Bytes) -> Messages:
+        """How much worse the open job's state predicts the raw rows where a column of their table is shuffled."""
+        job = self._open_job()
+        inputs, target = raw_rows.inputs_and_target(header, payload)
+        asked = Shuffling.from_header(header, inputs)
+        with self._boundary():
+            found = [literal(losses) for losses in asked.losses(self._output(job), inputs, target)]
+        return _columns(found)
+
+    def attribute(self, header: Header, payload: Bytes) -> Messages:
+        """What each column of their table adds to what the open job's state gives for the raw rows."""
+        job = self._open_job()
+        inputs = raw_rows.inputs(header, payload)
+        columns = places(header, inputs)
+        with self._boundary():
+            found = job.program.attribute(inputs, columns)
+        return _columns(attribution_columns(found))
+
+    def _output(self, job: Job) -> Callable[[Sequence[Array]], Array]:
+        """What the one output of the job's model gives for rows, as long as anybody waits for it."""
+
+        def predict(inputs: Sequence[Array]) -> Array:
+            self._check_peer()
+            (output,) = job.program.predict(inputs)
+            return output
+
+        return predict
 
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
@@ -278,3 +307,9 @@ class Work:
             ) from error
         except self._failures as error:
             raise ConfigError(f"{type(error).__name__}: {summary(error)}") from error
+
+
+def _columns(texts: Iterable[str]) -> Messages:
+    """An answer of columns, which are literals of arrays."""
+    found = [memoryview(text.encode()) for text in texts]
+    return (Message({"ok": {"lengths": [len(column) for column in found]}}, *found),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cerebro_trainer.commands import gpus
 from cerebro_trainer.commands.job_commands import Work
@@ -20,11 +20,13 @@ from cerebro_trainer.wire.fields import integer, number, text
 from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages
 from cerebro_trainer.wire.read_ahead import Ahead
 
+Handler: TypeAlias = Callable[[Mapping[str, Any], Bytes], Messages]
+
 
 class Command(NamedTuple):
     """A handler, and whether its request is answered."""
 
-    run: Callable[[Mapping[str, Any], Bytes], Messages]
+    run: Handler
     replies: bool = True
 
 
@@ -59,7 +61,9 @@ class Trainer:
                 "state_get": Command(self._work.state_get),
                 "results": Command(self._work.results),
                 "rows": Command(self._work.rows),
-                "tell": Command(self._tell),
+                "tell": Command(self._abandoned_soon(self._work.tell)),
+                "permute": Command(self._abandoned_soon(self._work.permute)),
+                "attribute": Command(self._abandoned_soon(self._work.attribute)),
             }
 
     def serve(self) -> None:
@@ -114,10 +118,14 @@ class Trainer:
             self._work.reset()
         return ()
 
-    def _tell(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
+    def _abandoned_soon(self, run: Handler) -> Handler:
         """Whoever asks may never come back, for a query can be left in the middle."""
-        self._idle = _seconds(header)
-        return self._work.tell(header, payload) if self._work is not None else ()
+
+        def handled(header: Mapping[str, Any], payload: Bytes) -> Messages:
+            self._idle = _seconds(header)
+            return run(header, payload)
+
+        return handled
 
     def _open(self, header: Mapping[str, Any], payload: Bytes) -> Messages:
         """A dataset may be kept in what the others leave of the trainer's cache."""

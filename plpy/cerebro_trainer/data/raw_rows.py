@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cerebro_trainer.data import arrays
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, items, number, text, typed
+from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
 from cerebro_trainer.wire.frames import Bytes
 
 Array = npt.NDArray[Any]
@@ -81,6 +81,17 @@ def inputs(header: Mapping[str, Any], payload: Bytes) -> list[Array]:
     for entry in entries:
         text(entry, "kind", choices=INPUTS)
     return columns(entries, split(header, payload, len(entries)), integer(header, "rows", minimum=1))
+
+
+def inputs_and_target(header: Mapping[str, Any], payload: Bytes) -> tuple[list[Array], Array]:
+    """The same with a number of each row behind them, float64: what a model should give for it, or a class."""
+    entries, target = items(header, "arrays"), record(header, "target")
+    text(target, "kind", choices=tuple(FLOATS))
+    for entry in entries:
+        text(entry, "kind", choices=INPUTS)
+    rows = integer(header, "rows", minimum=1)
+    *found, last = columns([*entries, target], split(header, payload, len(entries) + 1), rows)
+    return found, last.reshape(rows, -1)[:, 0].astype(np.float64)
 
 
 def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:

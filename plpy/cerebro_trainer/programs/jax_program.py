@@ -9,7 +9,7 @@ last batch once more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -122,6 +122,20 @@ class JaxProgram(KerasProgram):
                 np.concatenate([np.asarray(part[position]) for part in parts])
                 for position in range(len(self.interface.outputs))
             ]
+
+    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+        def chosen(points: list[Any], beside: list[Any], select: Any, values: Values) -> Any:
+            with keras.StatelessScope([*zip(model.variables, values, strict=True)]):
+                output = model(packed([*points, *beside]), training=False)
+            return jnp.sum(output.astype(jnp.float32).reshape(select.shape) * select)
+
+        compiled = jax.jit(jax.grad(chosen))
+
+        def computed(points: list[Array], beside: list[Array], select: Array) -> list[Array]:
+            with _out_of_memory():
+                return [np.asarray(array) for array in compiled(points, beside, select, _held(model.variables))]
+
+        return computed
 
     def _run(
         self, values: Values, columns: Columns, order: npt.NDArray[np.int32], batch_size: int, form: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -10,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.models import keras_model
+from cerebro_trainer.models.differentiable import differentiable
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.models.variable_numbers import RATES, attach
+from cerebro_trainer.programs.attributions import Way
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.interface import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
-from cerebro_trainer.programs.protocol import Array, Program, Sums
+from cerebro_trainer.programs.protocol import Array, Attributions, Places, Program, Sums
 from cerebro_trainer.state.serialization import Layout
 
 EVALUATION_BYTES = 16 << 20
@@ -56,6 +60,7 @@ class KerasProgram(Program):
         self.layout = self._layout(framework)
         self._learning_rate = self._position_of_learning_rate()
         self._widest = keras_model.widest(self.model)
+        self._explained: tuple[keras.Model, Way] | None = None
 
     def _compile(self, parts: Compiled) -> None:
         optimizer = parts.optimizer
@@ -147,6 +152,45 @@ class KerasProgram(Program):
         """Rows per batch of prediction; depends on the shapes of a row alone."""
         return max(self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest))
 
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
+        fitted = self.interface.fit_inputs(inputs)
+        rows, size = len(fitted[0]), self.evaluation_batch(fitted)
+        (output,) = self.predict(fitted)
+        (blank,) = self.predict([np.zeros_like(array[:1]) for array in fitted])
+        units = output.reshape(rows, -1).astype(np.float64)
+        select = np.eye(units.shape[1], dtype=np.float32)[units.argmax(axis=1)]
+        # Whole batches, so that all of them are one compiled shape.
+        *filled, weights = (_lengthened(array, -rows % size) for array in (*fitted, select))
+        cuts = [slice(begin, begin + size) for begin in range(0, rows, size)]
+        way = self._way()
+        values = [way.attributions([array[cut] for array in filled], weights[cut], columns) for cut in cuts]
+        found = np.concatenate(values)[:rows]
+        change = ((units - blank.reshape(1, -1).astype(np.float64)) * select).sum(axis=1)
+        return Attributions(found, found.sum(axis=1) - change)
+
+    @abstractmethod
+    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+        """What computes the gradient of a model's output, units by weights, with regard to its first inputs.
+
+        It is called with these inputs, with the others, and with the weights; a row's gradient is its own.
+        """
+
+    def _way(self) -> Way:
+        """The model as it is explained, with the weights that it has now."""
+        if self._explained is None:
+            found = differentiable(self._node)
+            head = None if found.head is None else partial(self._called, found.head)
+            way = Way(head, self.gradient(found.tail), found.whole, found.other, found.beside)
+            self._explained = found.model, way
+        model, way = self._explained
+        for variable, value in zip(model.variables, self.model.variables, strict=True):
+            variable.assign(value)
+        return way
+
+    def _called(self, model: keras.Model, inputs: Sequence[Array]) -> list[Array]:
+        found = keras.tree.flatten(model(packed(list(inputs)), training=False))
+        return [np.asarray(keras.ops.convert_to_numpy(array), np.float32) for array in found]
+
     def _lifted(self, hyperparameters: Mapping[str, float]) -> dict[str, Any]:
         """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by itself."""
         optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
@@ -177,6 +221,10 @@ class KerasProgram(Program):
             framework=framework,
             keras=keras.__version__,
         )
+
+
+def _lengthened(rows: Array, more: int) -> Array:
+    return np.concatenate([rows, np.zeros((more, *rows.shape[1:]), rows.dtype)])
 
 
 def _compact(values: Array) -> Array:

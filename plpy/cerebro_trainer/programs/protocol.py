@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,17 @@ KEPT_BYTES = 2 << 30
 """Of variables, in all programs that are kept for later."""
 
 
+Places: TypeAlias = Sequence[Sequence[int]]
+"""Of each input array, the positions that a column of the table has in a row of it."""
+
+
+class Attributions(NamedTuple):
+    """What each column adds to the output of a row, (rows, columns), and by how much all together miss it, (rows,)."""
+
+    values: Array
+    gap: Array
+
+
 class Program(ABC):
     """A compiled program: one model, one optimizer, one trace, lent to one config's state at a time.
 
@@ -42,7 +53,7 @@ class Program(ABC):
     2. `initial(seed)` depends on architecture, optimizer and `seed` alone, and leaves `read()` as it is.
     3. `train` depends on the variables, the buffer, the order, the batch size, the numbers and the form
        alone: what other configs did with the program before does not matter.
-    4. `evaluate` and `predict` leave `read()` as it is.
+    4. `evaluate`, `predict` and `attribute` leave `read()` as it is.
     5. `evaluate` gives sums: those of two buffers add up to those of both together.
     6. All forms take the same steps: they differ in the rounding of sums, not in what is computed.
     """
@@ -109,6 +120,13 @@ class Program(ABC):
     @abstractmethod
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
+
+    @abstractmethod
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
+        """Why one output is for these rows what it is, rather than for a row whose inputs are all 0, by columns.
+
+        Of several units that of each row which is the largest.
+        """
 
     def board(self, folder: str) -> Board:
         """What writes there for TensorBoard; ConfigError where the framework has nothing that does."""

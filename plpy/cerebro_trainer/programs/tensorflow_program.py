@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,17 @@ class TensorflowProgram(KerasProgram):
             np.concatenate([part[position].numpy() for part in parts])
             for position in range(len(self.interface.outputs))
         ]
+
+    def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:
+        def computed(points: list[Any], beside: list[Any], select: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(points)
+                output = model(packed([*points, *beside]), training=False)
+                chosen = tf.reduce_sum(tf.reshape(tf.cast(output, tf.float32), tf.shape(select)) * select)
+            return tape.gradient(chosen, points, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+
+        graph = tf.function(computed, autograph=False, reduce_retracing=True)
+        return lambda *given: [array.numpy() for array in graph(*given)]
 
     def board(self, folder: str) -> EventFiles:
         return EventFiles(folder, self.model, lambda: self._forward.get_concrete_function().graph)

@@ -21,7 +21,7 @@ from cerebro_trainer import __main__ as trainer_main
 from cerebro_trainer.commands.trainer import Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.protocol import Array, Framework, Program, Sums
+from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Places, Program, Sums
 from cerebro_trainer.state.serialization import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
@@ -153,6 +153,9 @@ class Still(Program):
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.ones((len(inputs[0]), self._units), np.float32)]
+
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
+        return Attributions(np.zeros((len(inputs[0]), len(columns))), np.zeros(len(inputs[0])))
 
     def board(self, folder: str) -> Any:
         return Board()
@@ -288,6 +291,19 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"], lengths=[48]),
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
         ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
+    ],
+    "permute": [
+        begun("predict"),
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
+            columns=[[[0]]], metric="auc", classes=2, repeats=2, seed=1),
+        begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
+        ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
+            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, idle_seconds=60),
+    ],
+    "attribute": [
+        begun("predict"),
+        ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48], columns=[[[0]]]),
+        ask("attribute", FLOATS, rows=1, arrays=[{"kind": "float32"}], columns=[], idle_seconds=60),
     ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),

@@ -1,0 +1,41 @@
+"""The functions of sql/63-understanding.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call, stepped
+from cerebro_plpy.calls.attribution import Attributed, attribution_blocks_of
+from cerebro_plpy.calls.evaluate_source import evaluate_source, evaluation_blocks_of
+from cerebro_plpy.calls.importance import importance as columns_importance
+from cerebro_plpy.calls.predict_source import Block
+from cerebro_plpy.database.caller import Row
+
+
+def evaluation_blocks(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
+) -> Iterator[Block]:
+    """Predictions for the rows of a source whose target is known, block by block."""
+    return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, (model, source, group_by))))
+
+
+def evaluate(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
+) -> Iterator[Row]:
+    """Metrics, one a row."""
+    found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, (model, source, group_by))))
+    return chain.from_iterable(found)
+
+
+def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
+    """The importance of each column."""
+    return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
+
+
+def attribution_blocks(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+) -> Iterator[Attributed]:
+    """Attributions of the columns of a source's rows, block by block."""
+    return stepped(plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col))))

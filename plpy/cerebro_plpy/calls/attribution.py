@@ -1,0 +1,63 @@
+"""Why a model by name predicts what it does for raw rows: what each column adds, block by block like predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Optional
+
+from cerebro_plpy.calls.importance import places
+from cerebro_plpy.calls.predict_source import Raw, answered, id_text, raw_blocks
+from cerebro_plpy.calls.version_prediction import arrays, asker
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.matching import matched
+from cerebro_plpy.tables import versions
+from cerebro_plpy.trainer import wire
+
+MODULE = "attribution"
+BLOCK_ROWS = 1024
+Texts = list[Optional[str]]
+Attributed = tuple[Texts, list[str], Texts, bytes, bytes]
+
+
+def attribution_blocks_of(
+    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
+) -> Iterator[Attributed]:
+    """Of each block the ids, columns, texts, attributions and gaps; `arguments` are model, source and id column.
+
+    The first block is explained when this returns.
+    """
+    model, source, id_col = arguments
+    catalog = Catalog(db, MODULE)
+    version = versions.deployed(db, MODULE, model)
+    table = catalog.relation(source, "source")
+    recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
+    names = [each.column for each in recipe.inputs]
+    raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))
+    asked = {"arrays": arrays(version), "columns": places(version.recipe)}
+    teller = asker(db, gd, version, wire.request("attribute", asked))
+    found = (_block(rows, told, names) for rows, told in answered(raw_blocks(db, version, raw, BLOCK_ROWS), teller))
+    return chain([first for first in (next(found, None),) if first], found)
+
+
+def _texts(name: Expression, columns: list[str]) -> Expression:
+    """An array of the text of a row's id, and of those of its columns."""
+    parts = [name.text, *(f"t.{quote_identifier(column)}::text" for column in columns)]
+    return Expression(f"ARRAY[{', '.join(parts)}]", name.values)
+
+
+def _block(rows: list[Row], told: list[bytes], columns: list[str]) -> Attributed:
+    """A line for each column of each row."""
+    ids: Texts = []
+    texts: Texts = []
+    for row in rows:
+        name, *values = row["id"]
+        ids += [name] * len(columns)
+        texts += values
+    attributions, gaps = told
+    return ids, columns * len(rows), texts, attributions, gaps

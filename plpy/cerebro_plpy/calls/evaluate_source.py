@@ -1,0 +1,125 @@
+"""How good the predictions of a model by name are for the rows of a table: metrics, made set-wise by PostgreSQL.
+
+The rows are predicted as `cerebro.predict` does it, but each goes with its target and its group instead of an id, so
+that neither a key nor a join is needed. What has to be sorted PostgreSQL sorts, on disk where memory does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, predicted, raw_blocks
+from cerebro_plpy.calls.version_prediction import predictor
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import InvalidName, UndefinedColumn
+from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.labels import usable_label
+from cerebro_plpy.features.matching import matched
+from cerebro_plpy.tables import versions
+from cerebro_plpy.tables.versions import Version
+
+MODULE = "evaluate"
+FETCHED = 1000
+Arguments = tuple["str | None", "str | None", "Sequence[str | None] | None"]
+
+
+class Labelled(NamedTuple):
+    """A version, the rows that it predicts, and the columns that they are grouped by."""
+
+    version: Version
+    table: Relation
+    raw: Raw
+    groups: tuple[str, ...]
+
+
+def evaluate_source(db: Database, arguments: Arguments) -> Iterator[list[Row]]:
+    """Metrics, one a row, some at a time; `arguments` are the model, the source, and columns to group by.
+
+    What is wrong with a call is told here, and not by the function that this one reads.
+    """
+    model, _, group_by = arguments
+    found = _labelled(db, arguments)
+    asked = model, found.table.quoted, None if group_by is None else list(found.groups)
+    with db.configured(**SETTINGS):
+        blocks = db.blocks(*_statement(found, asked))
+    return iter(partial(next, blocks, []), [])
+
+
+def _statement(found: Labelled, asked: tuple[object, ...]) -> tuple[Any, ...]:
+    """The statement with the metrics of the task, how many rows of it to take at a time, and its values."""
+    if found.version.classes:
+        keys = {"of_pair": "t.label, t.prediction", "of_class": "c.key, c.value::float8"}
+        sets = {name: f"({columns}), " if found.groups else "" for name, columns in keys.items()}
+        return sql("understanding.classification", **sets), FETCHED, list(found.version.classes), *asked
+    return sql("understanding.regression", of_all="(), " if found.groups else ""), FETCHED, *asked
+
+
+def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[Block]:
+    """Predictions of the rows that have a target, block by block; the ids are arrays of the target and the group."""
+    version, _, raw, _ = _labelled(db, arguments)
+    blocks = _known(db, raw_blocks(db, version, raw), version.target)
+    return predicted(version, blocks, predictor(db, gd, version))
+
+
+def _labelled(db: Database, arguments: Arguments) -> Labelled:
+    model, source, group_by = arguments
+    version = versions.deployed(db, MODULE, model)
+    table = Catalog(db, MODULE).relation(source, "source")
+    columns = raw_columns(LocalSession(db), table.oid)
+    recipe = matched(MODULE, version.recipe, columns, table.spelling)
+    target = usable_label(MODULE, columns, version.target, version.task)
+    groups = _groups(columns, group_by or (), table)
+    return Labelled(version, table, Raw(table.quoted, recipe, _pair(target, groups)), groups)
+
+
+def _pair(target: Expression, groups: Sequence[str]) -> Expression:
+    """The target and the group of a row as the text of an array; NULL where the target is not known."""
+    members = ", ".join(f"%s::text, t.{quote_identifier(name)}" for name in groups)
+    group = f"pg_catalog.jsonb_build_object({members})::text" if groups else "NULL::text"
+    text = f"CASE WHEN {target.text} IS NOT NULL THEN ARRAY[{target.text}::text, {group}]::text END"
+    return Expression(text, (*target.values, *target.values, *groups))
+
+
+def _groups(columns: Sequence[RawColumn], wanted: Sequence[str | None], table: Relation) -> tuple[str, ...]:
+    """Names of columns, which may be written as in SQL, too."""
+    known = [column.name for column in columns]
+    found = []
+    for given in wanted:
+        name = given if given in known else _folded(given)
+        if name not in known:
+            raise UndefinedColumn(
+                f"{MODULE} error: {table.spelling} has no column {given!r}, which group_by names.",
+                hint=near_matches(str(given), known),
+            )
+        found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def _folded(given: str | None) -> str:
+    try:
+        (name,) = split_columns(given or "")
+    except (ValueError, InvalidName):
+        return ""
+    return name
+
+
+def _known(db: Database, blocks: Iterator[list[Row]], target: str) -> Iterator[list[Row]]:
+    """The rows that have an id; at the end the others are told of."""
+    rows = missing = 0
+    for block in blocks:
+        known = [row for row in block if row["id"] is not None]
+        rows, missing = rows + len(known), missing + len(block) - len(known)
+        if known:
+            yield known
+    if missing:
+        db.notice(f"{MODULE}: {missing} rows have no {target}, and are left out")
+    if not rows:
+        db.notice(f"{MODULE}: there are no rows with a {target}")

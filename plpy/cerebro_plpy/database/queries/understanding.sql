@@ -1,0 +1,99 @@
+-- name: classification
+-- Two tables are small enough for whatever is computed of them: how often each class was predicted for each, and how often
+-- each probability of a class was that of a row of it. A group is the text of an object, '' for that of all rows. Where no
+-- probabilities are told they count as the least. The area under a curve is that of ranks, in which equal numbers
+-- share their places; a class that the model does not know has no probability in any row, so that half of its area is below.
+WITH model AS (SELECT %s::text[] AS classes),
+told AS MATERIALIZED (
+    SELECT r.id[1] AS label, r.id[2] AS "group", r.prediction, r.probabilities
+    FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id,
+                 pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::text[]) AS prediction,
+                 pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::text[])::jsonb AS probabilities
+          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[]) AS told OFFSET 0) b OFFSET 0) r),
+pairs AS MATERIALIZED (
+    SELECT coalesce(t."group", '') AS "group", t.label, t.prediction, count(*)::float8 AS n
+    FROM told t GROUP BY GROUPING SETS ({of_pair}(t."group", t.label, t.prediction))),
+shares AS MATERIALIZED (
+    SELECT coalesce(t."group", '') AS "group", c.key AS class, c.value::float8 AS p,
+           (count(*) FILTER (WHERE t.label = c.key))::float8 AS hits, (count(*) FILTER (WHERE t.label <> c.key))::float8 AS misses
+    FROM told t CROSS JOIN LATERAL pg_catalog.jsonb_each_text(t.probabilities) c
+    GROUP BY GROUPING SETS ({of_class}(t."group", c.key, c.value::float8))),
+totals AS (
+    SELECT p."group", sum(p.n) AS n, coalesce(sum(p.n) FILTER (WHERE p.label = p.prediction), 0) AS hits
+    FROM pairs p GROUP BY p."group"),
+classes AS (
+    SELECT c."group", c.class, sum(c.actual) AS actual, sum(c.predicted) AS predicted, sum(c.hits) AS hits
+    FROM (SELECT p."group", p.label AS class, p.n AS actual, 0 AS predicted, CASE WHEN p.label = p.prediction THEN p.n ELSE 0 END AS hits
+          FROM pairs p
+          UNION ALL SELECT p."group", p.prediction, 0, p.n, 0 FROM pairs p WHERE p.prediction IS NOT NULL) c
+    GROUP BY c."group", c.class),
+areas AS (
+    SELECT s."group", s.class, sum(s.hits) AS hits, sum(s.hits * (s.below + s.misses / 2)) / nullif(sum(s.hits) * sum(s.misses), 0) AS auc,
+           sum(s.hits * (1 - s.p) ^ 2 + s.misses * s.p ^ 2) AS squares, sum(s.hits * -ln(greatest(s.p, 1e-7))) AS loss
+    FROM (SELECT s.*, sum(s.misses) OVER (PARTITION BY s."group", s.class ORDER BY s.p ROWS UNBOUNDED PRECEDING) - s.misses AS below
+          FROM shares s) s
+    GROUP BY s."group", s.class
+    UNION ALL
+    SELECT c."group", c.class, 0, CASE WHEN c.actual < t.n THEN 0.5 END, 0, 0
+    FROM classes c JOIN totals t ON t."group" = c."group" CROSS JOIN model m WHERE c.class <> ALL (m.classes)),
+tenths AS (
+    SELECT s."group", s.class, least(floor(s.p * 10), 9) AS tenth, sum(s.hits + s.misses) AS n, sum(s.hits) AS hits,
+           sum(s.p * (s.hits + s.misses)) AS p
+    FROM shares s GROUP BY s."group", s.class, least(floor(s.p * 10), 9)),
+errors AS (
+    SELECT e."group", e.class, sum(abs(e.hits - e.p)) / sum(e.n) AS error FROM tenths e GROUP BY e."group", e.class),
+found AS (
+    SELECT c."group", c.class, c.actual, c.predicted, 2 * c.hits / (c.actual + c.predicted) AS f1,
+           c.hits / nullif(c.actual, 0) AS recall, c.hits / nullif(c.predicted, 0) AS "precision"
+    FROM classes c),
+sums AS (
+    SELECT a."group", avg(a.auc) AS auc, sum(a.hits) AS known, sum(a.squares) AS squares, sum(a.loss) AS loss
+    FROM areas a GROUP BY a."group"),
+whole AS (
+    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, f.recall, f.f1, e.error,
+           (coalesce(s.loss, 0) + (t.n - coalesce(s.known, 0)) * -ln(1e-7)) / t.n AS loss,
+           (coalesce(s.squares, 0) + (t.n - coalesce(s.known, 0))) / t.n / 2 AS brier
+    FROM totals t LEFT JOIN sums s ON s."group" = t."group"
+    LEFT JOIN (SELECT f."group", avg(f.recall) AS recall, avg(f.f1) AS f1 FROM found f GROUP BY f."group") f
+        ON f."group" = t."group"
+    LEFT JOIN (SELECT e."group", avg(e.error) AS error FROM errors e GROUP BY e."group") e ON e."group" = t."group"),
+lines AS (
+    SELECT w."group", 1 AS part, v.place, v.metric, NULL::text AS class, NULL::text AS predicted, v.value, w.n AS n
+    FROM whole w CROSS JOIN LATERAL (VALUES
+        (1, 'accuracy', w.accuracy), (2, 'balanced_accuracy', w.recall), (3, 'auc', w.auc), (4, 'log_loss', w.loss), (5, 'f1', w.f1),
+        (6, 'brier', w.brier), (7, 'calibration_error', w.error)) v (place, metric, value)
+    UNION ALL
+    SELECT f."group", 2, v.place, v.metric, f.class, NULL, v.value, v.n
+    FROM found f JOIN totals t ON t."group" = f."group"
+    LEFT JOIN areas a ON a."group" = f."group" AND a.class = f.class
+    LEFT JOIN errors e ON e."group" = f."group" AND e.class = f.class
+    CROSS JOIN LATERAL (VALUES
+        (1, 'precision', f."precision", f.predicted), (2, 'recall', f.recall, f.actual), (3, 'f1', f.f1, f.actual),
+        (4, 'auc', a.auc, f.actual), (5, 'calibration_error', e.error, t.n)) v (place, metric, value, n)
+    UNION ALL
+    SELECT p."group", 3, 0, 'confusion', p.label, p.prediction, p.n / c.actual, p.n
+    FROM pairs p JOIN classes c ON c."group" = p."group" AND c.class = p.label
+    UNION ALL
+    SELECT e."group", 4, e.tenth::integer, 'calibration', e.class, pg_catalog.round((e.p / e.n)::numeric, 4)::text, e.hits / e.n, e.n FROM tenths e)
+SELECT nullif(l."group", '') AS "group", l.metric, l.class, l.predicted, l.value, l.n::bigint AS rows
+FROM lines l ORDER BY l."group" <> '', l."group", l.part, l.class, l.place, l.predicted
+
+-- name: regression
+WITH told AS (
+    SELECT r.id[2] AS "group", r.id[1]::float8 AS target, coalesce(r.number, 'NaN') AS number, r.margin
+    FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id, (b.told).margin AS margin,
+                 pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::float8[]) AS number
+          FROM (SELECT cerebro.evaluation_blocks(%s::text, %s::text, %s::text[]) AS told OFFSET 0) b OFFSET 0) r),
+sums AS (
+    SELECT t."group", count(*) AS n, avg((t.number - t.target) ^ 2) AS square, avg(abs(t.number - t.target)) AS distance,
+           pg_catalog.var_pop(t.target) AS variance, avg((abs(t.number - t.target) <= t.margin)::integer::float8) AS covered
+    FROM told t GROUP BY GROUPING SETS ({of_all}(t."group")))
+SELECT s."group", v.metric, NULL::text AS class, NULL::text AS predicted, v.value, s.n AS rows
+FROM sums s CROSS JOIN LATERAL (VALUES
+    (1, 'rmse', sqrt(s.square)), (2, 'mae', s.distance), (3, 'r2', 1 - s.square / nullif(s.variance, 0)),
+    (4, 'coverage', s.covered)) v (place, metric, value)
+WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
+
+-- name: sample
+-- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
+SELECT {inputs} FROM (SELECT t.* FROM {table} t WHERE {target} IS NOT NULL ORDER BY {order} LIMIT %s::bigint) t

@@ -1,0 +1,42 @@
+"""What a network is to give for a row: the text of its class, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
+from cerebro_plpy.features import encoding
+from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.recipe import NUMBERS
+from cerebro_plpy.features.target import CLASSIFICATION
+
+
+def label_of(column: RawColumn, task: str) -> Expression:
+    """By the column that is predicted; NULL where it is NULL."""
+    if task == CLASSIFICATION:
+        return encoding.category(column.name)
+    return encoding.number(column.name, column.family or "")
+
+
+def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str) -> Expression:
+    """The same for rows of another table, which has these columns; NULL where it is no finite number either.
+
+    Raises UndefinedColumn, or DatatypeMismatch where numbers are predicted and the column has none.
+    """
+    column = next((each for each in columns if each.name == name), None)
+    if column is None:
+        raise UndefinedColumn(
+            f"{module} error: there is no column {name!r}, which the model predicts.",
+            hint="Name a table or view that has it, beside the columns that the model needs.",
+        )
+    if task != CLASSIFICATION and column.family not in NUMBERS:
+        raise DatatypeMismatch(
+            f"{module} error: column {column.name!r} has type {column.type}; the model predicts a number.",
+            hint="Cast it in a view, and use that.",
+        )
+    label = label_of(column, task)
+    if task == CLASSIFICATION:
+        return label
+    finite = f"abs({label.text}) < 'Infinity'::double precision"
+    return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)

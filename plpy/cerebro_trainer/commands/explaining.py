@@ -1,0 +1,98 @@
+"""What the columns of a table mean to a model: how much worse it gets where one is shuffled; what each adds to a row.
+
+A column of a table may have become several inputs of the network, which belong together: they are shuffled together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cerebro_trainer.data.order import shuffled
+from cerebro_trainer.data.scores import LOSSES
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.programs.protocol import Attributions, Places
+from cerebro_trainer.wire.fields import integer, text, typed
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Shuffling:
+    """What is asked: the metric, the places of each column, and how often and by which seed each is shuffled."""
+
+    metric: str
+    columns: tuple[Places, ...]
+    classes: int
+    repeats: int
+    seed: int
+
+    @classmethod
+    def from_header(cls, header: Mapping[str, Any], inputs: Sequence[Array]) -> Shuffling:
+        """Read the fields of a request."""
+        return cls(
+            metric=text(header, "metric", choices=tuple(LOSSES)),
+            columns=places(header, inputs),
+            classes=integer(header, "classes", minimum=0),
+            repeats=integer(header, "repeats", minimum=1),
+            seed=integer(header, "seed"),
+        )
+
+    def losses(
+        self, predict: Callable[[Sequence[Array]], Array], inputs: Sequence[Array], target: Array
+    ) -> Iterator[list[float]]:
+        """By how much the metric gets worse for each column, each time that it is shuffled."""
+        before = self._loss(predict(inputs), target)
+        for number, column in enumerate(self.columns):
+            orders = (shuffled((self.seed, number, repeat), len(target)) for repeat in range(self.repeats))
+            found = (predict(_moved(inputs, column, order)) for order in orders)
+            yield [self._loss(outputs, target) - before for outputs in found]
+
+    def _loss(self, outputs: Array, target: Array) -> float:
+        values = outputs.reshape(len(outputs), -1).astype(np.float64)
+        units = self.classes or 1
+        if values.shape[1] != units:
+            raise ConfigError(f"the model's output has {values.shape[1]} units; expected {units}", sqlstate="42804")
+        return LOSSES[self.metric](values, target)
+
+
+def attribution_columns(found: Attributions) -> Iterator[str]:
+    """The attributions row by row, and beside each the gap of its row; NULL for what is no number."""
+    for values in (found.values, np.repeat(found.gap, found.values.shape[1])):
+        flat = values.reshape(-1).tolist()
+        yield "{" + ",".join(repr(value) if math.isfinite(value) else "NULL" for value in flat) + "}"
+
+
+def places(header: Mapping[str, Any], inputs: Sequence[Array]) -> tuple[Places, ...]:
+    """The places of columns in the inputs, which are arrays of rows."""
+    columns = typed(header, "columns", list)
+    if not all(_fit(column, inputs) for column in columns):
+        raise RequestError(f'"columns" must have positions in each of {len(inputs)} arrays; received {columns!r}'[:300])
+    return tuple(columns)
+
+
+def _fit(column: object, inputs: Sequence[Array]) -> bool:
+    if not isinstance(column, list) or len(column) != len(inputs):
+        return False
+    pairs = zip(column, inputs, strict=True)
+    return all(isinstance(part, list) and all(_inside(place, array) for place in part) for part, array in pairs)
+
+
+def _inside(place: object, array: Array) -> bool:
+    return type(place) is int and array.ndim > 1 and 0 <= place < array.shape[1]
+
+
+def _moved(inputs: Sequence[Array], column: Places, order: npt.NDArray[np.int32]) -> list[Array]:
+    """The inputs of rows of which each has this column of another row."""
+    found = []
+    for array, part in zip(inputs, column, strict=True):
+        changed = array.copy() if part else array
+        if part:
+            changed[:, part] = array[order][:, part]
+        found.append(changed)
+    return found

@@ -1,0 +1,42 @@
+-- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row. What
+-- is said in sql/61-named-prediction.sql of functions that become a part of the query holds for the last one here.
+
+CREATE OR REPLACE FUNCTION cerebro.evaluation_blocks(model text, source text, group_by text[]) RETURNS SETOF cerebro.predicted_rows
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
+from cerebro_plpy.api import understanding
+return understanding.evaluation_blocks(plpy, GD, model, source, group_by)
+$$;
+COMMENT ON FUNCTION cerebro.evaluation_blocks(text, text, text[]) IS 'Internal: the rows of a source block by block, with what a model predicts for them; the id of each is an array of its target and its group';
+
+CREATE OR REPLACE FUNCTION cerebro.evaluate(model text, source text, group_by text[] DEFAULT NULL) RETURNS TABLE (
+    "group" jsonb, metric text, class text, predicted text, value double precision, rows bigint)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
+from cerebro_plpy.api import understanding
+return understanding.evaluate(plpy, GD, model, source, group_by)
+$$;
+COMMENT ON FUNCTION cerebro.evaluate(text, text, text[]) IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
+
+CREATE OR REPLACE FUNCTION cerebro.importance(model text, source text) RETURNS TABLE (
+    column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
+from cerebro_plpy.api import understanding
+return understanding.importance(plpy, GD, model, source)
+$$;
+COMMENT ON FUNCTION cerebro.importance(text, text) IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
+
+CREATE OR REPLACE FUNCTION cerebro.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
+from cerebro_plpy.api import understanding
+return understanding.attribution_blocks(plpy, GD, model, source, id_col)
+$$;
+COMMENT ON FUNCTION cerebro.attribution_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
+
+CREATE OR REPLACE FUNCTION cerebro.attribution(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
+    id text, column_name text, value text, attribution double precision, gap double precision)
+LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
+SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_catalog.unnest((b.told).texts),
+       pg_catalog.unnest(pg_catalog.convert_from((b.told).attributions, 'UTF8')::pg_catalog.float8[]),
+       pg_catalog.unnest(pg_catalog.convert_from((b.told).gaps, 'UTF8')::pg_catalog.float8[])
+FROM (SELECT cerebro.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
+$$;
+COMMENT ON FUNCTION cerebro.attribution(text, text, text) IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted';

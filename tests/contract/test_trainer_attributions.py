@@ -1,0 +1,150 @@
+"""Attributions: together they are what an output differs from that of a row of which nothing is known."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from trainer_peer import Peer
+from trainer_programs import weights
+
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates import ensemble
+from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.ensemble import Member
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+
+ROWS = 300
+"""More than a batch."""
+TABLES = {
+    "mixed": Table(3, 2, (4, 12)),
+    "numbers": Table(2),
+    "categories": Table(0, 0, (5, 3)),
+}
+HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(1.0, 3.0, -500.0, 500.0),)))
+TYPES = {"float32": (700, "=f4"), "int32": (23, "=i4")}
+Arrays = list[tuple[str, np.ndarray]]
+
+
+def columns_of(table: Table) -> list[list[list[int]]]:
+    """Each number a column with its indicator, where it has one, and each category."""
+    widths = [count for count in (table.columns, len(table.cardinalities)) if count]
+    found = []
+    for number in range(table.numbers):
+        with_indicator = [number, table.numbers + number] if number < table.indicators else [number]
+        found.append([with_indicator, []][: len(widths)])
+    for code in range(len(table.cardinalities)):
+        found.append([[], [code]][-len(widths) :])
+    return found
+
+
+def rows_of(table: Table) -> Arrays:
+    random = np.random.default_rng(3)
+    found: Arrays = []
+    if table.columns:
+        found.append(("float32", random.normal(size=(ROWS, table.columns)).astype(np.float32)))
+    if table.cardinalities:
+        codes = random.integers(0, table.cardinalities, (ROWS, len(table.cardinalities)))
+        found.append(("int32", codes.astype(np.int32)))
+    return found
+
+
+def sent(arrays: Arrays) -> tuple[dict[str, Any], bytes]:
+    """The rows as PostgreSQL holds arrays: dimensions, no NULLs, type, size, lower bound, values."""
+    parts = []
+    for kind, array in arrays:
+        oid, dtype = TYPES[kind]
+        head = struct.pack("=iiIii", 1, 0, oid, array.shape[1], 1)
+        parts.append(b"".join(head + row.astype(dtype).tobytes() for row in array))
+    header = {"rows": len(arrays[0][1]), "arrays": [{"kind": kind} for kind, _ in arrays]}
+    return {**header, "lengths": [len(part) for part in parts]}, b"".join(parts)
+
+
+def asked(trainer: Peer, do: str, arrays: Arrays, **more: object) -> list[list[Any]]:
+    """The columns of an answer."""
+    header, payload = sent(arrays)
+    trainer.tell({"do": do, **header, **more}, payload)
+    answer, data = trainer.reply()
+    found, begin = [], 0
+    for length in answer["lengths"]:
+        found.append(data[begin : begin + length].decode())
+        begin += length
+    return [json.loads("[" + text[1:-1] + "]") if '"' not in text else [text] for text in found]
+
+
+def architecture(template: Template | None, table: Table, head: Head) -> str:
+    """A small network; None for several as one."""
+    if template is None:
+        members = (Member(architecture(each, table, head), share) for each, share in zip(TEMPLATES, (0.7, 0.3)))  # noqa: B905
+        return ensemble.architecture([*members], head.units)
+    small = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    return template.architecture(table, head, template.params(head, 1000, small))
+
+
+def begin(trainer: Peer, template: Template | None, table: Table, head: Head) -> None:
+    """Open a job on a network whose weights are drawn."""
+    target = {"kind": "onehot", "classes": head.units} if isinstance(head, Classes) else {"kind": "float"}
+    described = {
+        "architecture": json.loads(architecture(template, table, head)),
+        "compile": parse_compile_params("optimizer='SGD()',loss='mean_squared_error'").to_json(),
+        "targets": [target],
+    }
+    count = sum(weight.size for weight in weights(trainer.initial(described)))
+    drawn = np.random.default_rng(5).normal(scale=0.5, size=count).astype(np.float32)
+    trainer.begin("predict", described, {"source": "weights", "seed": 1}, ())
+    trainer.send_state(drawn.tobytes(), 1 << 20)
+
+
+def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
+    """What the model gives: (rows, units)."""
+    if not isinstance(head, Classes):
+        return np.array(asked(trainer, "tell", arrays)[1], dtype=float)[:, np.newaxis]
+    header, payload = sent(arrays)
+    labels = [str(place) for place in range(head.units)]
+    trainer.tell({"do": "tell", **header, "labels": labels}, payload)
+    answer, data = trainer.reply()
+    text = data[sum(answer["lengths"][:2]) :].decode()
+    told = json.loads("[" + text[1:-1].replace('\\"', "'").replace('"', "").replace("'", '"') + "]")
+    return np.array([[row[label] for label in labels] for row in told])
+
+
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.parametrize(("table", "head"), [("mixed", HEADS[0]), ("numbers", HEADS[1]), ("categories", HEADS[1])])
+@pytest.mark.parametrize("template", [*TEMPLATES, None], ids=lambda each: each.name if each else ensemble.NAME)
+def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:
+    arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
+    begin(trainer, template, TABLES[table], head)
+    values, gaps = asked(trainer, "attribute", arrays, columns=columns)
+    found, gap = np.array(values).reshape(ROWS, -1), np.array(gaps).reshape(ROWS, -1)
+    assert found.shape == gap.shape == (ROWS, len(columns)) and (gap == gap[:, :1]).all()
+    every = outputs(trainer, arrays, head)
+    empty = outputs(trainer, [(kind, np.zeros_like(array[:1])) for kind, array in arrays], head)
+    chosen = every.argmax(axis=1)
+    change = every[np.arange(ROWS), chosen] - empty[0, chosen]
+    reach = max(np.abs(change).max(), np.abs(found).max())
+    np.testing.assert_allclose(found.sum(axis=1) - gap[:, 0], change, atol=1e-4 * reach)
+    assert np.abs(gap).max() < 0.05 * reach and np.abs(change).max() > 0.1 * reach > 0
+    repeated = asked(trainer, "attribute", arrays, columns=columns)
+    assert repeated == [values, gaps]
+
+
+def test_of_a_linear_model_it_is_what_each_column_weighs(trainer: Peer) -> None:
+    """And a column that is at its baseline adds nothing."""
+    (linear,) = (template for template in TEMPLATES if template.name == "linear")
+    arrays, columns = rows_of(TABLES["mixed"]), columns_of(TABLES["mixed"])
+    (_, numbers), (_, codes) = arrays
+    numbers[0], codes[0] = 0, 0
+    begin(trainer, linear, TABLES["mixed"], HEADS[1])
+    values, gaps = asked(trainer, "attribute", arrays, columns=columns)
+    found = np.array(values).reshape(ROWS, -1)
+    assert (found[0] == 0).all() and np.abs(gaps).max() < 0.02
+    slope = found[1:, 2] / numbers[1:, 2]
+    np.testing.assert_allclose(slope, slope.mean(), rtol=1e-3)
+    for column in (3, 4):
+        for level in range(TABLES["mixed"].cardinalities[column - 3]):
+            of_level = found[codes[:, column - 3] == level, column]
+            np.testing.assert_allclose(of_level, of_level[0], rtol=1e-3, atol=1e-6)
+            assert (of_level[0] == 0) == (level == 0)

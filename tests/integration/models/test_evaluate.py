@@ -1,0 +1,231 @@
+"""cerebro.evaluate: metrics over the rows of a source are those of what cerebro.predict says of the same rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import pytest
+from roles import another_role, refused
+from versions import Trained, trained
+from workbench import Workbench
+
+from cerebro_plpy.configs.templates.template import Measure
+from cerebro_plpy.features.scores import SCORES, Told
+
+pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+
+ROWS = 5000
+"""More than a block."""
+VISITS = f"""
+    CREATE TABLE visits AS
+    SELECT n AS id, CASE WHEN n % 11 > 0 THEN n * 7919 % 97 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS place,
+           n % 4 = 0 AS "Od""d", sin(n) * 20 + n % 3 AS cost,
+           CASE WHEN n % 13 = 0 THEN 'never seen' WHEN n % 7 > 0
+                THEN (ARRAY['x', 'od"d %s', 'z'])[(n % 3 + n * 7919 % 97 / 40) % 3 + 1] END AS kind
+    FROM generate_series(1, {ROWS}) n;
+    ALTER TABLE visits ADD PRIMARY KEY (id);
+    CREATE VIEW known AS SELECT id, age, place, kind FROM visits WHERE kind <> 'never seen';
+    CREATE VIEW costs AS SELECT id, age, place, cost FROM visits"""
+Found = dict[tuple[str, str | None, str | None], tuple[float | None, int]]
+
+
+class Line(NamedTuple):
+    """A row with a target: its group, and what the model says of it."""
+
+    group: str
+    told: Told
+    prediction: str
+
+
+@pytest.fixture(scope="module")
+def kinds(bench: Workbench) -> Trained:
+    """A model of three classes."""
+    bench.rows(VISITS)
+    return trained(bench, "kinds", "known", "kind", epochs=1, params={"width": 16})
+
+
+@pytest.fixture(scope="module")
+def costs(bench: Workbench, kinds: Trained) -> Trained:
+    """A model of a number."""
+    floats = Measure(1.0, 14.0, -20.0, 22.0)
+    return trained(bench, "costs", "costs", "cost", epochs=1, margin=9.5, floats=floats, params={"width": 16})
+
+
+@pytest.fixture
+def session(bench: Workbench, costs: Trained) -> Iterator[Workbench]:
+    bench.messages()
+    yield bench
+    bench.rows("ROLLBACK; RESET ALL")
+
+
+def evaluated(session: Workbench, model: str, source: str, *groups: str) -> dict[str | None, Found]:
+    """The metrics by group: value and rows by metric, class and prediction."""
+    query = 'SELECT "group", metric, class, predicted, value, rows FROM cerebro.evaluate(%s, %s, %s)'
+    found: dict[str | None, Found] = {}
+    for group, metric, class_, predicted, value, rows in session.rows(query, model, source, list(groups) or None):
+        key = None if group is None else json.dumps(group)
+        line = found.setdefault(key, {})
+        assert (metric, class_, predicted) not in line
+        line[metric, class_, predicted] = value, rows
+    return found
+
+
+def predictions(session: Workbench, source: str = "visits") -> list[Line]:
+    """What cerebro.predict says of the rows that have a target, each beside it."""
+    query = f"""
+        SELECT jsonb_build_object('place', t.place, 'Od"d', t."Od""d"), t.kind, p.prediction, p.probabilities
+        FROM {source} t JOIN cerebro.predict('kinds', %s, 'id') p ON p.id = t.id::text WHERE t.kind IS NOT NULL"""
+    return [Line(json.dumps(g), Told(label, told), says) for g, label, says, told in session.rows(query, source)]
+
+
+def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], float]:
+    """Metrics by their definitions, a row at a time."""
+    labels, said = [line.told.label for line in lines], [line.prediction for line in lines]
+    rows = [line.told for line in lines]
+    names = sorted({*labels, *said})
+    found: dict[tuple[str, str | None, str | None], float] = {
+        (name, None, None): SCORES[name](rows) for name in ("accuracy", "auc", "log_loss")
+    }
+    right = Counter(label for label, prediction in zip(labels, said, strict=True) if label == prediction)
+    actual, predicted = Counter(labels), Counter(said)
+    for name in names:
+        found["f1", name, None] = 2 * right[name] / (actual[name] + predicted[name])
+        if actual[name]:
+            found["recall", name, None] = right[name] / actual[name]
+        if predicted[name]:
+            found["precision", name, None] = right[name] / predicted[name]
+    for (label, prediction), count in Counter(zip(labels, said, strict=True)).items():
+        found["confusion", label, prediction] = count / actual[label]
+    found["f1", None, None] = fmean(found["f1", name, None] for name in names)
+    found["balanced_accuracy", None, None] = fmean(found["recall", name, None] for name in actual)
+    squares = (
+        sum((row.classes.get(name, 0.0) - (row.label == name)) ** 2 for name in {*row.classes, row.label})
+        for row in rows
+    )
+    found["brier", None, None] = fmean(squares) / 2
+    errors = []
+    for name in rows[0].classes:
+        tenths: dict[int, list[tuple[float, bool]]] = {}
+        for row in rows:
+            tenths.setdefault(min(9, int(row.classes[name] * 10)), []).append((row.classes[name], row.label == name))
+        apart = (abs(sum(p for p, _ in tenth) - sum(hit for _, hit in tenth)) for tenth in tenths.values())
+        errors.append(sum(apart) / len(rows))
+        found["calibration_error", name, None] = errors[-1]
+        for tenth in tenths.values():
+            told = f"{fmean(p for p, _ in tenth):.4f}"
+            found["calibration", name, told] = fmean(hit for _, hit in tenth)
+    found["calibration_error", None, None] = fmean(errors)
+    return found
+
+
+def compared(found: Found, lines: list[Line]) -> None:
+    wanted = expected(lines)
+    values = {key: value for key, (value, _) in found.items() if value is not None}
+    of_classes = {key for key in values if key[0] == "auc" and key[1] is not None}
+    assert values.keys() - of_classes == wanted.keys()
+    for key, value in wanted.items():
+        assert values[key] == pytest.approx(value, abs=1e-9), key
+    assert fmean(values[key] for key in of_classes) == pytest.approx(values["auc", None, None])
+    assert found["accuracy", None, None][1] == len(lines)
+    assert sum(rows for key, (_, rows) in found.items() if key[0] == "confusion") == len(lines)
+
+
+def test_metrics_are_those_of_the_predictions(session: Workbench) -> None:
+    """Classes that the model does not know count as wrong, and rows without a target are left out."""
+    lines = predictions(session)
+    found = evaluated(session, "kinds", "visits")
+    assert set(found) == {None}
+    compared(found[None], lines)
+    assert found[None]["recall", "never seen", None][0] == 0
+    missing = session.value("SELECT count(*) FROM visits WHERE kind IS NULL")
+    (said,) = (text for text in session.messages() if "evaluate" in text)
+    assert f"{missing} rows have no kind, and are left out" in said
+
+
+def test_each_group_has_the_metrics_of_its_rows(session: Workbench) -> None:
+    lines = predictions(session)
+    found = evaluated(session, "kinds", "visits", "place", 'Od"d')
+    by_group: dict[str | None, list[Line]] = {None: lines}
+    for line in lines:
+        by_group.setdefault(line.group, []).append(line)
+    assert len(found) == len(by_group) == 7
+    for group, some in by_group.items():
+        compared(found[group], some)
+    whole = evaluated(session, "kinds", "visits")[None]
+    assert whole.keys() == found[None].keys()
+    assert all(line == pytest.approx(found[None][key]) for key, line in whole.items() if line[0] is not None)
+    metrics = session.rows("""SELECT "group", metric FROM cerebro.evaluate('kinds', 'visits', '{PLACE}') LIMIT 9""")
+    assert [group for group, _ in metrics] == [None] * 9 and metrics[0][1] == "accuracy"
+
+
+def test_metrics_of_a_number_are_those_of_the_predictions(session: Workbench) -> None:
+    query = """
+        SELECT t.place, t.cost, p.lower, p.upper
+        FROM costs t JOIN cerebro.predict('costs', 'costs', 'id') p ON p.id = t.id::text"""
+    rows: list[tuple[Any, ...]] = session.rows(query)
+    found = evaluated(session, "costs", "costs", "place")
+    for place in (None, "a", "b"):
+        some = [row for row in rows if place in (None, row[0])]
+        told = [Told(str(cost), {}, (low + high) / 2) for _, cost, low, high in some]
+        group = found[None if place is None else json.dumps({"place": place})]
+        assert set(group) == {(name, None, None) for name in ("rmse", "mae", "r2", "coverage")}
+        for name in ("rmse", "mae", "r2"):
+            assert group[name, None, None][0] == pytest.approx(SCORES[name](told), abs=1e-5)
+        covered = fmean(low <= cost <= high for _, cost, low, high in some)
+        value, count = group["coverage", None, None]
+        assert value == pytest.approx(covered, abs=2 / len(some)) and count == len(some)
+
+
+def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Workbench) -> None:
+    """Rows that the transaction has made, of a temporary table, in a transaction that writes nothing, and no others."""
+    count = "SELECT rows FROM cerebro.evaluate('kinds', {}) WHERE metric = 'accuracy'"
+    session.rows("BEGIN ISOLATION LEVEL REPEATABLE READ; CREATE TEMP TABLE mine AS SELECT * FROM visits WHERE id < 100")
+    before = session.value(count.format("'mine'"))
+    session.rows("INSERT INTO mine (id, kind) VALUES (-1, 'x'); SET TRANSACTION READ ONLY")
+    assert session.value(count.format("'mine'")) == before + 1
+    session.rows("ROLLBACK")
+    session.rows(
+        "CREATE TABLE guarded AS SELECT * FROM known; ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;"
+        " ALTER TABLE guarded FORCE ROW LEVEL SECURITY; CREATE POLICY few ON guarded USING (id <= 9)"
+    )
+    assert session.value(count.format("'guarded'")) == session.value("SELECT count(*) FROM known WHERE id <= 9")
+    with another_role(session, shared_superuser, "reader") as other:
+        refused(other, "SELECT * FROM cerebro.evaluate('kinds', 'visits')", code="42704")
+
+
+def test_of_no_rows_there_are_no_metrics(session: Workbench) -> None:
+    session.rows("CREATE OR REPLACE VIEW nobody AS SELECT * FROM visits WHERE kind IS NULL")
+    assert session.rows("SELECT * FROM cerebro.evaluate('kinds', 'nobody')") == []
+    assert session.rows("SELECT * FROM cerebro.evaluate('costs', 'nobody') WHERE false") == []
+    assert any("there are no rows with a kind" in text for text in session.messages())
+
+
+WRONG = {
+    "no such model": ("'kind', 'visits'", "42704", "kinds"),
+    "no target": ("'kinds', 'costs'", "42703", "kind"),
+    "no such group": ("'kinds', 'visits', '{plac}'", "42703", "place"),
+    "a missing group": ("'kinds', 'visits', '{NULL}'", "42703", "group_by"),
+    "another type": ("'costs', 'crooked'", "42804", "cost"),
+    "no source": ("'kinds', NULL", "22004", "source"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_calls_are_refused(session: Workbench, wrong: str) -> None:
+    session.rows("CREATE OR REPLACE VIEW crooked AS SELECT id, age, place, cost::text FROM visits")
+    arguments, code, words = WRONG[wrong]
+    refused(session, f"SELECT * FROM cerebro.evaluate({arguments})", code=code, words=words)
+
+
+def test_nothing_of_the_session_is_changed(session: Workbench) -> None:
+    settings = "SELECT current_setting('search_path'), current_setting('jit'), current_setting('datestyle')"
+    session.rows("SET search_path = public, madlib; SET jit = on; SET datestyle = German")
+    before = session.row(settings)
+    session.rows("BEGIN; DECLARE c CURSOR FOR SELECT * FROM cerebro.evaluate('kinds', 'visits')")
+    assert len(session.rows("FETCH 2 FROM c")) == 2 and session.row(settings) == before
+    assert math.isfinite(session.value("SELECT value FROM cerebro.evaluate('costs', 'costs') LIMIT 1"))
