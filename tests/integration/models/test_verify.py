@@ -58,13 +58,6 @@ def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: 
     bench.rows("ROLLBACK")
 
 
-@pytest.mark.long
-def test_a_version_that_its_budget_ended_comes_out_once_more(bench: Workbench, stayed: str) -> None:
-    options = "budget => '30 seconds', models => '{realmlp_simple}', configs => 1, epochs => 100000"
-    bench.rows(f"SELECT * FROM cerebro.train('visitors', 'stayed', 'stayed', {options})")
-    assert verify(bench, "newest") == dict.fromkeys(FINDINGS, True)
-
-
 def test_what_has_changed_since_is_told_apart(bench: Workbench, stayed: str) -> None:
     """And what can still be proved is: the packed rows that were kept, or else those of the source, have the bits."""
     run_id, mst_key = bench.row("SELECT run_id, mst_key FROM cerebro.model_version WHERE version = 1")
