@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 PLAN = ("section", "name", "what", "why", "data")
+DRIFT = ("column", "kind", "training_missing", "missing", "psi", "part", "new_categories")
+FINDING = ("what", "ok", "detail")
+REFRESHED = ("run_id", "version", "deployed", "metric", "value", "training_rows", "validation_rows")
 PREDICTED = ("id", "prediction", "probability", "probabilities", "lower", "upper")
 
 EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
@@ -57,6 +60,19 @@ class NamedModels:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
         found = self._calls.call_cerebro("predict_row", model=model, record=json.dumps(record, default=str))
         return dict(found)
+
+    def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
+        """How far the columns of a table lie from what a model by name was trained on: cerebro.drift."""
+        return _named(self._calls.rows_of_cerebro("drift", model=model, source=source), DRIFT)
+
+    def verify(self, model: str, version: int | str | None = None) -> Records[dict[str, Any]]:
+        """Whether a version of a model by name comes out once more, to the bit: cerebro.verify."""
+        wanted = None if version is None else str(version)
+        return _named(self._calls.rows_of_cerebro("verify", model=model, version=wanted), FINDING)
+
+    def refresh(self, model: str, since: str | None = None) -> Records[dict[str, Any]]:
+        """Trains a model by name on the rows of now; its new version, none where no rows are new: cerebro.refresh."""
+        return _named(self._calls.rows_of_cerebro("refresh", model=model, since=since), REFRESHED)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Lets a version of a model by name predict; its number: cerebro.deploy."""

@@ -107,6 +107,7 @@ CREATE TABLE cerebro.version_log (
     state_bytes     bigint NOT NULL,
     software        jsonb NOT NULL,
     fingerprint     text,
+    profile         jsonb,
     FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version)
 );
@@ -119,6 +120,7 @@ COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in th
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
+COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;

@@ -41,7 +41,7 @@ def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library:
     shares = [(each, count / total) for each, count in members]
     networks = [Member(each.network.architecture, share) for each, share in shares]
     text = ensemble.architecture(networks, len(train.classes) or 1)
-    network = _joined(workplace, [each for each, _ in members], text)
+    network = joined(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
     told = mean([(each.told, count) for each, count in members])
     listed = [_described(train, each.result.mst_key, share) for each, share in shares]
@@ -54,7 +54,7 @@ def _described(train: TrainSpec, mst_key: int, share: float) -> dict[str, object
     return {"mst_key": mst_key, "template": train.templates[mst_key], "share": share}
 
 
-def _joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:
+def joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:
     """The network of that architecture, its state made of those of its members."""
     first, of = members[0], tuple((each.network.state, 1) for each in members)
     run_id, mst_key, segment_id = first.result.run_id, first.result.mst_key, first.result.state.segment_id
@@ -62,7 +62,7 @@ def _joined(workplace: Workplace, members: list[Candidate], text: str) -> Networ
     state = StateSource("joined", key, 0, of=of)
     crew = crew_for(workplace, first.network.backend, False, (segment_id,))
     job = Job("restore", network_program(json.loads(text), COMPILED, first.network.classes), key)
-    joined = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), segment_id)
-    stored = drive(crew.workers[0].session, crew.visits.join(crew.workers[0], joined, job))
+    state_of_all = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), segment_id)
+    stored = drive(crew.workers[0].session, crew.visits.join(crew.workers[0], state_of_all, job))
     kept = StateSource("weights_of_chunks", key, 0, stored=stored)
     return first.network._replace(architecture=text, compile_params=COMPILED, state=kept)

@@ -6,44 +6,69 @@ What it makes lies in schema cerebro_state and belongs to the caller; it stays a
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
-from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.features import profile
 from cerebro_plpy.features.encoding import Expression, network_inputs
-from cerebro_plpy.features.table import SETTINGS, RawTable, Wishes, encoded, read_table
+from cerebro_plpy.features.profile import Profile
+from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.table import SETTINGS, RawTable, encoded
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
 
 SNAPSHOT = "REPEATABLE READ"
+Look = Callable[[Reader], RawTable]
 KINDS = {True: "class", False: "float"}
 
 
 class Prepared(NamedTuple):
-    """A raw table, and the packed tables that were made of it."""
+    """A raw table, the packed tables that were made of it, and what its training rows were like."""
 
     table: RawTable
+    profile: Profile
     inputs: PackedInputs
     data: Data
     fingerprint: str
 
 
-def prepare(catalog: Catalog, workplace: Workplace, relation: Relation, wishes: Wishes, run_id: int) -> Prepared:
-    """Pack both sides of a table for a run; `wishes.split_seed` decides their order, too."""
+@contextmanager
+def packed(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> Iterator[Prepared]:
+    """The table, packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
+    prepared = prepare(catalog, workplace, look, run_id)
+    try:
+        yield prepared
+    except BaseException:
+        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
+            if not workplace.control.run(sql("run.own"), (run_id,)):
+                drop_data(workplace.control, run_id)
+        raise
+
+
+def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> Prepared:
+    """Pack both sides of a table for a run, as `look` finds it."""
     control = workplace.control
     with transaction(control, SNAPSHOT):
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
-        table = read_table(control, catalog.module, relation, wishes)
+        table = look(control)
         for name, part in zip(SIDES, table.parts):
             _run(control, encoded(part, f"pg_temp.cerebro_{name}"))
         fingerprint = _fingerprint(control, table)
         _pack(catalog, control, table, run_id)
+        part = table.parts[0]
+        source = Source(part.table, part.side, part.order)
+        seen = profile.measure(control, source, table.rows, table.recipe)
     training, validation = (data_table(run_id, name) for name in SIDES)
     inputs = find_packed_inputs(catalog, training, validation)
-    return Prepared(table, inputs, inputs.read(catalog, workplace.reader), fingerprint)
+    return Prepared(table, seen, inputs, inputs.read(catalog, workplace.reader), fingerprint)
 
 
 def drop_data(session: Session, run_id: int) -> int:

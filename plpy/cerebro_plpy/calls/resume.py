@@ -15,6 +15,7 @@ from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
+from cerebro_plpy.calls.provenance import begun_from
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.runs import claim
 from cerebro_plpy.calls.warm_start import warm_states
@@ -68,7 +69,9 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         known = history.read(workplace.control, row["run_id"], request.configs)
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
-            request = replace(request, deadline=deadline(spec.train.budget, spent, spec.train.ensemble))
+            begun = begun_from(workplace.platform, spec.train)
+            ends = deadline(spec.train.budget, spent, spec.train.ensemble)
+            request = replace(request, deadline=ends, warm_states=begun)
         if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
-from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
+from cerebro_plpy.calls.preparation import Prepared, packed
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
@@ -27,11 +26,13 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
-from cerebro_plpy.errors import ActiveTransaction, CerebroError
+from cerebro_plpy.errors import ActiveTransaction
 from cerebro_plpy.features.recipe import LeftOut
-from cerebro_plpy.features.table import RawTable
+from cerebro_plpy.features.table import RawTable, read_table
+from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.lifecycle import Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
@@ -59,7 +60,11 @@ def train(
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
         refuse_own(db, aim.held or source)
         run_id = reserve_run(db, workplace)
-        with packed(catalog, workplace, aim, run_id) as prepared:
+
+        def look(reader: Reader) -> RawTable:
+            return read_table(reader, catalog.module, source, aim.wishes)
+
+        with packed(catalog, workplace, look, run_id) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -68,26 +73,13 @@ def train(
     return db.glance(sql("version.leaderboard"), run_id)
 
 
-def refuse_own(db: Database, source: Relation) -> None:
+def refuse_own(db: Database, source: Relation, module: str = MODULE) -> None:
     """Refuse a table that only the caller's session can use: what is kept of it must not depend on a rollback."""
     if held_by_caller(db, [source]):
         raise ActiveTransaction(
-            f"{MODULE} error: other sessions cannot use {source.spelling}: it is {WHY}.",
+            f"{module} error: other sessions cannot use {source.spelling}: it is {WHY}.",
             hint="COMMIT first; of a temporary table train on a copy that is none.",
         )
-
-
-@contextmanager
-def packed(catalog: Catalog, workplace: Workplace, aim: Aim, run_id: int) -> Iterator[Prepared]:
-    """The table, packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
-    prepared = prepare(catalog, workplace, aim.source, aim.wishes, run_id)
-    try:
-        yield prepared
-    except BaseException:
-        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
-            if not workplace.control.run(sql("run.own"), (run_id,)):
-                drop_data(workplace.control, run_id)
-        raise
 
 
 def tell(db: Database, table: RawTable) -> None:
@@ -154,11 +146,10 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     """Configurations and their architectures; each configuration has one of its own."""
     table, source = prepared.table, prepared.data.source
     head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
-    metrics = ["accuracy"] if metric == "loss" else [metric]
+    metrics = computed(metric)
     monitor = f"val_{metric}"
-    rows = -(-source.rows // len(source.segments))
     for key, (template, params, _) in enumerate(tried, 1):
-        steps = -(-rows // int(params["batch_size"])) * len(source.segments) * planned.epochs
+        steps = steps_of(source, int(params["batch_size"]), planned.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
         fitted = template.fit_params(params, monitor, planned.epochs)
         architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
@@ -167,6 +158,17 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
         )
     named = with_metrics(configs, architectures, source)
     return Models(named, architectures, None, frameworks.frameworks_of(backend, architectures))
+
+
+def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
+    """The steps that a configuration makes over so many epochs: batches end where a segment does."""
+    rows = -(-source.rows // len(source.segments))
+    return -(-rows // batch_size) * len(source.segments) * epochs
+
+
+def computed(metric: str) -> list[str]:
+    """What is computed, beside the loss, where models are compared by this metric of Keras'."""
+    return ["accuracy"] if metric == "loss" else [metric]
 
 
 def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
@@ -205,4 +207,5 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         weight=aim.arguments.weight,
         fingerprint=prepared.fingerprint,
         ensemble=aim.wanted.picks,
+        profile=prepared.profile.to_json(),
     )

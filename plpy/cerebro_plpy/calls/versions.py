@@ -13,8 +13,8 @@ WORDS = ("best", "newest", "previous")
 
 def deploy(db: Database, model: str | None, version: str | None) -> int:
     """Let a version predict when the caller commits; its number."""
-    found = _own(db, "deploy", model)
-    number = _number(model, "best" if version is None else version.strip().lower(), found)
+    found = own(db, "deploy", model)
+    number = number_of("deploy", model, "best" if version is None else version, found)
     if number != found["deployed"]:
         db.rows(sql("version.deploy"), number, model)
     return number
@@ -22,7 +22,7 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
 
 def drop(db: Database, model: str | None) -> None:
     """Remove a model when the caller commits: its versions, their weights, and what their runs had packed."""
-    _own(db, "drop_model", model)
+    own(db, "drop_model", model)
     runs = db.glance(sql("version.runs"), model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
@@ -33,7 +33,8 @@ def drop(db: Database, model: str | None) -> None:
         db.rows(sql("run.drop_table", table=row["name"]))
 
 
-def _own(db: Database, module: str, model: str | None) -> Row:
+def own(db: Database, module: str, model: str | None) -> Row:
+    """What there is of an own model: the numbers of its versions, and which of them predicts, or is of which word."""
     hint = "SELECT model, version FROM cerebro.model;"
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint=hint)
@@ -46,19 +47,21 @@ def _own(db: Database, module: str, model: str | None) -> Row:
     return rows[0]
 
 
-def _number(model: str | None, wanted: str, found: Row) -> int:
+def number_of(module: str, model: str | None, version: str, found: Row) -> int:
+    """The number of a version that is meant by a word, or by its number; `found` is what there is of the model."""
+    wanted = version.strip().lower()
     if wanted in WORDS:
         number = found[wanted]
         if number is None:
             raise InvalidParameter(
-                f"deploy error: version is {wanted!r}, but no other version of model {model!r} predicted before.",
+                f"{module} error: version is {wanted!r}, but no other version of model {model!r} predicted before.",
                 hint="SELECT version, value FROM cerebro.model_version;",
             )
         return int(number)
     if not wanted.isascii() or not wanted.isdigit() or int(wanted) not in found["versions"]:
         listed = ", ".join(map(str, found["versions"]))
         raise InvalidParameter(
-            f"deploy error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a number of {listed}.",
+            f"{module} error: version is {wanted!r}; expected one of {', '.join(WORDS)}, or a number of {listed}.",
             hint="SELECT version, value FROM cerebro.model_version;",
         )
     return int(wanted)

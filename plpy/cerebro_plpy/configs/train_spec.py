@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Start(NamedTuple):
+    """The version that a run goes on from, by its run and configuration; `epochs` are those of the first run of all."""
+
+    run_id: int
+    mst_key: int
+    epochs: int
+
+
+class Newest(NamedTuple):
+    """A column that grows, and the largest value that it had, as text."""
+
+    column: str
+    value: str | None
 
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """What makes a version of a model of a run. `relation` is the quoted name of the table, `recipe` as JSON.
+    """What makes a version of a model of a run. `relation` is the quoted name of the table.
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
     decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
     mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them. Of
-    `ensemble` picks the version may be made, which may be of several configurations.
+    `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and `profile` where
+    there is one, are as JSON. `start` and `newest` are of a run that refreshes a version.
     """
 
     model: str
@@ -38,6 +54,9 @@ class TrainSpec:
     weight: str | None = None
     fingerprint: str | None = None
     ensemble: int = 1
+    profile: Mapping[str, Any] | None = None
+    start: Start | None = None
+    newest: Newest | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -47,4 +66,6 @@ class TrainSpec:
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
         """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
-        return cls(**{**values, **keyed, "classes": tuple(values["classes"])})
+        start, newest = values.get("start"), values.get("newest")
+        refreshed = {"start": start and Start(*map(int, start)), "newest": newest and Newest(*newest)}
+        return cls(**{**values, **keyed, **refreshed, "classes": tuple(values["classes"])})

@@ -74,7 +74,7 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
     codes: list[Expression] = []
     for feature in recipe.inputs:
         if isinstance(feature, Category):
-            codes.append(_code(feature, row))
+            codes.append(code(feature, row))
             continue
         scaled = list(_scaled_values(feature, row))
         numbers += [value for value, _ in scaled]
@@ -160,8 +160,11 @@ def _missing(value: Expression) -> Expression:
     return Expression(f"CASE WHEN {value.text} IS NULL THEN '1'::real ELSE '0'::real END", value.values)
 
 
-def _code(feature: Category, row: str) -> Expression:
-    """By a subselect, which is evaluated once, however many rows there are."""
+def code(feature: Category, row: str = "t") -> Expression:
+    """The number of a category, 0 where the recipe does not know it.
+
+    By a subselect, which is evaluated once, however many rows there are.
+    """
     value = category(feature.column, feature.zoned, row)
     place = "pg_catalog.json_object(%s::text[], %s::text[])::jsonb"
     numbers = [str(number) for number in range(1, len(feature.values) + 1)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.template import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
@@ -31,6 +32,8 @@ from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, r
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
 """Settings under which a table is looked at: columns are sorted one after another, and statements are not compiled."""
+NO_HEAD = Floats((Measure(0.0, 1.0, 0.0, 0.0),))
+"""Of a table that no network is made for."""
 SEEDS = 20
 """Hashes that are tried for one that leaves every class on the training side, and its share of it."""
 FEW = 10_000
@@ -201,6 +204,47 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = _both(both.validation, _known(target, spec.task, spec.classes))
     return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
+
+
+def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, held: Table | None) -> RawTable:
+    """A table as a run learned of it before, with the rows that it has now; `held` is the table that its split names.
+
+    Neither its recipe nor the sides of its rows are looked for again.
+    """
+    columns = raw.raw_columns(reader, relation.oid)
+    target, split = _named(module, columns, spec.target, "target"), read_split(module, spec.split)
+    check_target(module, target)
+    rows = total(reader, relation.quoted, target)
+    _check_any(module, target, rows)
+    wishes = Wishes(
+        target=spec.target,
+        task=spec.task,
+        columns=spec.columns,
+        types=spec.types,
+        split=spec.split,
+        weight=spec.weight,
+        split_seed=spec.split_seed,
+        settled=True,
+        bound=spec.bound,
+        held=held,
+    )
+    there = _held_columns(reader, module, wishes) or columns
+    both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    order = _order(columns, spec.split_seed)
+    side = _both(both.training, _known(target, spec.task, spec.classes))
+    source = Source(relation.quoted, side, order)
+    weight = _weighing(module, columns, spec.weight)
+    weighed = weight and _weights(reader, module, source, weight)
+    recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
+    training = Part(relation.quoted, side, recipe, _label(target, spec.task), order, weighed)
+    trained = _rows(reader, training)
+    aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
+    validation = _held_part(module, training, both.validation, (wishes, there, aim, spec.split_seed))
+    kept = _rows(reader, validation)
+    _check_rows(module, trained, kept, split)
+    parts = training, validation
+    missing = rows.rows - rows.present
+    return RawTable(relation, columns, aim, split, spec.split_seed, spec.bound, parts, recipe, kept, missing, ())
 
 
 def encoded(part: Part, output: str) -> Expression:

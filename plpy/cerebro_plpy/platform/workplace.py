@@ -50,14 +50,20 @@ def label(role: str, run_id: int | None = None) -> str:
 
 
 class Workplace:
-    """Sessions of one call. `control` writes the log; `reader` reads the caller's tables."""
+    """Sessions of one call. `control` writes the log; `reader` reads the caller's tables.
 
-    def __init__(self, db: Database, gd: dict[str, Any], chosen: settings.Settings, local: bool) -> None:
+    `together` is how many workers the call asks for, None where it leaves that open.
+    """
+
+    def __init__(
+        self, db: Database, gd: dict[str, Any], chosen: settings.Settings, local: bool, together: int | None = None
+    ) -> None:
         assert isinstance(db.platform, TrainingPlatform)
         self.db = db
         self.platform: TrainingPlatform = db.platform
         self.settings = chosen
         self.local = local
+        self.together = together
         self._session = gd
         # The control session has no trainer: it must not be given to a worker while those with one wait.
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
@@ -309,7 +315,7 @@ def open_workplace(
     chosen = settings.read(db)
     held = alone(db, relations, workers)
     settings.check_trainer(chosen)
-    workplace = Workplace(db, gd, chosen, held)
+    workplace = Workplace(db, gd, chosen, held, workers)
     try:
         yield workplace
     except BaseException:

@@ -161,7 +161,7 @@ def _cancels(error: BaseException) -> bool:
 
 def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
-    told = quiet if request.spec.train else partial(announce, db, request)
+    told = quiet if request.spec.train or request.quiet else partial(announce, db, request)
     return Surroundings(workplace.check, told, partial(announce_failure, db), db.notice, workplace.reopen)
 
 

@@ -76,7 +76,7 @@ class FitRequest:
 
     `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
-    visit begins any more, and of `deadline` a run with a budget knows.
+    visit begins any more, and of `deadline` a run with a budget knows. A `quiet` one tells of no epoch.
     """
 
     spec: Spec
@@ -92,6 +92,7 @@ class FitRequest:
     deadline: Deadline | None = None
     repeat: Repeat = field(default_factory=Repeat)
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

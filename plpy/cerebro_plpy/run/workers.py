@@ -111,10 +111,14 @@ def together(workplace: Workplace, crew: Crew, steps: Sequence[Steps[T]]) -> Ite
 
 
 def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence[int]) -> Crew:
-    """Workers that score what lies on these segments, or one worker that scores all."""
+    """Workers that score what lies on these segments, or one worker that scores all.
+
+    Trainers of a run with as many as are asked for, or of the usual size, can be used again.
+    """
+    asked, platform = workplace.together, workplace.platform
     workers = workplace.workers(workplace.platform.posts(segments, 1), (framework,))
     trainers = [
-        replace(trainer, trainers=workplace.platform.scoring_trainers(trainer.trainers, workplace.local))
+        replace(trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local))
         for trainer in trainers_of(workplace, workers, settings.devices(workplace.settings, gpu))
     ]
     return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))

@@ -16,13 +16,13 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- name: add
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
-                                 backend, state_bytes, software, fingerprint)
+                                 backend, state_bytes, software, fingerprint, profile)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
-       t.spec ->> 'fingerprint'
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null')
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 

@@ -1,0 +1,103 @@
+"""What a version of a model was made of, as the log of its run tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cerebro_plpy.calls.train import refuse_own
+from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.templates import ensemble
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DataCorrupted, ObjectNotReady
+from cerebro_plpy.features.split import read_split
+from cerebro_plpy.platform.protocol import TrainingPlatform
+from cerebro_plpy.platform.state_tables import version_table
+from cerebro_plpy.run.request import WarmState
+from cerebro_plpy.tables import outputs, versions
+from cerebro_plpy.tables.versions import Version
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a version was made of: its run's spec, and its configurations, by mst_key, as the log has them.
+
+    These are several where it is an ensemble.
+    """
+
+    version: Version
+    spec: Spec
+    asked: TrainSpec
+    configs: Mapping[int, Row]
+    template: str
+    params: Mapping[str, Any]
+    software: Mapping[str, str]
+    fingerprint: str | None
+
+
+def read_made(db: Database, module: str, model: str | None, number: int | None) -> Made:
+    """What the log says of a version; raises ObjectNotReady where it says nothing any more."""
+    rows = db.glance(sql("provenance.version"), model, number)
+    if not rows:
+        raise ObjectNotReady(
+            f"{module} error: no version of model {model!r} is deployed.",
+            hint="Name one: SELECT version FROM cerebro.model_version;",
+        )
+    row = rows[0]
+    version = versions.checked(db, module, row)
+    params = json.loads(row["params"])
+    logged = db.glance(sql("provenance.configs"), version.run_id, [version.mst_key])
+    spec = outputs.read_run(db, version.run_id).spec if logged else None
+    if spec is None or spec.train is None:
+        raise ObjectNotReady(
+            f"{module} error: run {version.run_id}, of which version {number} of model {model!r} is, is in no log.",
+            hint="Train the model again; it was cerebro.drop_run that removed the run.",
+        )
+    keys = [version.mst_key]
+    if row["template"] == ensemble.NAME and spec.train.start is None:
+        keys = members(version, params)
+    found = {each["mst_key"]: each for each in db.glance(sql("provenance.configs"), version.run_id, keys)}
+    return Made(
+        version=version,
+        spec=spec,
+        asked=spec.train,
+        configs={key: found[key] for key in keys if key in found},
+        template=row["template"],
+        params=params,
+        software=json.loads(row["software"]),
+        fingerprint=row["fingerprint"],
+    )
+
+
+def members(version: Version, params: Mapping[str, Any]) -> list[int]:
+    """The configurations that an ensemble is made of; raises DataCorrupted where its fields do not tell them."""
+    try:
+        return [int(each["mst_key"]) for each in params["members"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataCorrupted(
+            f"version {version.version} of model {version.model!r} is damaged: params is {params!r:.100}",
+            hint="Train the model again.",
+        ) from error
+
+
+def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmState]:
+    """Where the configurations of a run begin that goes on from a version: with its weights, and another optimizer."""
+    if asked.start is None:
+        return {}
+    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), 0)
+    return {key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs) for key in asked.templates}
+
+
+def sources(catalog: Catalog, made: Made) -> tuple[Relation, Relation | None]:
+    """The table that a version was trained on, and that whose rows are held back, where its split names one."""
+    source, other = catalog.relation(made.asked.relation), read_split(catalog.module, made.asked.split).table
+    held = None if other is None else catalog.relation(other)
+    for each in (source, held):
+        if each is not None:
+            refuse_own(catalog.db, each, catalog.module)
+    return source, held

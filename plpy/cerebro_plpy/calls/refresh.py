@@ -1,0 +1,217 @@
+"""A model that learns of the rows that have come since: from its weights on, by the recipe that it has.
+
+Nothing is looked for anew: neither what columns are nor which configuration is the best. So it takes a small part of
+the time of the call that trained the version. Whether what comes out predicts is decided as for any new version.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from cerebro_plpy.calls.aim import deadline
+from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
+from cerebro_plpy.calls.preparation import Prepared, drop_data, packed
+from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.registration import register
+from cerebro_plpy.calls.train import SCHEDULE, steps_of
+from cerebro_plpy.calls.versions import own
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.space import compile_text
+from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.templates.template import warmed
+from cerebro_plpy.configs.train_spec import Newest, Start, TrainSpec
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DatatypeMismatch, InvalidName, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.table import SETTINGS, RawTable, known_table
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
+from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.trainer import settings
+
+MODULE = "refresh"
+PART = 10
+"""As large a part of the epochs of the first run, rounded up."""
+RATE_SHARE = 0.3
+"""Of the learning rate of then: weights that are good already are not to be shaken."""
+
+
+def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str) -> list[Row]:
+    """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
+    check_transaction(db, MODULE)
+    db.platform.check_named_models(MODULE)
+    made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
+    settings.devices(settings.read(db), made.spec.arguments.use_gpus)
+    catalog = Catalog(db, MODULE)
+    source, held = sources(catalog, made)
+    with open_workplace(db, gd, [source], made.spec.arguments.workers) as workplace:
+        look = Look(workplace.control, made, (source, held), since)
+        if not look.grown():
+            db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")
+            return []
+        run_id = reserve_run(db, workplace)
+        with packed(catalog, workplace, look, run_id) as prepared:
+            if workplace.control.run(sql("refresh.known"), (model, prepared.fingerprint))[0][0]:
+                drop_data(workplace.control, run_id)
+                db.notice(f"{source.spelling} has the rows that a version of model {model!r} was trained on")
+                return []
+            request = build_request(catalog, workplace, made, prepared, version)
+            train(db, workplace, replace(request, spec=look.noted(request.spec)), None, nobody, run_id)
+    register(db, gd, run_id)
+    return db.glance(sql("refresh.version"), run_id)
+
+
+class Look:
+    """The source as a version learned of it, with the rows of now; it notes how far a column that grows has come."""
+
+    def __init__(
+        self, session: Session, made: Made, tables: tuple[Relation, Relation | None], since: str | None
+    ) -> None:
+        self._session, self._made = session, made
+        self._source, self._held = tables
+        self._column = None if since is None else _growing(session, self._source, since)
+        self._newest: Newest | None = None
+
+    def grown(self) -> bool:
+        """Whether there may be rows that are new."""
+        if self._column is None:
+            return True
+        rows = self._session.run(sql("refresh.seen"), (self._made.version.model,))
+        seen = Newest(*rows[0]) if rows else None
+        if seen is None or seen.column != self._column or seen.value is None:
+            return True
+        with transaction(self._session):
+            self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
+            statement = sql("refresh.grown", source=self._source.quoted, column=quote_identifier(self._column))
+            return bool(self._session.run(statement, (seen.value,))[0][0])
+
+    def __call__(self, reader: Reader) -> RawTable:
+        """The table, in the snapshot in which it is packed."""
+        if self._column is not None:
+            statement = sql("refresh.newest", source=self._source.quoted, column=quote_identifier(self._column))
+            rows = reader.run(statement)
+            self._newest = Newest(self._column, rows[0][0] if rows else None)
+        return known_table(reader, MODULE, self._source, self._made.asked, self._held)
+
+    def noted(self, spec: Spec) -> Spec:
+        """The spec with how far the column has come."""
+        return replace(spec, train=spec.train and replace(spec.train, newest=self._newest))
+
+
+def _growing(reader: Reader, source: Relation, since: str) -> str:
+    """The name of a column whose values can be compared."""
+    columns = {column.name: column for column in raw_columns(reader, source.oid)}
+    try:
+        (name,) = split_columns(since)
+        found = columns[name]
+    except (ValueError, KeyError, InvalidName) as error:
+        raise UndefinedColumn(
+            f"{MODULE} error: {source.spelling} has no column {since!r}, which since names.",
+            hint=f"Its columns are: {', '.join(columns)}. Put a name with capitals or other signs in double quotes.",
+        ) from error
+    if found.family is None:
+        raise DatatypeMismatch(
+            f"{MODULE} error: since names column {name!r} of type {found.type}; expected one that grows.",
+            hint="For example a number that counts rows, or the time at which they were entered.",
+        )
+    return name
+
+
+def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: Prepared, version: str) -> FitRequest:
+    """What the run is asked: one configuration, from the weights of the version on."""
+    key, before, data = made.version.mst_key, made.spec, prepared.data
+    check_classes(made, prepared)
+    first = made.asked.start.epochs if made.asked.start else before.epochs
+    epochs = -(-first // PART)
+    trained = before.epochs_before.get(key, 0) + (made.configs[key]["best_epoch"] or before.epochs)
+    models = models_of(made, prepared, epochs)
+    arguments = replace(
+        before.arguments,
+        source_table=prepared.inputs.source.table.quoted,
+        validation_table=prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
+        replay_run=None,
+        workers=1,  # one configuration is in one place at a time, and each worker would compile its program
+    )
+    spec = replace(
+        before,
+        arguments=arguments,
+        epochs=epochs,
+        evaluate_epochs=metrics_iterations(epochs, 1),
+        schedule=SCHEDULE,
+        segments=data.source.segments,
+        source=data.source.spec(),
+        validation=data.validation.spec() if data.validation else None,
+        version=version,
+        tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
+        epochs_before={key: trained},
+        train=train_spec(made, prepared, first),
+    )
+    request = make_request(catalog, workplace, spec, data, models, Repeat())
+    assert spec.train is not None
+    begun = begun_from(workplace.platform, spec.train)
+    return replace(request, warm_states=begun, deadline=deadline(made.asked.budget, 0.0, spec.train.ensemble))
+
+
+def check_classes(made: Made, prepared: Prepared) -> None:
+    """Raises ObjectNotReady where the network of the version does not fit what the rows of now come to."""
+    differing = [name for name in prepared.data.source.spec().differing(made.spec.source) if name != "rows"]
+    if differing:
+        raise ObjectNotReady(
+            f"{MODULE} error: the training rows of now are of another kind than those of then: {', '.join(differing)}"
+            " differ.",
+            detail="Such as where a class has no rows any more.",
+            hint="Train the model again.",
+        )
+
+
+def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
+    """The network of the version as one configuration, with learning rates that rise and fall anew."""
+    key, source = made.version.mst_key, prepared.data.source
+    config, fitted = made.configs[key], made.configs[key]["fit_params"]
+    parsed = parse_fit_params(fitted)
+    compiled = compile_again(config["compile_params"], steps_of(source, parsed.batch_size, epochs), made)
+    texts = compiled, fitted, parse_compile_params(compiled, None), parsed
+    architectures = {config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)}
+    named = with_metrics([Config(key, config["model_id"], *texts)], architectures, source)
+    return Models(named, architectures, None, {key: config["backend"]})
+
+
+def compile_again(text: str, steps: int, made: Made) -> str:
+    """The compile parameters of before over so many steps; a version that was refreshed has the gentle rate already."""
+    before = parse_compile_params(text, None)
+    settings = dict(before.optimizer.config)
+    rate: Any = settings.pop("learning_rate")
+    highest = float(rate["config"]["warmup_target"] if isinstance(rate, dict) else rate)
+    gentle = highest * (1.0 if made.asked.start else RATE_SHARE)
+    optimizer = {"optimizer": before.optimizer.class_name, **settings, "learning_rate": warmed(gentle, steps)}
+    return compile_text({**optimizer, "loss": before.loss, "metrics": list(before.metrics)})
+
+
+def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
+    """What the log keeps: what it kept of the version, with the rows of now."""
+    table, key = prepared.table, made.version.mst_key
+    return replace(
+        made.asked,
+        bound=table.bound,
+        recipe=table.recipe.to_json(),
+        training_rows=table.rows,
+        validation_rows=table.validation_rows,
+        templates={key: made.template},
+        params={key: made.params},
+        ensemble=1,
+        fingerprint=prepared.fingerprint,
+        profile=prepared.profile.to_json(),
+        start=Start(made.version.run_id, key, epochs),
+    )

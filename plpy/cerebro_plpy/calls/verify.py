@@ -1,0 +1,238 @@
+"""Whether the same model comes out once more: the run of a version is repeated, as far as it made the version.
+
+Its configuration is trained again, up to the epoch that was kept, over the rows that the run had packed, in the order
+and with the forms of its log. Nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from cerebro_plpy.calls.ensembles import Candidate, joined
+from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
+from cerebro_plpy.calls.held_back import Network
+from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
+from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
+from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
+from cerebro_plpy.calls.versions import number_of, own
+from cerebro_plpy.configs.callbacks import NONE
+from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import (
+    CerebroError,
+    ConfigFailure,
+    DatatypeMismatch,
+    InsufficientPrivilege,
+    InvalidParameter,
+    ObjectNotReady,
+    UndefinedColumn,
+    UndefinedTable,
+    WrongObjectType,
+)
+from cerebro_plpy.features.table import RawTable, known_table
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.replay import read_record
+from cerebro_plpy.run.request import Ending, FitRequest
+from cerebro_plpy.tables import outputs
+from cerebro_plpy.tables.registry import Result
+
+MODULE = "verify"
+SOURCE_CHANGED = (
+    UndefinedTable,
+    UndefinedColumn,
+    DatatypeMismatch,
+    InvalidParameter,
+    InsufficientPrivilege,
+    WrongObjectType,
+)
+NOT_REPEATED = (ConfigFailure, InvalidParameter, ObjectNotReady)
+
+
+class Finding(NamedTuple):
+    """What was looked at, whether it is as it was, and what was seen."""
+
+    what: str
+    ok: bool
+    detail: str
+
+
+class Replay(NamedTuple):
+    """The id of the run that repeats another one, and the rows that it trains on."""
+
+    run_id: int
+    inputs: PackedInputs
+    data: Data
+
+
+def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | None) -> list[Row]:
+    """Findings about a version, by default the one that predicts: the last is whether the same bits came out."""
+    check_transaction(db, MODULE)
+    db.platform.check_named_models(MODULE)
+    found = own(db, MODULE, model)
+    number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
+    made = read_made(db, MODULE, model, number)
+    catalog = Catalog(db, MODULE)
+    with open_workplace(db, gd, (), made.spec.arguments.workers) as workplace:
+        run_id = reserve_run(db, workplace)
+        with nothing_left(workplace, run_id):
+            return [finding._asdict() for finding in findings(catalog, workplace, made, run_id)]
+
+
+@contextmanager
+def nothing_left(workplace: Workplace, run_id: int) -> Iterator[None]:
+    """Within, a run is made of which neither log nor states nor packed rows stay, whatever ends it."""
+    try:
+        yield
+    finally:
+        with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes them
+            drop_data(workplace.control, run_id)
+            RunLog(workplace.control, run_id).discard()
+
+
+def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Iterator[Finding]:
+    """What is looked at, one after another."""
+    again: Prepared | None = None
+    try:
+        again = prepare_again(catalog, workplace, made, run_id)
+        yield source_finding(made, again)
+    except SOURCE_CHANGED as error:
+        yield Finding("source", False, error.message)
+    kept, finding = kept_rows(catalog, workplace, made)
+    yield finding
+    same = again is not None and again.fingerprint == made.fingerprint
+    usable = again is not None and same and again.data.source.segments == made.spec.segments
+    rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
+    if rows is None:
+        yield Finding("state", False, "it cannot be trained again: there are no rows of then")
+        return
+    try:
+        request = replay_request(catalog, workplace, made, rows)
+        train(catalog.db, workplace, request, None, nobody, run_id)
+    except NOT_REPEATED as error:
+        yield Finding("state", False, f"it cannot be trained again: {error.message}")
+        return
+    yield software_finding(workplace, made, run_id)
+    yield state_finding(catalog.db, workplace, made, run_id)
+
+
+def prepare_again(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) -> Prepared:
+    """The source as it is now, encoded as it was then."""
+    source, held = sources(catalog, made)
+
+    def look(reader: Reader) -> RawTable:
+        return known_table(reader, MODULE, source, made.asked, held)
+
+    return prepare(catalog, workplace, look, run_id)
+
+
+def source_finding(made: Made, again: Prepared) -> Finding:
+    """Whether the rows of the source are those of then, as far as the model sees them."""
+    rows = again.table.rows + again.table.validation_rows
+    if made.fingerprint is None:
+        return Finding("source", False, f"it has {rows} rows; what they were like was not kept")
+    if again.fingerprint == made.fingerprint:
+        return Finding("source", True, f"its {rows} rows are those of then")
+    before = made.asked.training_rows + made.asked.validation_rows
+    return Finding("source", False, f"it has other rows than then: {rows} now, {before} then")
+
+
+def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Replay | None, Finding]:
+    """The rows that the run had packed, where they are still there."""
+    names = [data_table(made.version.run_id, side) for side in SIDES]
+    found = workplace.control.run(sql("features.data_tables"), (names,))
+    if len(found) < len(names):
+        return None, Finding("packed rows", False, "they were removed; those of the source take their place")
+    inputs = find_packed_inputs(catalog, *names)
+    try:
+        data = inputs.read(catalog, workplace.reader)
+        check_unchanged(data.source, made.spec.source, made.spec.segments)
+    except NOT_REPEATED as error:
+        return None, Finding("packed rows", False, error.message)
+    return Replay(made.version.run_id, inputs, data), Finding("packed rows", True, "they were kept")
+
+
+def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> FitRequest:
+    """What a run is asked that does what made the version: other configurations do not matter for its bits."""
+    spec, before = made.spec, made.version.run_id
+    best = {key: config["best_epoch"] or spec.epochs for key, config in made.configs.items()}
+    recorded = read_record(workplace.control, MODULE, before)
+    models = models_again(catalog, workplace, made, rows)
+    repeat = repeat_of(catalog, recorded, max(best.values()), rows.data.source, best)
+    orders = recorded.orders.items()
+    # Each ends where its state was kept, or where the budget ended it: there is nothing to evaluate.
+    endings = {
+        key: Ending(sum(len(order) for (of, epoch), order in orders if of == key and epoch <= last), False)
+        for key, last in best.items()
+    }
+    arguments = replace(spec.arguments, name=f"verify {made.version.model}", replay_run=before, workers=1)
+    asked = replace(
+        spec,
+        arguments=arguments,
+        epochs=max(best.values()),
+        evaluate_epochs=(),
+        schedule="replay",
+        tables={name: found.quoted for name, found in rows.inputs.relations().items()},
+        train=None,
+    )
+    request = make_request(catalog, workplace, asked, rows.data, models, replace(repeat, endings=endings))
+    return replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
+
+
+def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> Models:
+    """The configurations of the version; nothing of them is kept or stopped by metrics, which are not computed."""
+    rest = Rest({"run_id": made.version.run_id}, made.spec, rows.inputs, None)
+    models = logged_models(catalog, workplace, rest, list(made.configs.values()), rows.data.source)
+    configs = tuple(replace(each, fit=replace(each.fit, callbacks=NONE)) for each in models.configs)
+    return models._replace(configs=configs)
+
+
+def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
+    """Whether what trains is what trained then."""
+    ((text,),) = workplace.control.run(sql("provenance.software"), (run_id,))
+    now = json.loads(text)
+    other = [name for name in sorted(now) if now[name] != made.software.get(name)]
+    if not other:
+        return Finding("software", True, ", ".join(f"{name} {now[name]}" for name in sorted(now)))
+    told = (f"{name} {now[name]}, then {made.software.get(name, 'unknown')}" for name in other)
+    return Finding("software", False, "; ".join(told))
+
+
+def state_finding(db: Database, workplace: Workplace, made: Made, run_id: int) -> Finding:
+    """Whether the state that came out is that of the version, to the bit."""
+    found, platform = state_again(db, workplace, made, run_id), workplace.platform
+    kept = StoredState(made.version.state_table, 0)
+    text = sql("provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found))
+    ((differing, chunks),) = workplace.control.run(text)
+    if differing:
+        return Finding("state", False, f"{differing} of {chunks} parts of it have other bits")
+    return Finding("state", True, "the same bits came out")
+
+
+def state_again(db: Database, workplace: Workplace, made: Made, run_id: int) -> StoredState:
+    """Where the state lies that came out: of an ensemble it is made of those of its members."""
+    rows = {row["mst_key"]: row for row in outputs.read_configs(db, run_id)}
+    found = []
+    for key, config in made.configs.items():
+        state = outputs.state_of(rows[key])
+        assert state is not None
+        source = StateSource("weights_of_chunks", f"{run_id}/{key}", 0, stored=state)
+        texts = config["architecture"], config["compile_params"]
+        network = Network(made.version.recipe, made.version.classes, *texts, source, config["backend"])
+        found.append(Candidate(Result(run_id, key, None, None, state), network, []))
+    if len(found) == 1:
+        return found[0].result.state
+    stored = joined(workplace, found, made.version.architecture).state.stored
+    assert stored is not None
+    return stored

@@ -1,0 +1,23 @@
+-- name: profile
+-- What was kept of the training rows of a version of the current user's.
+SELECT v.profile::text AS profile FROM cerebro.version_log v
+WHERE v.owner = current_user AND v.model = %s AND v.version = %s::integer
+
+-- name: drop_sample
+DROP TABLE IF EXISTS pg_temp.cerebro_sample
+
+-- name: sample
+CREATE TEMPORARY TABLE pg_temp.cerebro_sample ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {sampled} AND {side}
+
+-- name: edges
+SELECT {quantiles} FROM (SELECT {columns} FROM pg_temp.cerebro_sample t OFFSET 0) r
+
+-- name: quantiles
+-- Infinite ones are in no range.
+pg_catalog.percentile_disc(%s::double precision[]) WITHIN GROUP (ORDER BY {c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity')
+
+-- name: bins
+-- The rows of each bin of each part, NULL for those without a value; {place} is a bit for each part but its own.
+SELECT GROUPING({names}) AS place, coalesce({names}) AS bin, count(*) AS rows
+FROM (SELECT {columns} FROM {source} t OFFSET 0) r
+GROUP BY GROUPING SETS ({sets})

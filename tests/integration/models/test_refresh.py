@@ -1,0 +1,115 @@
+"""A model learns of the rows that have come since, and predicts with what it learned only where that is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from processes import eventually
+from roles import refused
+from workbench import Workbench
+
+pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+
+ORDERS = """
+    CREATE TABLE orders (id integer PRIMARY KEY, entered date, size real, shop text, comes text);
+    CREATE FUNCTION more(low integer, high integer) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO orders SELECT n, date '2020-01-01' + n, n * 7919 % 1000 / 100.0, (ARRAY['a', 'b', NULL])[n % 3 + 1],
+                              (ARRAY['early', 'late', 'never'])[n * 7919 % 1000 / 334 + 1]
+    FROM generate_series(low, high) n $$;
+    SELECT more(1, 400)"""
+STATES = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'"
+VERSIONS = "SELECT version, run_id, value FROM cerebro.model_version ORDER BY version"
+
+
+@pytest.fixture(scope="module")
+def orders(bench: Workbench) -> Iterator[str]:
+    """The name of a model, and of its table."""
+    bench.rows(ORDERS)
+    options = "columns => 'size, shop', models => '{realmlp_simple}', configs => 2, epochs => 12, metric => 'log_loss'"
+    bench.rows(f"SELECT * FROM cerebro.train('orders', 'comes', 'orders', {options}, seed => 3)")
+    yield "orders"
+    bench.rows("SELECT cerebro.drop_model('orders')")
+
+
+def left(bench: Workbench) -> tuple[object, ...]:
+    """What a call leaves behind."""
+    return sorted(bench.rows(STATES)), bench.newest_run(), bench.rows(VERSIONS)
+
+
+def test_what_cannot_be_refreshed_is_refused_and_leaves_nothing(bench: Workbench, orders: str) -> None:
+    before = left(bench)
+    wrong = {"NULL": "22004", "'nobody'": "42704", "'orders', 'when'": "42703", "'orders', 'id, size'": "42703"}
+    for arguments, sqlstate in wrong.items():
+        refused(bench, f"SELECT * FROM cerebro.refresh({arguments})", code=sqlstate, words="refresh error")
+    changes = {
+        "ADD place point": ("'orders', 'place'", "DROP place", "42804"),
+        "RENAME size TO extent": ("'orders'", "RENAME extent TO size", "42703"),
+        "ALTER size TYPE text": ("'orders'", "ALTER size TYPE real USING size::real", "42804"),
+    }
+    for change, (arguments, back, sqlstate) in changes.items():
+        bench.rows(f"ALTER TABLE orders {change}")
+        refused(bench, f"SELECT * FROM cerebro.refresh({arguments})", code=sqlstate, words="refresh error")
+        bench.rows(f"ALTER TABLE orders {back}")
+    bench.rows("CREATE TABLE kept AS TABLE orders")
+    bench.rows("BEGIN; UPDATE orders SET size = 0")
+    refused(bench, "SELECT * FROM cerebro.refresh('orders')", code="25001", words="refresh error")
+    bench.rows("ROLLBACK")
+    for gone, sqlstate in (("late", "55000"), ("late', 'never", "22023")):
+        bench.rows(f"UPDATE orders SET comes = 'early' WHERE comes IN ('{gone}')")
+        refused(bench, "SELECT * FROM cerebro.refresh('orders')", code=sqlstate, words="refresh error")
+    bench.rows("TRUNCATE orders; INSERT INTO orders TABLE kept")
+    assert left(bench) == before
+
+
+def test_nothing_is_done_where_no_rows_are_new(bench: Workbench, orders: str) -> None:
+    before = left(bench)
+    assert not bench.rows("SELECT * FROM cerebro.refresh('orders')")
+    assert not bench.rows("SELECT * FROM cerebro.refresh('orders', 'entered')")
+    assert left(bench) == before
+
+
+def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str) -> None:
+    """By the recipe of before, with as little effort as is said; and what comes out can be proved like any version."""
+    bench.rows("SELECT more(401, 440); UPDATE orders SET comes = 'late' WHERE comes = 'early' AND id % 3 = 0")
+    found = bench.row("SELECT * FROM cerebro.refresh('orders', since => 'entered')")
+    run_id, version, deployed, metric, value, training, validation = found
+    assert (version, metric, training + validation) == (2, "log_loss", 440)
+    (_, first, _), last = bench.rows(VERSIONS)
+    assert last == (2, run_id, value)
+    assert bench.value("SELECT version FROM cerebro.model") == (2 if deployed else 1)
+    features = 'SELECT count(DISTINCT (place, "column", kind, constants)), count(*) FROM cerebro.feature'
+    different, rows = bench.row(features)
+    assert rows == 2 * different
+    assert bench.row("SELECT epochs, status FROM cerebro.run WHERE run_id = %s", run_id) == (2, "completed")
+    assert rate(bench, run_id) == pytest.approx(0.3 * rate(bench, first))
+    assert all(ok for (ok,) in bench.rows("SELECT ok FROM cerebro.verify('orders', '2')"))
+    # How far the column has come is known now: other rows are not looked at.
+    bench.rows("UPDATE orders SET size = 1 WHERE id = 7")
+    assert not bench.rows("SELECT * FROM cerebro.refresh('orders', since => 'entered')")
+
+
+def rate(bench: Workbench, run_id: int) -> float:
+    """The highest learning rate of the configuration that a run's version is of."""
+    config = "SELECT compile_params FROM cerebro.config JOIN cerebro.model_version USING (run_id, mst_key)"
+    text = bench.value(f"{config} WHERE run_id = %s", run_id)
+    return float(str(text).split("'warmup_target': ")[1].split(",")[0])
+
+
+@pytest.mark.long
+def test_a_cancelled_refresh_is_resumed(bench: Workbench, orders: str) -> None:
+    before, watcher = bench.newest_run(), bench.another()
+    bench.rows("SELECT more(1001, 30000)")
+    visits = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with bench.calling(lambda: bench.rows("SELECT * FROM cerebro.refresh('orders')")) as called:
+        eventually(lambda: watcher.value(visits, before))
+        run_id = watcher.newest_run()
+        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    watcher.close()
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "cancelled"
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bench.value("SELECT run_id FROM cerebro.model_version ORDER BY version DESC LIMIT 1") == run_id
+    assert all(ok for (ok,) in bench.rows("SELECT ok FROM cerebro.verify('orders', 'newest')"))

@@ -1,0 +1,49 @@
+"""Recipes as Hypothesis draws them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from cerebro_plpy.features.recipe import (
+    LARGEST,
+    MOMENTS,
+    NUMBERS,
+    Category,
+    Feature,
+    LeftOut,
+    Moment,
+    Number,
+    Recipe,
+    Scale,
+)
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
+SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
+
+
+def moments(name: str) -> st.SearchStrategy[Feature]:
+    def of(family: str) -> st.SearchStrategy[Feature]:
+        parts = st.lists(st.sampled_from(MOMENTS[family]), min_size=1, unique=True)
+        ordered = parts.map(lambda some: [part for part in MOMENTS[family] if part in some])
+        scales = ordered.flatmap(lambda some: st.fixed_dictionaries({part: SCALES for part in some}))
+        return st.builds(Moment, st.just(name), st.just(family), scales, st.booleans())
+
+    return st.sampled_from(sorted(MOMENTS)).flatmap(of)
+
+
+def features(name: str) -> st.SearchStrategy[Feature]:
+    values = st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)
+    return st.one_of(
+        st.builds(Number, st.just(name), st.sampled_from(NUMBERS), SCALES, st.booleans()),
+        st.builds(Category, st.just(name), values),
+        st.builds(LeftOut, st.just(name), WORDS),
+        moments(name),
+    )
+
+
+RECIPES = (
+    st.lists(NAMES, max_size=6, unique=True)
+    .flatmap(lambda names: st.tuples(*(features(name) for name in names)))
+    .map(Recipe)
+)
