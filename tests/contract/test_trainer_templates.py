@@ -16,7 +16,9 @@ from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.embeddings import EMBEDDING
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
@@ -72,6 +74,18 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
 
 
 @pytest.mark.long_for(framework="jax")
+@pytest.mark.parametrize("head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"])
+def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecutor, head: Head) -> None:
+    params = TABM.params(head, ROWS, {"width": 8, "members": 4, "dropout": 0})
+    drawn = np.random.default_rng(2).integers(0, 3, ROWS)
+    targets = np.eye(3, dtype=np.float32)[drawn] if isinstance(head, Classes) else columns()[1][:, np.newaxis]
+    text = TABM.architecture(TABLE, head, params)
+    found, expected = plain.submit(plain_keras.members_apart, text, columns()[0], targets.astype(np.float32)).result()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.long_for(framework="jax")
 @by_name
 def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
     """What it trains first are weights over each of them."""
@@ -80,7 +94,8 @@ def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template:
         made, _ = program(template, head, table, **small)
         shapes = [weight.shape for weight in weights(trainer.initial(made))]
         levels = [shape for shape in shapes if shape[0] == table.levels]
-        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers)]
+        joined = table.columns + EMBEDDING * len(table.cardinalities)
+        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers, joined)]
         assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
 
 

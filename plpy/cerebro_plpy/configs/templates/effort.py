@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.proposals import usual_count
-from cerebro_plpy.configs.templates.realmlp import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.template import Head, Table
 
 MOST_EPOCHS = 256

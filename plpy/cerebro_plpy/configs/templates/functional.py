@@ -55,9 +55,9 @@ class Graph:
         self._inputs.append(name)
         return Tensor(name, (width,), dtype)
 
-    def layer(self, class_name: str, name: str, of: Tensor, shape: Shape, **config: object) -> Tensor:
-        """A layer of Keras over one tensor; `shape` is that of what it gives."""
-        self._add(name, "keras.layers", class_name, config, [_call(of)])
+    def layer(self, class_name: str, name: str, of: Tensor, shape: Shape, inputs: int = 1, **config: object) -> Tensor:
+        """A layer of Keras, of which one tensor is each input where it has several; `shape` is that of what it gives."""
+        self._add(name, "keras.layers", class_name, config, [_call(*[of] * inputs)])
         return Tensor(name, shape)
 
     def operation(

@@ -106,6 +106,11 @@ def with_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float
     return graph.operation("Add", x, graph.layer("EinsumDense", name, ones, x.shape, **config))
 
 
+def dropped(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
+    """In training so much of a tensor is left out; of a rate of 0 there is no layer."""
+    return graph.layer("Dropout", name, x, x.shape, rate=rate) if rate else x
+
+
 def joined(graph: Graph, parts: list[Tensor]) -> Tensor:
     """The columns of several tensors beside each other."""
     if len(parts) == 1:
