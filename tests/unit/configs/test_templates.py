@@ -92,11 +92,11 @@ def parameters(layer: Json) -> int:
         sizes = {**dict(zip(of, shape[0], strict=True)), **dict(zip(gives[1:], config["output_shape"], strict=True))}
         axes = [kernel, config["bias_axes"]] if config.get("bias_axes") else [kernel]
         return sum(math.prod(sizes[axis] for axis in axis_names) for axis_names in axes)
+    last = shape[0][-1] or 0 if shape else 0
     if layer["class_name"] == "MultiHeadAttention":
-        width, inner = shape[0][-1], config["num_heads"] * config["key_dim"]
-        return int(3 * (width + 1) * inner + (inner + 1) * width)
-    normal = {"BatchNormalization": 4, "LayerNormalization": 2}.get(layer["class_name"])
-    return normal * shape[0][-1] if normal else 0
+        inner = int(config["num_heads"] * config["key_dim"])
+        return 3 * (last + 1) * inner + (inner + 1) * last
+    return {"BatchNormalization": 4, "LayerNormalization": 2}.get(layer["class_name"], 0) * last
 
 
 def expected_parameters(template: Template, table: Table, head: Head, params: Params) -> int:

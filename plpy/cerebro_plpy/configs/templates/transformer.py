@@ -65,7 +65,7 @@ def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     width = int(params["width"])
     config = {"num_heads": HEADS, "key_dim": -(-width // HEADS), "dropout": float(params["attention_dropout"])}
     y = graph.layer("LayerNormalization", f"before_{number}", x, x.shape)
-    y = graph.layer("MultiHeadAttention", f"attention_{number}", y, x.shape, inputs=2, **config)
+    y = graph.layer("MultiHeadAttention", f"attention_{number}", (y, y), x.shape, **config)
     x = graph.operation("Add", x, y)
     y = graph.layer("LayerNormalization", f"between_{number}", x, x.shape)
     y = parts.dropped(graph, f"dropout_{number}", _gated(graph, number, y), float(params["dropout"]))
