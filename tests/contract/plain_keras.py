@@ -90,3 +90,21 @@ def members_apart(
         model.compile(keras.optimizers.SGD(1.0), loss)
         model.train_on_batch(_alone(inputs), targets)
     return whole.get_weights(), twin.get_weights()
+
+
+def smoothed_apart(
+    texts: tuple[str, str], inputs: list[np.ndarray], targets: np.ndarray, share: float
+) -> tuple[list[np.ndarray], list[np.ndarray], float, float]:
+    """Weights after a step of a model that smooths labels itself, and of another by Keras' loss; and their losses."""
+    import keras
+
+    ours, plain = (keras.models.model_from_json(text) for text in texts)
+    plain.set_weights(ours.get_weights())
+    smooth = keras.losses.CategoricalCrossentropy(label_smoothing=share)
+    ours.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
+    plain.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
+    losses = [float(model.evaluate(_alone(inputs), targets, verbose=0)) for model in (ours, plain)]
+    plain.compile(keras.optimizers.SGD(1.0), smooth)
+    for model in (ours, plain):
+        model.train_on_batch(_alone(inputs), targets)
+    return ours.get_weights(), plain.get_weights(), losses[0], losses[1]

@@ -86,6 +86,22 @@ def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecu
 
 
 @pytest.mark.long_for(framework="jax")
+def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
+    """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
+    head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
+    texts = tuple(
+        REALMLP.architecture(
+            TABLE, head, REALMLP.params(head, ROWS, {"width": 8, "dropout": 0, "label_smoothing": share})
+        )
+        for share in (0.2, 0.0)
+    )
+    found, expected, loss, same = plain.submit(plain_keras.smoothed_apart, texts, columns()[0], targets, 0.2).result()
+    assert loss == pytest.approx(same, abs=1e-4)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
 @by_name
 def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
     """What it trains first are weights over each of them."""

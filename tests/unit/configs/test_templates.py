@@ -189,6 +189,8 @@ def test_defaults_go_by_the_task_and_the_rows() -> None:
     rates = [template.params(head, 5000, {})["lr"] for template in (realmlp, simple) for head in (Classes(2), FLOAT)]
     assert rates == [0.04, 0.2, 0.04, 0.07]
     assert [realmlp.params(head, 1, {})["activation"] for head in (Classes(2), FLOAT)] == ["selu", "mish"]
+    heads: tuple[Head, ...] = (Classes(2), Classes(2, calibrated=True), FLOAT)
+    assert [realmlp.params(head, 1, {})["label_smoothing"] for head in heads] == [0.1, 0.0, 0.0]
     assert realmlp.params(FLOAT, 5000, {})["batch_size"] == 128
     assert realmlp.params(FLOAT, 5000, {"batch_size": 7, "width": 20.0})["batch_size"] == 7
     assert simple.params(FLOAT, 1, {})["dropout"] == 0.0

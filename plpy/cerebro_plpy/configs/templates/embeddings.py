@@ -73,17 +73,8 @@ def _periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
     """Each number z, and A·cos(2π·w·z + b) + c beside it, with w, b, A and c of its own."""
     (count,) = x.shape
     turns = parts.times(graph, "turns", x, 2 * math.pi)
-    angles = graph.layer(
-        "EinsumDense",
-        "frequencies",
-        turns,
-        (count, FREQUENCIES),
-        equation="bf,fh->bfh",
-        output_shape=[count, FREQUENCIES],
-        bias_axes="fh",
-        kernel_initializer=normal(waves.frequency / waves.rate),
-        bias_initializer=uniform(math.pi / waves.rate),
-    )
+    begin = normal(waves.frequency / waves.rate), uniform(math.pi / waves.rate)
+    angles = parts.lines(graph, "waves", turns, begin, FREQUENCIES)
     cosines = graph.operation("Cos", graph.operation("Multiply", angles, waves.rate))
     mixed = graph.layer(
         "EinsumDense",

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import BATCH_SIZE, Classes, Field, Head, Params, Table, Template
 
 ACTIVATION_RATE = 0.1
 SIMPLE_SCALE_RATE = 6.0
@@ -32,8 +32,14 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
         rate = float(params["first_rate"]) if number == 0 else 1.0
         y = parts.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN, rate)
         x = _dropped(graph, number, _parametric(graph, number, y, params), params)
-    raw = parts.dense(graph, "out", x, head.units, parts.Beginning(kernel=1.0, bias=0.0))
-    return graph.text(parts.prediction(graph, raw, head))
+    return graph.text(_prediction(graph, x, head, params, begin=1.0))
+
+
+def _prediction(graph: Graph, x: Tensor, head: Head, params: Params, begin: float) -> Tensor:
+    raw = parts.dense(graph, "out", x, head.units, parts.Beginning(kernel=begin, bias=0.0))
+    if isinstance(head, Classes):
+        raw = parts.smoothed(graph, raw, float(params.get("label_smoothing", 0.0)))
+    return parts.prediction(graph, raw, head)
 
 
 def _parametric(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
@@ -57,8 +63,7 @@ def _simple_architecture(table: Table, head: Head, params: Params) -> str:
     for number in range(1, int(params["depth"])):
         y = parts.dense(graph, f"dense_{number}", x, int(params["width"]), HIDDEN)
         x = _dropped(graph, number, _activated(graph, number, y, params), params)
-    raw = parts.dense(graph, "out", x, head.units, parts.Beginning(kernel=0.0, bias=0.0))
-    return graph.text(parts.prediction(graph, raw, head))
+    return graph.text(_prediction(graph, x, head, params, begin=0.0))
 
 
 def _first(graph: Graph, table: Table, params: Params) -> Tensor:
@@ -100,6 +105,15 @@ _WIDTH = Field("width", "Units of a hidden layer", 256, Choices((256, 384, 512))
 _ACTIVATION = Field(
     "activation", "What bends a layer", "selu", Choices(("mish",)), words=("selu", "mish"), floats="mish"
 )
+_SMOOTHING = Field(
+    "label_smoothing",
+    "The share of a class that is spread over all",
+    0.1,
+    Choices((0.0, 0.1)),
+    limits=(0.0, 0.9),
+    floats=0.0,
+    calibrated=0.0,
+)
 _RATE_LIMITS = 1e-3, 1e3
 
 
@@ -122,6 +136,7 @@ REALMLP = Template(
         _WIDTH,
         _DEPTH,
         _ACTIVATION,
+        _SMOOTHING,
         FREQUENCY,
         _factor("embedding_rate", "embeddings of numbers", 0.1, 0.05, 0.3),
         _factor("scale_rate", "the weights of columns", 6.0, 2.0, 10.0),

@@ -30,7 +30,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 def _apart(graph: Graph, columns: Tensor, count: int) -> Tensor:
     """What each member makes of the columns: weights of its own times each."""
     (width,) = columns.shape
-    own = members.weights(graph, "before_0", columns, (count, width), normal(1.0))
+    own = parts.weights(graph, "before_0", columns, (count, width), normal(1.0))
     same = graph.operation("ExpandDims", columns, shape=(1, width), axis=1)
     return graph.operation("Multiply", same, own, shape=(count, width))
 
@@ -38,13 +38,13 @@ def _apart(graph: Graph, columns: Tensor, count: int) -> Tensor:
 def _layer(graph: Graph, number: int, x: Tensor, columns: Tensor, params: Params) -> Tensor:
     (count, before), width = x.shape, int(params["width"])
     if number:
-        own = members.weights(graph, f"before_{number}", columns, (count, before), constant(1.0))
+        own = parts.weights(graph, f"before_{number}", columns, (count, before), constant(1.0))
         x = graph.operation("Multiply", x, own)
     limit = uniform(1 / math.sqrt(before))
     config = {"units": width, "use_bias": False, "kernel_initializer": limit}
     y = graph.layer("Dense", f"dense_{number}", x, (count, width), **config)
-    scale = members.weights(graph, f"after_{number}", columns, (count, width), constant(1.0))
-    bias = members.weights(graph, f"bias_{number}", columns, (count, width), limit)
+    scale = parts.weights(graph, f"after_{number}", columns, (count, width), constant(1.0))
+    bias = parts.weights(graph, f"bias_{number}", columns, (count, width), limit)
     y = graph.operation("Add", graph.operation("Multiply", y, scale), bias)
     y = graph.layer("Activation", f"activation_{number}", y, y.shape, activation="relu")
     return parts.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))

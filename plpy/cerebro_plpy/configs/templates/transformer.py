@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.templates import members, parts
+from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, uniform
 from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
 
@@ -36,11 +36,7 @@ def _tokens(graph: Graph, table: Table, width: int) -> Tensor:
     found: list[Tensor] = []
     given = parts.numbers_input(graph, table)
     if given is not None:
-        config = {"equation": "bf,fo->bfo", "output_shape": [table.columns, width], "bias_axes": "fo"}
-        x, shape = parts.smooth_clip(graph, given), (table.columns, width)
-        found.append(
-            graph.layer("EinsumDense", "tokens", x, shape, **config, kernel_initializer=begin, bias_initializer=begin)
-        )
+        found.append(parts.lines(graph, "tokens", parts.smooth_clip(graph, given), (begin, begin), width))
     codes = parts.codes_input(graph, table)
     if codes is not None:
         levels = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), width, begin)
@@ -52,7 +48,7 @@ def _gathered(graph: Graph, found: list[Tensor], width: int) -> Tensor:
     """The tokens of columns, behind one that is the same for all rows."""
     count = 1 + sum(tokens.shape[0] for tokens in found)
     nothing = graph.operation("Multiply", _token(graph, found[0], 0), 0.0)
-    own = members.weights(graph, "gathering", nothing, (width,), uniform(1 / math.sqrt(width)))
+    own = parts.weights(graph, "gathering", nothing, (width,), uniform(1 / math.sqrt(width)))
     first = graph.operation("ExpandDims", graph.operation("Add", nothing, own), shape=(1, width), axis=1)
     return graph.operation("Concatenate", [first, *found], shape=(count, width), dtype="float32", axis=1)
 
