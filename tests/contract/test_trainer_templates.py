@@ -89,12 +89,12 @@ def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecu
 def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
     """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
     head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
-    texts = tuple(
-        REALMLP.architecture(
-            TABLE, head, REALMLP.params(head, ROWS, {"width": 8, "dropout": 0, "label_smoothing": share})
-        )
+    small: dict[str, object] = {"width": 8, "dropout": 0}
+    smooth, plain_labels = (
+        REALMLP.architecture(TABLE, head, REALMLP.params(head, ROWS, {**small, "label_smoothing": share}))
         for share in (0.2, 0.0)
     )
+    texts = (smooth, plain_labels)
     found, expected, loss, same = plain.submit(plain_keras.smoothed_apart, texts, columns()[0], targets, 0.2).result()
     assert loss == pytest.approx(same, abs=1e-4)
     for one, other in zip(found, expected, strict=True):
@@ -164,7 +164,7 @@ def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
 @pytest.mark.long
 @by_name
 def test_the_trainer_learns_measures(trainer: Peer, template: Template) -> None:
-    """By a rate that needs no schedule: the default one of realmlp is for one that ends near 0."""
+    """By a rate that needs no schedule."""
     target = (np.exp(columns()[1]) * 1e6).astype(np.float32)[:, np.newaxis]
     before, after, _ = losses(trainer, program(template, measured(target), lr=0.01), target, 20)
     assert after < 0.8 * before

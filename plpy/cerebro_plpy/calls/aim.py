@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
 from cerebro_plpy.configs.templates.proposals import Proposal, proposals
+from cerebro_plpy.configs.templates.template import Classes
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform
@@ -18,6 +19,8 @@ from cerebro_plpy.features.table import RawTable, Wishes
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
+CALIBRATED = ("log_loss", "auc")
+"""Metrics to which labels that are smoothed in training do harm."""
 AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
@@ -80,4 +83,7 @@ def deadline(budget: float, spent: float) -> Deadline:
 
 def asked(aim: Aim, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
-    return proposals(aim.wanted.templates, table.target.head, table.rows, aim.wanted.space, aim.seed)
+    head = table.target.head
+    if isinstance(head, Classes) and aim.arguments.metric in CALIBRATED:
+        head = replace(head, calibrated=True)
+    return proposals(aim.wanted.templates, head, table.rows, aim.wanted.space, aim.seed)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.linear import LINEAR
-from cerebro_plpy.configs.templates.proposals import check_space, proposals, usual_count
+from cerebro_plpy.configs.templates.proposals import MANY, check_space, proposals, usual_count
 from cerebro_plpy.configs.templates.realmlp import REALMLP
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
 from cerebro_plpy.errors import InvalidParameter
@@ -46,7 +46,16 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
     for template, params in made:
         assert all(holds(space[name], value) for name, value in params.items() if name in space)
         parse_compile_params(template.compile_params(head, params))
-    assert {template.name for template, _ in made[: len(TEMPLATES)]} == {template.name for template in TEMPLATES}
+    everyone = len(TEMPLATES) + sum(len(template.starts) for template in TEMPLATES) * (rows >= MANY)
+    assert {template.name for template, _ in made[:everyone]} == {template.name for template in TEMPLATES}
+
+
+def test_of_many_rows_a_template_begins_with_all_its_starts() -> None:
+    made = list(islice(proposals(USUAL, HEADS[0], MANY, {"width": 64}, 1), 5))
+    assert [template.name for template, _ in made] == ["realmlp"] * 3 + ["realmlp_simple", "linear"]
+    waves = [params["frequency"] for template, params in made if template is REALMLP]
+    assert waves == [0.1, *(start["frequency"] for start in REALMLP.starts)]
+    assert {params["width"] for template, params in made if template is REALMLP} == {64}
 
 
 @pytest.mark.parametrize("head", HEADS)

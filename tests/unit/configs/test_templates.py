@@ -187,7 +187,7 @@ def test_the_same_json_comes_of_the_same_parameters(template: Template) -> None:
 def test_defaults_go_by_the_task_and_the_rows() -> None:
     realmlp, simple = find_template("realmlp"), find_template("realmlp_simple")
     rates = [template.params(head, 5000, {})["lr"] for template in (realmlp, simple) for head in (Classes(2), FLOAT)]
-    assert rates == [0.04, 0.2, 0.04, 0.07]
+    assert rates == [0.04, 0.04, 0.04, 0.07]
     assert [realmlp.params(head, 1, {})["activation"] for head in (Classes(2), FLOAT)] == ["selu", "mish"]
     heads: tuple[Head, ...] = (Classes(2), Classes(2, calibrated=True), FLOAT)
     assert [realmlp.params(head, 1, {})["label_smoothing"] for head in heads] == [0.1, 0.0, 0.0]

@@ -13,6 +13,10 @@ from cerebro_plpy.errors import UndefinedObject
 
 TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR)
 
+USUAL: tuple[Template, ...] = (REALMLP, SIMPLE, LINEAR)
+"""Those that are tried where nobody names any. Others take many times as long for an epoch, or came to less in the
+same time on a processor: they are there for who has more of it, or a GPU."""
+
 
 def find_template(name: str) -> Template:
     """The template of that name; raises UndefinedObject where there is none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from cerebro_plpy.errors import InvalidParameter
 
 COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
 """Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have these."""
+MANY = 2000
+"""Rows that it takes to learn finer waves: of fewer, they are what is there by chance."""
 DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
@@ -65,9 +68,13 @@ def proposals(
 ) -> Iterator[Proposal]:
     """Different configurations for a table of so many training rows; the templates take turns.
 
-    They end where the space holds no others, or hardly any. Raises InvalidParameter as `check_space` does.
+    Of many rows the first turn of a template is all that it is good to begin with. They end where the space holds no
+    others, or hardly any. Raises InvalidParameter as `check_space` does.
     """
     turns = [_different(template, head, rows, space, Random(f"{seed}/{template.name}")) for template in templates]
+    if rows >= MANY:
+        for turn, template in zip(turns, templates):
+            yield from islice(turn, 1 + len(template.starts))
     while turns:
         found = [(turn, next(turn, None)) for turn in turns]
         turns = [turn for turn, proposal in found if proposal]
@@ -90,13 +97,14 @@ def _different(
 
 
 def _values(template: Template, head: Head, space: Mapping[str, object], random: Random) -> Iterator[dict[str, object]]:
-    """The defaults, as far as the space has them, and then what is drawn, without end."""
+    """What is good to begin with, defaults first, as far as the space has it; then what is drawn, without end."""
     draws = {field.name: _draw(field, space) for field in template.fields}
     defaults = {field.name: field.default_for(head) for field in template.fields}
-    yield {
-        name: default if name not in space or _holds(draws[name], default) else draws[name].draw(random)
-        for name, default in defaults.items()
-    }
+    for start in ({}, *template.starts):
+        yield {
+            name: value if name not in space or _holds(draws[name], value) else draws[name].draw(random)
+            for name, value in {**defaults, **start}.items()
+        }
     while True:
         yield {name: _short(draw.draw(random)) for name, draw in draws.items()}
 
