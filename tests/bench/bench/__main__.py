@@ -35,7 +35,8 @@ def main() -> None:
             rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
         if asked.scale == REPORT:  # what was not measured now stays as it was measured last
             rows = document.renewed(document.DOCUMENT.read_text(), "must reach", rows)
-        tell(asked.scale, "must reach", must.table(rows))
+        if rows:
+            tell(asked.scale, "must reach", must.table(rows))
         if QUALITY in asked.only:
             of = Asked(asked.tables, asked.seeds, asked.seconds)
             tell(asked.scale, QUALITY, quality.report(quality.measured(at, of, say), of))

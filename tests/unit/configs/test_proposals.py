@@ -67,6 +67,14 @@ def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
     assert {**fixed.params, "lr": 0, "depth": 0} == {**REALMLP.params(head, 500, {}), "lr": 0, "depth": 0}
 
 
+@pytest.mark.parametrize("head", [HEADS[1], Classes(2, calibrated=True)])
+def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) -> None:
+    for space, shares in (({}, {0.0}), ({"label_smoothing": [0.2, 0.3]}, {0.2, 0.3})):
+        found = {params["label_smoothing"] for _, params in islice(proposals([REALMLP], head, 500, space, 1), 30)}
+        assert found == shares
+    assert {p["label_smoothing"] for _, p in islice(proposals([REALMLP], HEADS[0], 500, {}, 1), 30)} == {0.0, 0.1}
+
+
 def test_they_end_where_the_space_does() -> None:
     space = {"lr": [0.1, 0.2], "batch_size": [32, 64], "weight_decay": 0}
     made = list(proposals([LINEAR], HEADS[0], 100, space, 3))

@@ -58,7 +58,7 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
             )
     try:
         for field in (field for template in templates for field in template.fields):
-            _draw(field, space)
+            _wanted(field, space)
     except InvalidParameter as error:
         raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
 
@@ -98,7 +98,7 @@ def _different(
 
 def _values(template: Template, head: Head, space: Mapping[str, object], random: Random) -> Iterator[dict[str, object]]:
     """What is good to begin with, defaults first, as far as the space has it; then what is drawn, without end."""
-    draws = {field.name: _draw(field, space) for field in template.fields}
+    draws = {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}
     defaults = {field.name: field.default_for(head) for field in template.fields}
     for start in ({}, *template.starts):
         yield {
@@ -114,9 +114,10 @@ def _short(value: object) -> object:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _draw(field: Field, space: Mapping[str, object]) -> Draw:
+def _wanted(field: Field, space: Mapping[str, object]) -> Draw | None:
+    """What the caller says of a field."""
     if field.name not in space:
-        return field.draw
+        return None
     wanted = space[field.name]
     if not isinstance(wanted, list):
         return Choices((field.checked(wanted),))

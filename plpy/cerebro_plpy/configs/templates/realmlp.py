@@ -116,6 +116,7 @@ _SMOOTHING = Field(
     limits=(0.0, 0.9),
     floats=0.0,
     calibrated=0.0,
+    settled=True,
 )
 _RATE_LIMITS = 1e-3, 1e3
 

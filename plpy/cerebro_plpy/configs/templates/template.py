@@ -131,7 +131,7 @@ class Field:
 
     `draw` is what a search draws from where nobody said otherwise; a single choice is not searched. A value may be
     a number within `limits`, or one of `words`. `floats` is the default for float targets, where it differs, and
-    `calibrated` where probabilities count.
+    `calibrated` where probabilities count; with `settled` nothing else is drawn there.
     """
 
     name: str
@@ -143,6 +143,12 @@ class Field:
     words: tuple[str, ...] = ()
     floats: Value | None = None
     calibrated: Value | None = None
+    settled: bool = False
+
+    def draw_for(self, head: Head) -> Draw:
+        """What a search draws from where nobody said otherwise."""
+        value = self.default_for(head)
+        return Choices((value,)) if self.settled and value != self.default else self.draw
 
     def default_for(self, head: Head) -> Value:
         """The value where nobody said otherwise."""
