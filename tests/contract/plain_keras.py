@@ -66,6 +66,13 @@ def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, 
     return found[0], found[1]
 
 
+def built(texts: list[str]) -> list[tuple[int | None, ...]]:
+    """The shapes that models give, each of them built."""
+    import keras
+
+    return [tuple(keras.models.model_from_json(text).output_shape) for text in texts]
+
+
 def members_apart(
     text: str, inputs: list[np.ndarray], targets: np.ndarray
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import ProcessPoolExecutor
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from cerebro_plpy.configs.templates.embeddings import EMBEDDING
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
@@ -71,6 +73,22 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
             assert (low <= found).all() and (found <= high).all()
         else:
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
+    """What searches draw, and the least that each field may be."""
+    least: dict[str, object] = {field.name: field.limits[0] for field in template.fields if field.limits}
+    drawn: list[dict[str, object]] = [
+        {field.name: field.draw.draw(Random(seed)) for field in template.fields} for seed in range(2)
+    ]
+    chosen = list(zip(CASES, (*drawn, {}, least, least), strict=True))
+    texts = [
+        template.architecture(table, head, template.params(head, ROWS, params)) for (table, head), params in chosen
+    ]
+    shapes = plain.submit(plain_keras.built, texts).result()
+    assert shapes == [(None, head.units) for (_, head), _ in chosen]
 
 
 @pytest.mark.long_for(framework="jax")
@@ -154,6 +172,7 @@ def measured(target: np.ndarray) -> Floats:
 
 
 @pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(template=TRANSFORMER)
 @by_name
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
     classes = np.digitize(columns()[1], (1.0, 2.0))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas
+import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from bench import real_tables, tables
@@ -27,6 +28,8 @@ ERRORS = 2
 Say = Callable[[str], None]
 Scores = Mapping[str, Sequence[float]]
 """Of ours and each rival, seed by seed; more is better."""
+Frames = tuple[pandas.DataFrame, pandas.DataFrame]
+"""Rows to learn from, and rows to be scored on."""
 
 
 @dataclass(frozen=True)
@@ -109,19 +112,25 @@ def _outcome(session: Connection, name: str, asked: Asked, say: Say) -> Outcome:
     frame = table.frame()
     for seed in range(1, asked.seeds + 1):
         test = np.random.RandomState(seed).rand(len(frame)) < TEST_SHARE
-        for who, value in _scores(session, table, (frame[~test], frame[test]), asked.seconds, seed).items():
+        scores = _scores(session, table, (frame[~test], frame[test]), (asked.seconds, seed), say)
+        for who, value in scores.items():
             found.setdefault(who, []).append(value)
             say(f"quality: {name}, seed {seed}: {who} {abs(value):.5g}")
     return Outcome(name, len(frame), found)
 
 
 def _scores(
-    session: Connection, table: RealTable, frames: tuple[pandas.DataFrame, pandas.DataFrame], seconds: float, seed: int
+    session: Connection, table: RealTable, frames: Frames, asked: tuple[float, int], say: Say
 ) -> dict[str, float]:
-    train, test = frames
+    (train, test), (seconds, seed) = frames, asked
     texts = table.task == CLASSIFICATION
     learned, truth = (each[table.target].astype(str if texts else float).to_numpy() for each in frames)
-    found = {OURS: score(table.task, truth, _predictions(session, table, frames, seconds, seed))}
+    try:
+        predicted = _predictions(session, table, frames, seconds, seed)
+    except psycopg2.Error as error:
+        say(f"quality: no model, so the best constant is scored: {error}")
+        predicted = np.full(len(truth), statistics.mode(learned) if texts else learned.mean())
+    found = {OURS: score(table.task, truth, predicted)}
     inputs = [numeric(each.drop(columns=[table.target])) for each in (train, test)]
     for rival, make in RIVALS.items():
         pipeline = tuned(make, inputs[0], learned, table.task, seconds, seed)
@@ -129,9 +138,7 @@ def _scores(
     return found
 
 
-def _predictions(
-    session: Connection, table: RealTable, frames: tuple[pandas.DataFrame, pandas.DataFrame], seconds: float, seed: int
-) -> np.ndarray:
+def _predictions(session: Connection, table: RealTable, frames: Frames, seconds: float, seed: int) -> np.ndarray:
     """What the model of a bare call predicts of the rows that it has not seen; nothing is chosen but time and seed."""
     train, test = frames
     real_tables.write(session, "learned", train)
