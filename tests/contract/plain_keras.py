@@ -56,7 +56,8 @@ def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, 
 
     random = np.random.default_rng(0)
     first = keras.models.model_from_json(text)
-    drawn = [random.normal(scale=3.0, size=weight.shape) for weight in first.get_weights()]
+    drawn = [random.normal(scale=3.0, size=weight.shape) for weight in first.weights]
+    drawn = [np.abs(a) if "variance" in weight.path else a for a, weight in zip(drawn, first.weights, strict=True)]
     found = []
     for model in (first, keras.models.model_from_json(first.to_json())):
         model.set_weights(drawn)
@@ -72,3 +73,54 @@ def predictions(text: str, weights: list[np.ndarray], inputs: list[np.ndarray]) 
     model = keras.models.model_from_json(text)
     model.set_weights(weights)
     return np.asarray(model(_alone(inputs)))
+
+
+def built(texts: list[str]) -> list[tuple[int | None, ...]]:
+    """The shapes that models give, each of them built."""
+    import keras
+
+    return [tuple(keras.models.model_from_json(text).output_shape) for text in texts]
+
+
+def members_apart(
+    text: str, inputs: list[np.ndarray], targets: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Weights after a step: of a model that is trained as it is, and by the mean of its members' losses."""
+    import keras
+
+    whole, twin = keras.models.model_from_json(text), keras.models.model_from_json(text)
+    twin.set_weights(whole.get_weights())
+    parts = keras.Model(twin.inputs, twin.get_layer("heads").output)
+    classes, shape = targets.shape[1] > 1, parts.output.shape
+
+    def mean_loss(y: Any, members: Any) -> Any:
+        # Keras takes away dimensions of 1.
+        y, members = keras.ops.reshape(y, (-1, *targets.shape[1:])), keras.ops.reshape(members, (-1, *shape[1:]))
+        each = keras.ops.broadcast_to(keras.ops.expand_dims(y, 1), keras.ops.shape(members))
+        if classes:
+            return keras.ops.mean(keras.ops.categorical_crossentropy(each, members, from_logits=True), axis=-1)
+        return keras.ops.mean(keras.ops.square(each - members), axis=[1, 2])
+
+    losses = ("categorical_crossentropy" if classes else "mean_squared_error", mean_loss)
+    for model, loss in zip((whole, parts), losses, strict=True):
+        model.compile(keras.optimizers.SGD(1.0), loss)
+        model.train_on_batch(_alone(inputs), targets)
+    return whole.get_weights(), twin.get_weights()
+
+
+def smoothed_apart(
+    texts: tuple[str, str], inputs: list[np.ndarray], targets: np.ndarray, share: float
+) -> tuple[list[np.ndarray], list[np.ndarray], float, float]:
+    """Weights after a step of a model that smooths labels itself, and of another by Keras' loss; and their losses."""
+    import keras
+
+    ours, plain = (keras.models.model_from_json(text) for text in texts)
+    plain.set_weights(ours.get_weights())
+    smooth = keras.losses.CategoricalCrossentropy(label_smoothing=share)
+    ours.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
+    plain.compile(keras.optimizers.SGD(1.0), "categorical_crossentropy")
+    losses = [float(model.evaluate(_alone(inputs), targets, verbose=0)) for model in (ours, plain)]
+    plain.compile(keras.optimizers.SGD(1.0), smooth)
+    for model in (ours, plain):
+        model.train_on_batch(_alone(inputs), targets)
+    return ours.get_weights(), plain.get_weights(), losses[0], losses[1]

@@ -73,6 +73,20 @@ def test_training_is_that_of_keras_under_the_policy(trainer: Peer, keras: Any, p
     assert result["loss"] != plain["loss"], "it was computed in short numbers"
 
 
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.parametrize("policy", MIXED)
+def test_what_a_layer_adds_to_the_loss_is_added_in_float32(trainer: Peer, policy: str) -> None:
+    architecture = copy.deepcopy(MLP)
+    first = next(entry for entry in architecture["config"]["layers"] if entry["class_name"] == "Dense")
+    l2 = {"module": "keras.regularizers", "class_name": "L2", "config": {"l2": 0.01}, "registered_name": None}
+    first["config"]["activity_regularizer"] = l2
+    trainer.load("d", buffers(*SIZES))
+    result, _ = trainer.train(mixed(policy, architecture), NEW, shuffle=False)
+    whole, _ = trainer.train(mixed(None, architecture), NEW, shuffle=False)
+    plain, _ = trainer.train(mixed(policy), NEW, shuffle=False)
+    assert result["loss"] == pytest.approx(whole["loss"], rel=0.05) and result["loss"] > plain["loss"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("policy", MIXED)
 def test_all_forms_train_under_a_policy(trainer: Peer, framework: str, policy: str) -> None:

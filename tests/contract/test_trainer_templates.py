@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import ProcessPoolExecutor
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.embeddings import EMBEDDING
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
@@ -73,6 +77,50 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
 
 @pytest.mark.long_for(framework="jax")
 @by_name
+def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, template: Template) -> None:
+    """What searches draw, and the least that each field may be."""
+    least: dict[str, object] = {field.name: field.limits[0] for field in template.fields if field.limits}
+    drawn: list[dict[str, object]] = [
+        {field.name: field.draw.draw(Random(seed)) for field in template.fields} for seed in range(2)
+    ]
+    chosen = list(zip(CASES, (*drawn, {}, least, least), strict=True))
+    texts = [
+        template.architecture(table, head, template.params(head, ROWS, params)) for (table, head), params in chosen
+    ]
+    shapes = plain.submit(plain_keras.built, texts).result()
+    assert shapes == [(None, head.units) for (_, head), _ in chosen]
+
+
+@pytest.mark.long_for(framework="jax")
+@pytest.mark.parametrize("head", [Classes(3), Floats((Measure(0.0, 1.0, -1e9, 1e9),))], ids=["classes", "floats"])
+def test_members_are_trained_by_the_mean_of_their_losses(plain: ProcessPoolExecutor, head: Head) -> None:
+    params = TABM.params(head, ROWS, {"width": 8, "members": 4, "dropout": 0})
+    drawn = np.random.default_rng(2).integers(0, 3, ROWS)
+    targets = np.eye(3, dtype=np.float32)[drawn] if isinstance(head, Classes) else columns()[1][:, np.newaxis]
+    text = TABM.architecture(TABLE, head, params)
+    found, expected = plain.submit(plain_keras.members_apart, text, columns()[0], targets.astype(np.float32)).result()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.long_for(framework="jax")
+def test_labels_are_smoothed_in_training_alone(plain: ProcessPoolExecutor) -> None:
+    """A step is that of Keras' smoothed loss, and the loss that of the labels as they are."""
+    head, targets = Classes(3), np.eye(3, dtype=np.float32)[np.random.default_rng(2).integers(0, 3, ROWS)]
+    small: dict[str, object] = {"width": 8, "dropout": 0}
+    smooth, plain_labels = (
+        REALMLP.architecture(TABLE, head, REALMLP.params(head, ROWS, {**small, "label_smoothing": share}))
+        for share in (0.2, 0.0)
+    )
+    texts = (smooth, plain_labels)
+    found, expected, loss, same = plain.submit(plain_keras.smoothed_apart, texts, columns()[0], targets, 0.2).result()
+    assert loss == pytest.approx(same, abs=1e-4)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
 def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template: Template) -> None:
     """What it trains first are weights over each of them."""
     small = {"width": 4, "depth": 1} if template.name != "linear" else {}
@@ -80,7 +128,8 @@ def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template:
         made, _ = program(template, head, table, **small)
         shapes = [weight.shape for weight in weights(trainer.initial(made))]
         levels = [shape for shape in shapes if shape[0] == table.levels]
-        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers)]
+        joined = table.columns + EMBEDDING * len(table.cardinalities)
+        columns = [shape for shape in shapes if shape[0] in (table.columns, table.numbers, joined)]
         assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
 
 
@@ -123,6 +172,7 @@ def measured(target: np.ndarray) -> Floats:
 
 
 @pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(template=TRANSFORMER)
 @by_name
 def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
     classes = np.digitize(columns()[1], (1.0, 2.0))
@@ -133,7 +183,7 @@ def test_the_trainer_learns_classes(trainer: Peer, template: Template) -> None:
 @pytest.mark.long
 @by_name
 def test_the_trainer_learns_measures(trainer: Peer, template: Template) -> None:
-    """By a rate that needs no schedule: the default one of realmlp is for one that ends near 0."""
+    """By a rate that needs no schedule."""
     target = (np.exp(columns()[1]) * 1e6).astype(np.float32)[:, np.newaxis]
     before, after, _ = losses(trainer, program(template, measured(target), lr=0.01), target, 20)
     assert after < 0.8 * before

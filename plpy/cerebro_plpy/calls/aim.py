@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
+from cerebro_plpy.configs.templates.template import Classes
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform
@@ -19,6 +20,8 @@ from cerebro_plpy.features.table import RawTable, Wishes
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
+CALIBRATED = ("log_loss", "auc")
+"""Metrics to which labels that are smoothed in training do harm."""
 AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
@@ -122,5 +125,8 @@ def deadline(budget: float, spent: float, picks: int = 1) -> Deadline:
 
 def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
+    head = table.target.head
+    if isinstance(head, Classes) and aim.arguments.metric in CALIBRATED:
+        head = replace(head, calibrated=True)
     known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
-    return proposals(aim.wanted.templates, Searched(table.target.head, table.rows, aim.wanted.space), aim.seed, known)
+    return proposals(aim.wanted.templates, Searched(head, table.rows, aim.wanted.space), aim.seed, known)

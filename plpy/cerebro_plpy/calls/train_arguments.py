@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
+from cerebro_plpy.configs.templates.choice import USUAL, find_template
 from cerebro_plpy.configs.templates.proposals import check_space
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
@@ -105,13 +105,13 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
 
 
 def read_templates(module: str, names: list[str | None] | None) -> tuple[Template, ...]:
-    """The templates of these names; all where there are none."""
+    """The templates of these names; the usual ones where there are none."""
     check_flat(module, "models", names)
     if names is None:
-        return TEMPLATES
+        return USUAL
     if not names or None in names:
         raise NullNotAllowed(
-            f"{module} error: models is {names}; expected names of templates, or NULL for all.",
+            f"{module} error: models is {names}; expected names of templates, or NULL for the usual ones.",
             hint="SELECT * FROM cerebro.template;",
         )
     return tuple(find_template(name) for name in dict.fromkeys(names) if name is not None)

@@ -236,7 +236,7 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     weight = _weighing(module, columns, spec.weight)
     weighed = weight and _weights(reader, module, source, weight)
     recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
-    training = Part(relation.quoted, side, recipe, _label(target, spec.task), order, weighed)
+    training = Part(relation.quoted, side, recipe, label_of(target, spec.task), order, weighed)
     trained = _rows(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(module, training, both.validation, (wishes, there, aim, spec.split_seed))

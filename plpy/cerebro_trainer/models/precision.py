@@ -67,7 +67,12 @@ def _layer(layer: Node, policy: str) -> Node:
     config = {key: _inner(key, value, policy) for key, value in layer["config"].items()}
     if layer["class_name"] in KEEP_TYPE:
         config["autocast"] = False
-    return {**layer, "config": {**config, "dtype": policy}}
+    return {**layer, "config": {**config, "dtype": "float32" if _adds_loss(layer) else policy}}
+
+
+def _adds_loss(layer: Node) -> bool:
+    """Whether what a layer gives is part of the loss, which Keras adds up in one type."""
+    return layer["class_name"] == "ActivityRegularization" or bool(layer["config"].get("activity_regularizer"))
 
 
 def _inner(key: str, value: Any, policy: str) -> Any:

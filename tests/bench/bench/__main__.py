@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, must, place, tables
+from bench import document, must, place, quality, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
+from bench.quality import Asked
+from bench.real_tables import TABLES
 from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST = "must"
+MUST, QUALITY = "must", "quality"
+PARTS = (*WORKLOADS, MUST, QUALITY)
 
 
 def main() -> None:
@@ -24,7 +27,7 @@ def main() -> None:
     done: dict[str, Measured] = {}
     with place.started(say) as at:
         tell(asked.scale, "machine", document.machine(str(at.value("SHOW server_version"))))
-        for key in (key for key in asked.only if key != MUST):
+        for key in (key for key in asked.only if key in WORKLOADS):
             done |= _workload(at, key, asked)
         rows = must.workload_rows(done)
         if MUST in asked.only:
@@ -32,7 +35,11 @@ def main() -> None:
             rows += must.part_rows(Bench(place=at, scale=asked.scale, repeats=asked.repeats, say=say))
         if asked.scale == REPORT:  # what was not measured now stays as it was measured last
             rows = document.renewed(document.DOCUMENT.read_text(), "must reach", rows)
-        tell(asked.scale, "must reach", must.table(rows))
+        if rows:
+            tell(asked.scale, "must reach", must.table(rows))
+        if QUALITY in asked.only:
+            of = Asked(asked.tables, asked.seeds, asked.seconds)
+            tell(asked.scale, QUALITY, quality.report(quality.measured(at, of, say), of))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
@@ -65,8 +72,11 @@ def say(line: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("bench", description="Measures cerebro_db beside other ways to do the same work.")
     parser.add_argument("--scale", choices=(SMALL, REPORT), default=SMALL, help="report also writes docs/benchmarks.md")
-    parser.add_argument("--only", nargs="+", choices=(*WORKLOADS, MUST), default=[*WORKLOADS, MUST], metavar="KEY")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="KEY", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
+    parser.add_argument("--seconds", type=float, default=300, help="of each contender on a table, for quality")
+    parser.add_argument("--seeds", type=int, default=5, help="for quality")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES], metavar="TABLE", help="for quality")
     return parser.parse_args()
 
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.proposals import (
+    MANY,
     Predecessor,
     Predecessors,
     Searched,
@@ -54,7 +55,16 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
     for template, params, _ in made:
         assert all(holds(space[name], value) for name, value in params.items() if name in space)
         parse_compile_params(template.compile_params(head, params))
-    assert {template.name for template, _, _ in made[: len(TEMPLATES)]} == {template.name for template in TEMPLATES}
+    everyone = len(TEMPLATES) + sum(len(template.starts) for template in TEMPLATES) * (rows >= MANY)
+    assert {template.name for template, _, _ in made[:everyone]} == {template.name for template in TEMPLATES}
+
+
+def test_of_many_rows_a_template_begins_with_all_its_starts() -> None:
+    made = list(islice(proposals(USUAL, Searched(HEADS[0], MANY, {"width": 64}), 1), 5))
+    assert [template.name for template, _, _ in made] == ["realmlp"] * 3 + ["realmlp_simple", "linear"]
+    waves = [params["frequency"] for template, params, _ in made if template is REALMLP]
+    assert waves == [0.1, *(start["frequency"] for start in REALMLP.starts)]
+    assert {params["width"] for template, params, _ in made if template is REALMLP} == {64}
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -64,6 +74,15 @@ def test_the_first_of_each_template_has_its_defaults(head: Head) -> None:
     (fixed,) = islice(proposals([REALMLP], Searched(head, 500, {"lr": 0.5, "depth": [4, 5]}), 1), 1)
     assert fixed.params["lr"] == 0.5 and fixed.params["depth"] in (4, 5)
     assert {**fixed.params, "lr": 0, "depth": 0} == {**REALMLP.params(head, 500, {}), "lr": 0, "depth": 0}
+
+
+@pytest.mark.parametrize("head", [HEADS[1], Classes(2, calibrated=True)])
+def test_labels_are_smoothed_only_where_it_is_asked_or_does_no_harm(head: Head) -> None:
+    for space, shares in (({}, {0.0}), ({"label_smoothing": [0.2, 0.3]}, {0.2, 0.3})):
+        found = {p["label_smoothing"] for _, p, _ in islice(proposals([REALMLP], Searched(head, 500, space), 1), 30)}
+        assert found == shares
+    usual = islice(proposals([REALMLP], Searched(HEADS[0], 500, {}), 1), 30)
+    assert {p["label_smoothing"] for _, p, _ in usual} == {0.0, 0.1}
 
 
 def test_they_end_where_the_space_does() -> None:

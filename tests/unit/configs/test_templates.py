@@ -92,7 +92,11 @@ def parameters(layer: Json) -> int:
         sizes = {**dict(zip(of, shape[0], strict=True)), **dict(zip(gives[1:], config["output_shape"], strict=True))}
         axes = [kernel, config["bias_axes"]] if config.get("bias_axes") else [kernel]
         return sum(math.prod(sizes[axis] for axis in axis_names) for axis_names in axes)
-    return 0
+    last = shape[0][-1] or 0 if shape else 0
+    if layer["class_name"] == "MultiHeadAttention":
+        inner = int(config["num_heads"] * config["key_dim"])
+        return 3 * (last + 1) * inner + (inner + 1) * last
+    return {"BatchNormalization": 4, "LayerNormalization": 2}.get(layer["class_name"], 0) * last
 
 
 def expected_parameters(template: Template, table: Table, head: Head, params: Params) -> int:
@@ -100,11 +104,24 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
     if template.name == "linear":
         return (columns + levels + 1) * units
     width, depth = int(params["width"]), int(params["depth"])
+    if template.name == "resnet":
+        first = 8 * levels + (columns + 8 * len(table.cardinalities) + 1) * width
+        block = 4 * width + (width + 1) * 2 * width + (2 * width + 1) * width
+        return first + depth * block + 4 * width + (width + 1) * units
+    if template.name == "transformer":
+        inner, wide = 8 * math.ceil(width / 8), math.ceil(4 * width / 3)
+        attention = 3 * (width + 1) * inner + (inner + 1) * width
+        block = 4 * width + attention + 2 * (width + 1) * wide + (wide + 1) * width
+        return (2 * columns + levels + 1) * width + depth * block + 2 * width + (width + 1) * units
     deeper, out = width * width + width, (width + 1) * units
     if template.name == "realmlp_simple":
         return columns + columns * width + levels * (width + 1) + width + (depth - 1) * deeper + out
     features = 4 * n + table.indicators + 8 * len(table.cardinalities)
     periodic = n * (2 * 16 + 16 * 3 + 3)
+    if template.name == "tabm":
+        many = int(params["members"])
+        own = many * (features + (depth - 1) * width + 2 * depth * width + (width + 1) * units)
+        return periodic + 8 * levels + features * width + (depth - 1) * width * width + own
     return periodic + 8 * levels + features + features * width + 2 * width + (depth - 1) * (deeper + width) + out
 
 
@@ -170,8 +187,10 @@ def test_the_same_json_comes_of_the_same_parameters(template: Template) -> None:
 def test_defaults_go_by_the_task_and_the_rows() -> None:
     realmlp, simple = find_template("realmlp"), find_template("realmlp_simple")
     rates = [template.params(head, 5000, {})["lr"] for template in (realmlp, simple) for head in (Classes(2), FLOAT)]
-    assert rates == [0.04, 0.2, 0.04, 0.07]
+    assert rates == [0.04, 0.04, 0.04, 0.07]
     assert [realmlp.params(head, 1, {})["activation"] for head in (Classes(2), FLOAT)] == ["selu", "mish"]
+    heads: tuple[Head, ...] = (Classes(2), Classes(2, calibrated=True), FLOAT)
+    assert [realmlp.params(head, 1, {})["label_smoothing"] for head in heads] == [0.1, 0.0, 0.0]
     assert realmlp.params(FLOAT, 5000, {})["batch_size"] == 128
     assert realmlp.params(FLOAT, 5000, {"batch_size": 7, "width": 20.0})["batch_size"] == 7
     assert simple.params(FLOAT, 1, {})["dropout"] == 0.0

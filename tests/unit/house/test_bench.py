@@ -18,6 +18,7 @@ from bench.document import replaced
 from bench.job import Job, Result, read_job, read_result, write_job, write_result
 from bench.madlib_hop import hops
 from bench.must import Target
+from bench.quality import Asked, Outcome, report
 from bench.ratios import Span, ratios
 from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
@@ -132,6 +133,26 @@ def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: 
         longest = max(longest, at)
     began = BEGAN.timestamp()
     assert sum(broken_down(steps(log), began, began + longest).values()) == pytest.approx(longest, abs=0.01)
+
+
+def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Outcome:
+    return Outcome(table, 1234, {"ours": ours, "MLP": ours, "boosting": boosting})
+
+
+def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
+    noisy, clear = outcome([0.8, 0.9], [0.84, 0.87]), outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91])
+    assert (noisy.behind("boosting") > 0, noisy.worse("boosting")) == (True, False)
+    assert clear.worse("boosting") and not clear.worse("MLP")
+    assert not outcome([0.1], [0.9]).worse("boosting")
+
+
+def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> None:
+    found = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
+    text = report(found, Asked(["wine", "wages"], 2, 60))
+    assert "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |" in text
+    assert "| `wages` | 1,234 | RMSE | 2.05 ± 0.071 | 2.05 ± 0.071 | 1.05 ± 0.071 | yes | no |" in text
+    assert "Not below MLP on 2 of 2 tables." in text
+    assert "Not below boosting on 1 of 2 tables; below by more than noise on wages." in text
 
 
 def test_without_statements_of_workers_nothing_is_known() -> None:

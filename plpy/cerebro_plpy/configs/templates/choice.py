@@ -5,10 +5,17 @@ from __future__ import annotations
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.resnet import RESNET
+from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.errors import UndefinedObject
 
-TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, LINEAR)
+TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR)
+
+USUAL: tuple[Template, ...] = (REALMLP, SIMPLE, LINEAR)
+"""Those that are tried where nobody names any. Others take many times as long for an epoch, or came to less in the
+same time on a processor: they are there for who has more of it, or a GPU."""
 
 
 def find_template(name: str) -> Template:

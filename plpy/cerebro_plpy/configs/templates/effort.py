@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.proposals import usual_count
-from cerebro_plpy.configs.templates.realmlp import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.template import Head, Table
 
 MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
-GOOD_COUNT = 6
+GOOD_COUNT = 4
 """Epochs are given up for so many configurations, and no more."""
 MORE = 2
 """Configurations are trained one after another, so that some more are no loss where they are never reached."""

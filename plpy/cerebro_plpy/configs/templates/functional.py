@@ -55,9 +55,12 @@ class Graph:
         self._inputs.append(name)
         return Tensor(name, (width,), dtype)
 
-    def layer(self, class_name: str, name: str, of: Tensor, shape: Shape, **config: object) -> Tensor:
-        """A layer of Keras over one tensor; `shape` is that of what it gives."""
-        self._add(name, "keras.layers", class_name, config, [_call(of)])
+    def layer(
+        self, class_name: str, name: str, of: Tensor | tuple[Tensor, ...], shape: Shape, **config: object
+    ) -> Tensor:
+        """A layer of Keras over a tensor, or over several; `shape` is that of what it gives."""
+        inputs = of if isinstance(of, tuple) else (of,)
+        self._add(name, "keras.layers", class_name, config, [_call(*inputs)])
         return Tensor(name, shape)
 
     def model(self, name: str, architecture: Json, of: Sequence[Tensor], shape: Shape) -> Tensor:

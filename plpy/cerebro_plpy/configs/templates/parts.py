@@ -7,6 +7,9 @@ that is a constant of the graph. What is no level of its category counts as its 
 
 **Rates.** A parameter p that is to learn f times as fast as others is kept as u = p/f, and the graph has f·u. The
 steps of Adam do not depend on how large gradients are, so those of p are f times as long.
+
+**Costs.** What is to fall in training beside the loss, and depends on no target, is an activity regularizer of the
+graph. It gives gradients in full, and the loss but a constant of 1/STEEPNESS, so that losses of templates compare.
 """
 
 from __future__ import annotations
@@ -15,11 +18,22 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate
 
-from cerebro_plpy.configs.templates.functional import Constant, Graph, Json, Tensor, constant, dense_gradient, normal
+from cerebro_plpy.configs.templates.functional import (
+    Constant,
+    Graph,
+    Json,
+    Shape,
+    Tensor,
+    constant,
+    dense_gradient,
+    normal,
+)
 from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Table
 
 OUTPUT = "prediction"
 BIAS_RATE = 0.1
+STEEPNESS = 2.0**15
+"""What a regularizer watches is at least 0, and here 1; so much less of it is in the loss. As much as float16 holds."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +95,31 @@ def times(graph: Graph, name: str, x: Tensor, scale: float) -> Tensor:
     return graph.layer("Rescaling", name, x, x.shape, scale=scale, offset=0.0)
 
 
+def weights(graph: Graph, name: str, beside: Tensor, shape: Shape, initializer: Json) -> Tensor:
+    """Weights of this shape, as a tensor of one row that is combined with all rows; `beside` has two dimensions.
+
+    A product with them takes a seventh of the time of an EinsumDense that has them: TensorFlow makes that a product of
+    as many matrices of one number.
+    """
+    count = math.prod(shape)
+    corner = graph.operation("GetItem", beside, [slice(0, 1), slice(0, 1)], shape=(1,), dtype="float32")
+    one = graph.operation("OnesLike", corner)
+    row = graph.layer("Dense", name, one, (count,), units=count, use_bias=False, kernel_initializer=initializer)
+    return row if len(shape) == 1 else graph.layer("Reshape", f"{name}_shape", row, shape, target_shape=list(shape))
+
+
+def lines(graph: Graph, name: str, x: Tensor, begin: tuple[Json, Json], width: int) -> Tensor:
+    """Of each column so many numbers, each a line over it; `begin` is how slopes begin, and values at 0."""
+    shape = (*x.shape, width)
+    slopes, starts = (weights(graph, f"{name}_{k}", x, shape, each) for k, each in zip(("slopes", "starts"), begin))
+    own = graph.operation("ExpandDims", x, shape=(*x.shape, 1), axis=-1)
+    return graph.operation("Add", graph.operation("Multiply", own, slopes, shape=shape), starts)
+
+
 def scaled(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
     """Every column times a weight of its own, which begins at 1."""
-    (width,) = x.shape
-    config = {"equation": "bd,d->bd", "output_shape": [width], "kernel_initializer": constant(1 / rate)}
-    return graph.operation("Multiply", graph.layer("EinsumDense", name, x, x.shape, **config), rate)
+    own = weights(graph, name, x, x.shape, constant(1 / rate))
+    return graph.operation("Multiply", x, graph.operation("Multiply", own, rate))
 
 
 def dense(graph: Graph, name: str, x: Tensor, units: int, begin: Beginning, rate: float = 1.0) -> Tensor:
@@ -100,10 +134,12 @@ def dense(graph: Graph, name: str, x: Tensor, units: int, begin: Beginning, rate
 
 def with_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float = 1.0) -> Tensor:
     """A bias added to a sum of layers that have none; `initializer` gives what the graph multiplies by `rate`."""
-    (width,) = x.shape
-    ones = graph.operation("Multiply", graph.operation("OnesLike", x), rate)
-    config = {"equation": "bd,d->bd", "output_shape": [width], "kernel_initializer": initializer}
-    return graph.operation("Add", x, graph.layer("EinsumDense", name, ones, x.shape, **config))
+    return graph.operation("Add", x, graph.operation("Multiply", weights(graph, name, x, x.shape, initializer), rate))
+
+
+def dropped(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
+    """In training so much of a tensor is left out; of a rate of 0 there is no layer."""
+    return graph.layer("Dropout", name, x, x.shape, rate=rate) if rate else x
 
 
 def joined(graph: Graph, parts: list[Tensor]) -> Tensor:
@@ -112,6 +148,29 @@ def joined(graph: Graph, parts: list[Tensor]) -> Tensor:
         return parts[0]
     width = sum(part.shape[0] for part in parts)
     return graph.operation("Concatenate", parts, shape=(width,), dtype="float32", axis=-1)
+
+
+def with_cost(graph: Graph, x: Tensor, cost: Tensor) -> Tensor:
+    """The same numbers; in training the mean of the cost, a number of each row that is at least 0, falls too."""
+    change = graph.operation("Subtract", cost, graph.operation("StopGradient", cost))
+    steep = graph.operation("Add", graph.operation("Multiply", change, STEEPNESS), 1.0)
+    watched = graph.layer("ActivityRegularization", "cost", steep, (1,), l1=1 / STEEPNESS, l2=0.0)
+    return graph.operation("Add", x, graph.operation("Multiply", watched, 0.0))
+
+
+def smoothed(graph: Graph, raw: Tensor, share: float) -> Tensor:
+    """The same logits, trained as if so much of each target's 1 were spread over all classes.
+
+    The gradient of that loss is (1 - share)·(p - y) + share·(p - 1/classes); the loss itself stays that of the target.
+    """
+    if not share:
+        return raw
+    known = graph.operation("StopGradient", raw)
+    change = graph.operation("Multiply", graph.operation("Subtract", raw, known), 1 - share)
+    whole = graph.operation("Logsumexp", raw, shape=(1,), axis=-1, keepdims=True)
+    middle = graph.operation("Mean", raw, shape=(1,), axis=-1, keepdims=True)
+    cost = graph.operation("Multiply", graph.operation("Subtract", whole, middle), share)
+    return with_cost(graph, graph.operation("Add", known, change), cost)
 
 
 def prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:

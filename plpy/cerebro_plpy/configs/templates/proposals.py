@@ -20,6 +20,8 @@ from cerebro_plpy.errors import InvalidParameter
 
 COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
 """Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have these."""
+MANY = 2000
+"""Rows that it takes to learn finer waves: of fewer, they are what is there by chance."""
 DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
@@ -73,7 +75,7 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
             )
     try:
         for field in (field for template in templates for field in template.fields):
-            _draw(field, space)
+            _wanted(field, space)
     except InvalidParameter as error:
         raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
 
@@ -95,7 +97,8 @@ def proposals(
 ) -> Iterator[Proposal]:
     """Different configurations; the templates take turns.
 
-    They end where the space holds no others, or hardly any. Raises InvalidParameter as `check_space` does.
+    Of many rows the first turn of a template is all that it is good to begin with. They end where the space holds no
+    others, or hardly any. Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
     seen: list[tuple[str, Params]] = []
@@ -107,7 +110,8 @@ def proposals(
                 yield each
 
     yield from different(_again(templates, searched, seed, known.first))
-    yield from different([next(turn) for turn in turns])
+    for turn, template in zip(turns, templates):
+        yield from different(islice(turn, 1 + len(template.starts) * (searched.rows >= MANY)))
     yield from different(_again(templates, searched, seed, known.later))
     while turns:
         found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
@@ -116,11 +120,13 @@ def proposals(
 
 
 def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:
-    """The defaults, as far as the space has them, and then what is drawn, without end."""
+    """What is good to begin with, defaults first, as far as the space has it; then what is drawn, without end."""
     head, rows, space = searched
     defaults = {field.name: field.default_for(head) for field in template.fields}
-    yield Proposal(template, template.params(head, rows, _within(template, space, defaults, random)), "usual values")
-    draws = {field.name: _draw(field, space) for field in template.fields}
+    for start in ({}, *template.starts):
+        values = _within(template, space, {**defaults, **start}, random)
+        yield Proposal(template, template.params(head, rows, values), "good to begin with" if start else "usual values")
+    draws = {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}
     while True:
         values = {name: _short(draw.draw(random)) for name, draw in draws.items()}
         yield Proposal(template, template.params(head, rows, values), "drawn at random")
@@ -145,7 +151,7 @@ def _within(
     template: Template, space: Mapping[str, object], values: Mapping[str, object], random: Random
 ) -> dict[str, object]:
     """Values of fields, as far as the space has them, and others of it for the rest."""
-    draws = {field.name: _draw(field, space) for field in template.fields if field.name in space}
+    draws = {field.name: draw for field in template.fields if (draw := _wanted(field, space))}
     return {
         name: value if name not in draws or _holds(draws[name], value) else draws[name].draw(random)
         for name, value in values.items()
@@ -157,9 +163,10 @@ def _short(value: object) -> object:
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
-def _draw(field: Field, space: Mapping[str, object]) -> Draw:
+def _wanted(field: Field, space: Mapping[str, object]) -> Draw | None:
+    """What the caller says of a field."""
     if field.name not in space:
-        return field.draw
+        return None
     wanted = space[field.name]
     if not isinstance(wanted, list):
         return Choices((field.checked(wanted),))

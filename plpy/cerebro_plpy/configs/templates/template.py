@@ -66,9 +66,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Classes:
-    """A head that gives the probability of each class: two classes have two units too, as one-hot targets have."""
+    """A head that gives the probability of each class: two classes have two units too, as one-hot targets have.
+
+    `calibrated` where models are compared by what probabilities are, and not by which is the largest alone.
+    """
 
     count: int
+    calibrated: bool = False
     loss = "categorical_crossentropy"
 
     def __post_init__(self) -> None:
@@ -126,7 +130,8 @@ class Field:
     """A parameter of a template.
 
     `draw` is what a search draws from where nobody said otherwise; a single choice is not searched. A value may be
-    a number within `limits`, or one of `words`. `floats` is the default for float targets, where it differs.
+    a number within `limits`, or one of `words`. `floats` is the default for float targets, where it differs, and
+    `calibrated` where probabilities count; with `settled` nothing else is drawn there.
     """
 
     name: str
@@ -137,10 +142,18 @@ class Field:
     whole: bool = False
     words: tuple[str, ...] = ()
     floats: Value | None = None
+    calibrated: Value | None = None
+    settled: bool = False
+
+    def draw_for(self, head: Head) -> Draw:
+        """What a search draws from where nobody said otherwise."""
+        value = self.default_for(head)
+        return Choices((value,)) if self.settled and value != self.default else self.draw
 
     def default_for(self, head: Head) -> Value:
         """The value where nobody said otherwise."""
-        return self.floats if self.floats is not None and isinstance(head, Floats) else self.default
+        other = self.floats if isinstance(head, Floats) else self.calibrated if head.calibrated else None
+        return self.default if other is None else other
 
     def checked(self, value: object) -> Value:
         """The value, if the field may have it; else raises InvalidParameter."""
@@ -166,7 +179,7 @@ class Template:
     """A family of architectures: what it is called, its fields, and the JSON that they come to.
 
     `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers that do not change,
-    by the names of the arguments of AdamW.
+    by the names of the arguments of AdamW. `starts` are further values that are good to begin a search with.
     """
 
     name: str
@@ -174,6 +187,7 @@ class Template:
     fields: tuple[Field, ...]
     architecture: Callable[[Table, Head, Params], str]
     optimizer: Mapping[str, str | float]
+    starts: tuple[Params, ...] = ()
 
     def params(self, head: Head, rows: int, given: Mapping[str, object]) -> dict[str, Value]:
         """The value of every field for a table of so many training rows; InvalidParameter where one cannot be."""

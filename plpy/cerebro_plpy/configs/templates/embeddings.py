@@ -1,0 +1,97 @@
+"""How the columns of a table become what the layers of a network take: numbers by waves, categories by their levels.
+
+The periodic embeddings are those of Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024): a number is kept,
+and beside it stands what a small layer makes of its waves, whose frequencies are learned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cerebro_plpy.configs.draws import Range
+from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal, uniform
+from cerebro_plpy.configs.templates.template import Field, Table
+
+FREQUENCIES = 16
+PERIODIC = 3
+"""Numbers that a number's frequencies come to; it is kept beside them."""
+EMBEDDING = 8
+"""Numbers that a category's level comes to."""
+FREQUENCY = Field("frequency", "How fast numbers' waves are", 0.1, Range(0.01, 50.0, "log"), limits=(1e-6, 1e3))
+"""The same field in every template that has waves."""
+
+
+@dataclass(frozen=True)
+class Waves:
+    """How fast the waves of numbers are before training, and how fast they learn, in the learning rate."""
+
+    frequency: float
+    rate: float = 1.0
+
+
+def columns(graph: Graph, table: Table, waves: Waves) -> Tensor:
+    """All columns beside each other: numbers with their waves, indicators as they are, categories as vectors."""
+    return parts.joined(graph, [*numbers(graph, table, waves), *categories(graph, table)])
+
+
+def plain_columns(graph: Graph, table: Table) -> Tensor:
+    """All columns beside each other: numbers and indicators without waves, categories as vectors."""
+    given = parts.numbers_input(graph, table)
+    found = [] if given is None else [parts.smooth_clip(graph, given)]
+    return parts.joined(graph, [*found, *categories(graph, table)])
+
+
+def numbers(graph: Graph, table: Table, waves: Waves) -> list[Tensor]:
+    """What numbers come to, and indicators as they are."""
+    given = parts.numbers_input(graph, table)
+    if given is None:
+        return []
+    x = parts.smooth_clip(graph, given)
+    if not table.numbers:
+        return [x]
+    wanted = _columns(graph, x, slice(None, table.numbers), table.numbers) if table.indicators else x
+    found = [_periodic(graph, wanted, waves)]
+    return [*found, _columns(graph, x, slice(table.numbers, None), table.indicators)] if table.indicators else found
+
+
+def categories(graph: Graph, table: Table) -> list[Tensor]:
+    """The vectors of all categories' levels, beside each other; none where the table has no category."""
+    codes = parts.codes_input(graph, table)
+    if codes is None:
+        return []
+    found = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), EMBEDDING, normal(1.0))
+    return [_flat(graph, "levels_flat", found)]
+
+
+def _columns(graph: Graph, x: Tensor, which: slice, count: int) -> Tensor:
+    return graph.operation("GetItem", x, [slice(None), which], shape=(count,))
+
+
+def _periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
+    """Each number z, and A·cos(2π·w·z + b) + c beside it, with w, b, A and c of its own."""
+    (count,) = x.shape
+    turns = parts.times(graph, "turns", x, 2 * math.pi)
+    begin = normal(waves.frequency / waves.rate), uniform(math.pi / waves.rate)
+    angles = parts.lines(graph, "waves", turns, begin, FREQUENCIES)
+    cosines = graph.operation("Cos", graph.operation("Multiply", angles, waves.rate))
+    mixed = graph.layer(
+        "EinsumDense",
+        "periodic",
+        cosines,
+        (count, PERIODIC),
+        equation="bfh,fho->bfo",
+        output_shape=[count, PERIODIC],
+        bias_axes="fo",
+        kernel_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * waves.rate)),
+        bias_initializer=uniform(1 / (math.sqrt(FREQUENCIES) * waves.rate)),
+    )
+    own = graph.operation("ExpandDims", x, shape=(count, 1), axis=-1)
+    both = [own, graph.operation("Multiply", mixed, waves.rate)]
+    beside = graph.operation("Concatenate", both, shape=(count, 1 + PERIODIC), dtype="float32", axis=-1)
+    return _flat(graph, "numbers_flat", beside)
+
+
+def _flat(graph: Graph, name: str, x: Tensor) -> Tensor:
+    return graph.layer("Flatten", name, x, (math.prod(x.shape),))
