@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
-from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, usual_weights
+from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, sample_share, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
 from cerebro_plpy.configs.templates.template import Classes
+from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
-from cerebro_plpy.database.platform import Platform
+from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.split import Split, read_split
-from cerebro_plpy.features.table import RawTable, Wishes
+from cerebro_plpy.features.table import RawTable, Wishes, drawn
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
@@ -92,6 +93,14 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     workers = min(aim.arguments.workers or platform.most_workers(segments), segments)
     weights = usual_weights(table.recipe.table, table.target.head)
     return Workload(table.rows, table.validation_rows, weights, segments, workers)
+
+
+def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
+    """The table, or as much of it as one epoch can go over where so many seconds are left."""
+    segments = len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
+    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, aim.wanted.picks).last_visit
+    share = sample_share(workload(aim, db.platform, table, segments), left)
+    return table if share == 1 else drawn(reader, table, share)
 
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, fitting, planned_effort, workload
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates.effort import Effort, Workload
 from cerebro_plpy.configs.templates.proposals import Proposal
@@ -36,7 +36,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     wanted = read_arguments(db, MODULE, arguments)
     source = catalog.relation(arguments.source)
     aim = aim_of(catalog, session, arguments, source, wanted)
-    table = read_table(session, MODULE, source, aim.wishes)
+    table = fitting(aim, db, session, read_table(session, MODULE, source, aim.wishes), wanted.budget)
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
     load = workload(aim, db.platform, table, segments)
@@ -75,6 +75,12 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     yield _row("rows", "training", f"{table.rows} rows", f"{split}, {why}", {"rows": table.rows})
     if table.weight is not None:
         yield _row("rows", "weight", f"{aim.arguments.weight}", "as weight says; metrics know no weights")
+    if table.share < 1:
+        said, why = (
+            f"{table.share:.2g} of the training rows",
+            "in the time of budget no epoch would go over all of them",
+        )
+        yield _row("rows", "sample", said, why, {"share": table.share})
     held = {"rows": table.validation_rows}
     yield _row("rows", "validation", f"{table.validation_rows} rows", "models are compared by these", held)
     yield _row(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
 from cerebro_plpy.calls.preparation import Prepared, packed
 from cerebro_plpy.calls.registration import register
@@ -62,7 +62,8 @@ def train(
         run_id = reserve_run(db, workplace)
 
         def look(reader: Reader) -> RawTable:
-            return read_table(reader, catalog.module, source, aim.wishes)
+            table = read_table(reader, catalog.module, source, aim.wishes)
+            return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
 
         with packed(catalog, workplace, look, run_id) as prepared:
             tell(db, prepared.table)
@@ -86,6 +87,11 @@ def tell(db: Database, table: RawTable) -> None:
     """Say what of the table is not learned from."""
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
+    if table.share < 1:
+        db.notice(
+            f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of budget no epoch would go"
+            " over all of them"
+        )
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")
@@ -207,5 +213,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         weight=aim.arguments.weight,
         fingerprint=prepared.fingerprint,
         ensemble=aim.wanted.picks,
+        share=table.share,
         profile=prepared.profile.to_json(),
     )

@@ -54,6 +54,7 @@ class TrainSpec:
     weight: str | None = None
     fingerprint: str | None = None
     ensemble: int = 1
+    share: float = 1.0
     profile: Mapping[str, Any] | None = None
     start: Start | None = None
     newest: Newest | None = None

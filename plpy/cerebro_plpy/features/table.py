@@ -6,7 +6,7 @@ All of it is read in one transaction of one session, so that it is of one snapsh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
@@ -36,6 +36,8 @@ NO_HEAD = Floats((Measure(0.0, 1.0, 0.0, 0.0),))
 """Of a table that no network is made for."""
 SEEDS = 20
 """Hashes that are tried for one that leaves every class on the training side, and its share of it."""
+PLACES = 1 << 20
+"""Of hashes, by which rows are drawn."""
 FEW = 10_000
 """Of more rows each class has its share, or nearly, whatever the hash; but for the rarest."""
 
@@ -74,7 +76,7 @@ class Part(NamedTuple):
 class RawTable:
     """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
 
-    Of both the target can be used; in `missing` rows it is NULL.
+    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn.
     """
 
     relation: Table
@@ -88,6 +90,7 @@ class RawTable:
     validation_rows: int
     missing: int
     giveaways: tuple[Giveaway, ...]
+    share: float = 1.0
 
     @property
     def rows(self) -> int:
@@ -244,7 +247,32 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     _check_rows(module, trained, kept, split)
     parts = training, validation
     missing = rows.rows - rows.present
-    return RawTable(relation, columns, aim, split, spec.split_seed, spec.bound, parts, recipe, kept, missing, ())
+    table = RawTable(relation, columns, aim, split, spec.split_seed, spec.bound, parts, recipe, kept, missing, ())
+    return table if spec.share == 1 else drawn(reader, table, spec.share)
+
+
+def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
+    """The table with such a share of its training rows; a class that would have none keeps all that it has.
+
+    They are drawn by the hash that puts them in order: the same rows whenever it is asked, as far as they are there.
+    """
+    training, validation = table.parts
+    some = Expression(
+        f"(({training.order.text}) & {PLACES - 1}) < %s::bigint", (*training.order.values, round(share * PLACES))
+    )
+    side = _both(training.side, some)
+    if table.target.task == CLASSIFICATION:
+        lost = sorted({*table.target.values} - _labels(reader, training._replace(side=side)))
+        rare = Expression(f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost))
+        side = _both(training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values)))
+    part = training._replace(side=side)
+    target = table.target._replace(rows=_rows(reader, part))
+    return replace(table, parts=(part, validation), target=target, share=share)
+
+
+def _labels(reader: Reader, part: Part) -> set[str]:
+    statement = sql("features.labels", label=part.label.text, source=part.table, side=part.side.text)
+    return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
 
 
 def encoded(part: Part, output: str) -> Expression:

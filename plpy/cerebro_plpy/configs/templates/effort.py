@@ -8,6 +8,7 @@ time is over ends with the best that it has.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor
 
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.proposals import usual_count
@@ -17,6 +18,8 @@ MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 4
 """Epochs are given up for so many configurations, and no more."""
+LEAST_SAMPLE = 1000
+"""Rows that are trained on, whatever time there is."""
 MORE = 2
 """Configurations are trained one after another, so that some more are no loss where they are never reached."""
 VISIT_SECONDS = 0.03
@@ -64,6 +67,21 @@ def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) ->
     """
     inputs = table.numbers * (1 + PERIODIC) + table.indicators + len(table.cardinalities) * EMBEDDING
     return width * (inputs + (depth - 1) * width + head.units)
+
+
+def sample_share(load: Workload, seconds: float) -> float:
+    """How much of its training rows a configuration can go over once in so many seconds; not less than a few rows.
+
+    >>> load = Workload(10_000_000, 100_000, 100_000, 2, 2)
+    >>> sample_share(load, 3600.0), sample_share(load, 60.0), sample_share(load, 1.0)
+    (1.0, 0.139, 0.0001)
+    >>> sample_share(Workload(900, 100, 100_000, 2, 2), 1.0)
+    1.0
+    """
+    fixed = 2 * load.segments * VISIT_SECONDS
+    share = (seconds - BEGIN_SECONDS - fixed) / (load.epoch_seconds - fixed)
+    least = LEAST_SAMPLE / max(1, load.training_rows)
+    return min(1.0, max(least, floor(share * 1000) / 1000))
 
 
 def effort(load: Workload, seconds: float, epochs: int | None = None, configs: int | None = None) -> Effort:

@@ -98,6 +98,10 @@ SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'In
        pg_catalog.avg(w.weight ORDER BY w.weight) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS mean
 FROM (SELECT {weight} AS weight FROM {source} t WHERE {side} OFFSET 0) w
 
+-- name: labels
+-- The classes of the rows of a side.
+SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
+
 -- name: bound
 -- Where the last share of all rows begins, by a column.
 SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}

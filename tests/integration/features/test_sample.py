@@ -1,0 +1,56 @@
+"""Where one epoch over all training rows takes too long, some are drawn: always the same, and some of every class."""
+
+from __future__ import annotations
+
+import pytest
+from recipes import Session
+from workbench import Workbench
+
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.features.table import RawTable, Wishes, drawn, read_table
+
+VISITS = """
+    CREATE TABLE visits AS
+    SELECT n AS id, n * 7919 % 101 AS age,
+           CASE WHEN n % 1000 = 1 THEN 'rare' WHEN n % 3 = 0 THEN 'a' ELSE 'b' END AS kind
+    FROM generate_series(1, 6000) AS n; ALTER TABLE visits ADD PRIMARY KEY (id)"""
+
+
+@pytest.fixture(scope="module")
+def session(bench: Workbench) -> Session:
+    bench.rows(VISITS)
+    return Session(bench)
+
+
+@pytest.fixture(scope="module")
+def table(bench: Workbench, session: Session) -> RawTable:
+    oid = bench.value("SELECT 'visits'::regclass::oid::bigint")
+    relation = Relation("visits", "public", "visits", oid, "public.visits")
+    return read_table(session, "train", relation, Wishes("kind", None, None, {}, None, None, 1, False))
+
+
+def rows_of(session: Session, table: RawTable) -> dict[int, str]:
+    part = table.parts[0]
+    return dict(session.run(f"SELECT t.id, t.kind FROM {part.table} t WHERE {part.side.text}", part.side.values))
+
+
+def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(session: Session, table: RawTable) -> None:
+    everyone = rows_of(session, table)
+    few, more = (drawn(session, table, share) for share in (0.01, 0.4))
+    found = rows_of(session, more)
+    assert found.items() <= everyone.items() and more.rows == len(found) and more.share == 0.4
+    assert 0.35 < len(found) / len(everyone) < 0.45
+    assert rows_of(session, drawn(session, table, 0.4)) == found
+    assert set(rows_of(session, few).values()) == {"a", "b", "rare"} and few.rows < 100
+    rare = {number for number, kind in everyone.items() if kind == "rare"}
+    assert rare <= rows_of(session, few).keys() or rare & rows_of(session, few).keys()
+    assert more.parts[1] == table.parts[1] and more.validation_rows == table.validation_rows
+
+
+def test_a_plan_says_that_rows_are_drawn(bench: Workbench, table: RawTable) -> None:
+    """In two seconds nothing fits, wherever it is; then a thousand rows are trained on."""
+    plan = "SELECT name, data FROM cerebro.plan('visits', 'kind', seed => 1, budget => {}) WHERE section = 'rows'"
+    found: dict[str, dict[str, float]] = dict(bench.rows(plan.format("'2 seconds'")))
+    assert 900 < found["training"]["rows"] < 1100
+    assert found["sample"]["share"] == pytest.approx(1000 / table.rows, rel=0.01)
+    assert "sample" not in dict(bench.rows(plan.format("'5 minutes'")))
