@@ -31,13 +31,17 @@ KINDS = {True: "class", False: "float"}
 
 
 class Prepared(NamedTuple):
-    """A raw table, the packed tables that were made of it, and what its training rows were like."""
+    """A raw table, the packed tables that were made of it, and what its training rows were like.
+
+    `counts` are those of each class.
+    """
 
     table: RawTable
     profile: Profile
     inputs: PackedInputs
     data: Data
     fingerprint: str
+    counts: tuple[int, ...]
 
 
 @contextmanager
@@ -61,14 +65,14 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
         table = look(control)
         for name, part in zip(SIDES, table.parts):
             _run(control, encoded(part, f"pg_temp.cerebro_{name}"))
-        fingerprint = _fingerprint(control, table)
+        fingerprint, counts = _fingerprint(control, table), _counts(control, table)
         _pack(catalog, control, table, run_id)
         part = table.parts[0]
         source = Source(part.table, part.side, part.order)
         seen = profile.measure(control, source, table.rows, table.recipe)
     training, validation = (data_table(run_id, name) for name in SIDES)
     inputs = find_packed_inputs(catalog, training, validation)
-    return Prepared(table, seen, inputs, inputs.read(catalog, workplace.reader), fingerprint)
+    return Prepared(table, seen, inputs, inputs.read(catalog, workplace.reader), fingerprint, counts)
 
 
 def drop_data(session: Session, run_id: int) -> int:
@@ -99,6 +103,13 @@ def _fingerprint(control: Session, table: RawTable) -> str:
     row = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(parts)}], 0)"
     ((found,),) = control.run(sql("features.fingerprint", hash=row))
     return str(found)
+
+
+def _counts(control: Session, table: RawTable) -> tuple[int, ...]:
+    if table.target.task != CLASSIFICATION:
+        return ()
+    found: dict[str, int] = dict(control.run(sql("features.class_counts")))
+    return tuple(found.get(name, 0) for name in table.target.values)
 
 
 def _run(session: Session, statement: Expression) -> None:

@@ -157,7 +157,7 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     for key, (template, params, _) in enumerate(tried, 1):
         steps = steps_of(source, int(params["batch_size"]), planned.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, planned.epochs)
+        fitted = template.fit_params(params, monitor, planned.epochs, prepared.counts)
         architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
         configs.append(
             Config(key, key, compiled, fitted, parse_compile_params(compiled, None), parse_fit_params(fitted))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from statistics import fmean
 
@@ -135,6 +137,23 @@ def test_rows_count_as_much_as_their_weight_says(bench: Workbench, spare: str) -
         "age",
         "fare",
     }
+
+
+@pytest.mark.long
+def test_classes_count_alike_where_it_is_asked(bench: Workbench, spare: str) -> None:
+    options = "models => '{linear}', configs => 1, epochs => 3, space => '{\"class_weight\": \"auto\"}', seed => 1"
+    ((run_id, params),) = bench.rows(
+        f"SELECT run_id, params FROM cerebro.train('passengers', 'survived', 'spare', {options})"
+    )
+    assert params["class_weight"] == "auto"
+    fitted = bench.value("SELECT fit_params FROM cerebro.config WHERE run_id = %s", run_id)
+    (found,) = re.findall(r"class_weight=\{0: ([0-9.]+), 1: ([0-9.]+)\}", fitted)
+    held, rows = _held(bench, run_id), "SELECT id, survived FROM passengers WHERE survived IS NOT NULL"
+    counts = Counter(survived for number, survived in bench.rows(rows) if number not in held)
+    total = sum(counts.values())
+    assert [float(weight) for weight in found] == [
+        pytest.approx(total / 2 / counts[of], rel=1e-4) for of in (False, True)
+    ]
 
 
 @pytest.mark.parametrize(("weight", "code"), [("deck", "42804"), ("gone", "42703"), ("bad", "22023")])
@@ -280,7 +299,10 @@ def _held(bench: Workbench, run_id: int) -> set[int]:
     session = Session(bench)
     oid = bench.value("SELECT %s::regclass::oid::integer", spec.relation)
     held = held_back("train", raw_columns(session, oid), spec)
-    return {number for (number,) in session.run(f"SELECT t.id FROM more t WHERE {held.side.text}", held.side.values)}
+    return {
+        number
+        for (number,) in session.run(f"SELECT t.id FROM {spec.relation} t WHERE {held.side.text}", held.side.values)
+    }
 
 
 def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None:

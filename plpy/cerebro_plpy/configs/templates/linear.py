@@ -8,7 +8,7 @@ from __future__ import annotations
 from cerebro_plpy.configs.draws import Range
 from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
 REACH = 16.0
 """Centred and scaled numbers beyond it count as this: one row must not decide a line."""
@@ -43,7 +43,7 @@ LINEAR = Template(
     meaning="Softmax regression for classes, linear regression for floats",
     fields=(
         Field("lr", "The learning rate", 0.01, Range(1e-3, 0.1, "log"), limits=(1e-8, 100.0)),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", "How fast weights shrink, times lr", 0.0, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
     ),
     architecture=_architecture,

@@ -15,7 +15,7 @@ from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Classes, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Classes, Field, Head, Params, Table, Template
 
 ACTIVATION_RATE = 0.1
 SIMPLE_SCALE_RATE = 6.0
@@ -134,7 +134,7 @@ REALMLP = Template(
     meaning="A dense network with embeddings of numbers, for tables of any kind",
     fields=(
         _rate(),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", _SHRINKING, 0.02, Range(0.001, 0.05, "log"), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out", 0.15, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
         _WIDTH,
@@ -165,7 +165,7 @@ SIMPLE = Template(
     meaning="A dense network without embeddings or dropout, faster than realmlp",
     fields=(
         _rate(floats=0.07),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", _SHRINKING, 0.0, Choices((0.0,)), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out", 0.0, Choices((0.0,)), limits=(0.0, 0.95)),
         _WIDTH,

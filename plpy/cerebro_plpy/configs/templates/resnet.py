@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
 WIDER = 2
 """Units inside of a block, for each of its width."""
@@ -43,7 +43,7 @@ RESNET = Template(
     meaning="Dense layers that add to what there is",
     fields=(
         Field("lr", "The learning rate", 0.001, Range(1e-4, 1e-2, "log"), limits=(1e-8, 100.0)),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", "How fast weights shrink, times lr", 1e-5, Range(1e-6, 0.1, "log"), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out in a block", 0.25, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
         Field("width", "Units between blocks", 128, Choices((128, 256, 512)), limits=(1, 65_536), whole=True),

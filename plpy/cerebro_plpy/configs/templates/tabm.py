@@ -13,7 +13,7 @@ from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, members, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal, uniform
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
 CLIPNORM = 1.0
 
@@ -64,7 +64,7 @@ TABM = Template(
     meaning="Many dense networks that share their weights, and predict by their mean",
     fields=(
         Field("lr", "The learning rate", 0.002, Range(1e-4, 5e-3, "log"), limits=(1e-8, 100.0)),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", "How fast weights shrink, times lr", 3e-4, Range(1e-4, 0.1, "log"), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out", 0.1, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
         Field("width", "Units of a hidden layer", 256, Choices((128, 256, 384)), limits=(1, 65_536), whole=True),

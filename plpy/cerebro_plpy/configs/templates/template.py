@@ -16,6 +16,7 @@ Value = Union[int, float, str]
 Params = Mapping[str, Value]
 
 AUTO = "auto"
+ALIKE = "none"
 FARTHEST = 1e6
 """Centred and scaled numbers beyond it, and infinite ones, count as this; its square is far from float32's end."""
 LARGEST_CODE = 1 << 24
@@ -214,11 +215,17 @@ class Template:
         rates = numbers if steps is None else {**numbers, "learning_rate": warmed(numbers["learning_rate"], steps)}
         return compile_text({"optimizer": "AdamW", **rates, "loss": head.loss, "metrics": list(metrics)})
 
-    def fit_params(self, params: Params, monitor: str | None = None, patience: int = 0) -> str:
-        """The fit parameters of a configuration, as text; with a monitor the state of its best epoch is kept."""
+    def fit_params(
+        self, params: Params, monitor: str | None = None, patience: int = 0, counts: Sequence[int] = ()
+    ) -> str:
+        """The fit parameters of a configuration, as text; with a monitor the state of its best epoch is kept.
+
+        `counts` are the training rows of each class.
+        """
         stopping = f"EarlyStopping(monitor={monitor!r}, patience={patience}, restore_best_weights=True)"
         watching = {} if monitor is None else {"callbacks": _Call(f"[{stopping}]")}
-        return fit_text({"batch_size": params["batch_size"], "epochs": 1, **watching})
+        weights = {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
+        return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
 
 
 class _Call(str):
@@ -238,6 +245,16 @@ def warmed(rate: Value | float, steps: int) -> dict[str, object]:
     return {"class_name": "CosineDecay", "config": {**numbers, "decay_steps": max(1, steps - rising)}}
 
 
+def balanced(counts: Sequence[int]) -> dict[int, float]:
+    """Weights with which all classes count alike, and all rows together as without, by the rows of each class.
+
+    >>> balanced([30, 10])
+    {0: 0.666667, 1: 2.0}
+    """
+    rows = sum(counts)
+    return {place: round(rows / (len(counts) * max(1, count)), 6) for place, count in enumerate(counts)}
+
+
 def batch_size(rows: int) -> int:
     """Rows in a batch for a table of so many training rows.
 
@@ -247,13 +264,22 @@ def batch_size(rows: int) -> int:
     return next((size for most, size in BATCHES if rows <= most), 1024)
 
 
-BATCH_SIZE = Field(
-    "batch_size",
-    f"Rows in a batch; {AUTO!r} goes by the rows of the table",
-    AUTO,
-    Choices((AUTO,)),
-    limits=(1, 2**31 - 1),
-    whole=True,
-    words=(AUTO,),
+FIT_FIELDS = (
+    Field(
+        "batch_size",
+        f"Rows in a batch; {AUTO!r} goes by the rows of the table",
+        AUTO,
+        Choices((AUTO,)),
+        limits=(1, 2**31 - 1),
+        whole=True,
+        words=(AUTO,),
+    ),
+    Field(
+        "class_weight",
+        f"How much the rows of a class count in training; with {AUTO!r} all classes count alike",
+        ALIKE,
+        Choices((ALIKE,)),
+        words=(ALIKE, AUTO),
+    ),
 )
-"""The same field in every template."""
+"""The same fields in every template."""

@@ -11,7 +11,7 @@ import math
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, uniform
-from cerebro_plpy.configs.templates.template import BATCH_SIZE, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
 HEADS = 8
 WIDER = 4 / 3
@@ -83,7 +83,7 @@ TRANSFORMER = Template(
     meaning="Columns that attend to each other",
     fields=(
         Field("lr", "The learning rate", 3e-4, Range(1e-5, 3e-3, "log"), limits=(1e-8, 100.0)),
-        BATCH_SIZE,
+        *FIT_FIELDS,
         Field("weight_decay", "How fast weights shrink, times lr", 1e-5, Range(1e-6, 0.1, "log"), limits=(0.0, 10.0)),
         Field("dropout", "The share of units left out", 0.1, Range(0.0, 0.5, "linear"), limits=(0.0, 0.95)),
         Field("width", "Numbers of a token", 64, Choices((64, 96, 128, 192)), limits=(1, 65_536), whole=True),

@@ -111,6 +111,10 @@ SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER 
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
+-- name: class_counts
+-- How many rows are trained on, by class.
+SELECT t.label, count(*) AS rows FROM pg_temp.cerebro_training t GROUP BY t.label
+
 -- name: fingerprint
 -- Of the rows of both sides, in whatever order they come; {hash} is one of a row.
 SELECT pg_catalog.md5(pg_catalog.concat_ws('/',
