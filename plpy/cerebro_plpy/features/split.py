@@ -56,6 +56,11 @@ class Sides(NamedTuple):
     training: Expression
     validation: Expression
 
+    @property
+    def all(self) -> bool:
+        """Whether each row is on one of them."""
+        return self.validation.text == f"NOT {self.training.text}"
+
 
 def usual_split(rows: int) -> Split:
     """How rows are divided where nobody says it, and there are so many with a target.

@@ -127,13 +127,11 @@ def tally(reader: Reader, places: Places, both: Sides, target: RawColumn, many: 
 
 
 def _counted(reader: Reader, table: str, both: Sides, target: str, value: str) -> Sequence[tuple[str, int, int]]:
+    training = f"count(*) FILTER (WHERE {both.training.text})"
+    # What is asked twice is computed once.
+    validation = f"count(*) - {training}" if both.all else f"count(*) FILTER (WHERE {both.validation.text})"
     statement = sql(
-        "features.sides",
-        value=value,
-        target=target,
-        training=both.training.text,
-        validation=both.validation.text,
-        source=table,
+        "features.sides", value=value, target=target, training=training, validation=validation, source=table
     )
     return reader.run(statement, (*both.training.values, *both.validation.values, MOST_CLASSES + 1))
 

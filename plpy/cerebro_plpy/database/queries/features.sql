@@ -89,7 +89,7 @@ WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 -- name: sides
 -- How many rows of each value are on either side.
 SELECT v.value, v.training, v.validation
-FROM (SELECT {value} AS value, count(*) FILTER (WHERE {training}) AS training, count(*) FILTER (WHERE {validation}) AS validation
+FROM (SELECT {value} AS value, {training} AS training, {validation} AS validation
       FROM {source} t WHERE {target} IS NOT NULL GROUP BY 1 LIMIT %s::bigint) v
 
 -- name: weights
