@@ -29,14 +29,20 @@ class NamedModels:
         found = self._calls.rows_of_cerebro("plan", source=source, target=target, **json_options(options))
         return _named(found, PLAN)
 
-    def predictions(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
-        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here."""
-        return _named(self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col), PREDICTED)
+    def predictions(
+        self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
+    ) -> Records[dict[str, Any]]:
+        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here.
 
-    def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        An own model is meant, or one that was granted; `owner` says whose.
+        """
+        found = self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col, owner=owner)
+        return _named(found, PREDICTED)
+
+    def predict_row(self, model: str, record: Mapping[str, Any], *, owner: str | None = None) -> dict[str, Any]:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
-        found = self._calls.call_cerebro("predict_row", model=model, record=json.dumps(record, default=str))
-        return dict(found)
+        values = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
+        return dict(self._calls.call_cerebro("predict_row", **values))
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Lets a version of a model by name predict; its number: cerebro.deploy."""

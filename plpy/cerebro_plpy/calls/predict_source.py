@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Optional
 
-from cerebro_plpy.calls.version_prediction import columns_told, predictor
+from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -19,11 +19,11 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import TEXTS, network_inputs
+from cerebro_plpy.features.encoding import TEXTS
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import versions
-from cerebro_plpy.tables.versions import Version
+from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables.granted_versions import Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict"
@@ -37,15 +37,15 @@ Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[by
 
 
 def predict_source(
-    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
+    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]
 ) -> Iterator[Block]:
-    """Margin, ids, and predictions of each block; `arguments` are the model, the source and the id column.
+    """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
 
     The first block is predicted when this returns.
     """
-    model, source, id_col = arguments
+    source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    version = versions.deployed(db, MODULE, model)
+    version = granted_versions.find(db, MODULE, wanted)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
     rows = _blocks(db, version, recipe, (table, _id_column(catalog, table, id_col)))
@@ -53,7 +53,7 @@ def predict_source(
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
-def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
+def _predicted(version: Usable, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
     """While the trainer computes a block, and the query has the one before, the next one is read."""
     try:
         before: list[Row] = []
@@ -69,9 +69,9 @@ def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor)
         teller.end()
 
 
-def _blocks(db: Database, version: Version, recipe: Recipe, of: tuple[Relation, str | None]) -> Iterator[list[Row]]:
+def _blocks(db: Database, version: Usable, recipe: Recipe, of: tuple[Relation, str | None]) -> Iterator[list[Row]]:
     table, name = of
-    made = [(each.name, each.sent) for each in network_inputs(recipe)]
+    made = [(each.name, each.sent) for each in inputs(version, recipe)]
     given = "NULL::text" if name is None else f"t.{quote_identifier(name)}::text"
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
     statement = sql("predict.rows", id=given, inputs=text, table=table.quoted)
@@ -93,7 +93,7 @@ def _ask(teller: Predictor, rows: list[Row]) -> None:
     teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 
-def _block(version: Version, rows: list[Row], told: list[bytes]) -> Block:
+def _block(version: Usable, rows: list[Row], told: list[bytes]) -> Block:
     prediction, probability, probabilities, number = columns_told(version, told)
     return version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
 
