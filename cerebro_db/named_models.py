@@ -38,9 +38,15 @@ class NamedModels:
         found = self._calls.rows_of_cerebro("plan", source=source, target=target, **json_options(options))
         return _named(found, PLAN)
 
-    def predictions(self, model: str, source: str, id_col: str | None = None) -> Records[dict[str, Any]]:
-        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here."""
-        return _named(self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col), PREDICTED)
+    def predictions(
+        self, model: str, source: str, id_col: str | None = None, *, owner: str | None = None
+    ) -> Records[dict[str, Any]]:
+        """What a model by name says of the raw rows of a table: cerebro.predict. All are held in memory here.
+
+        An own model is meant, or one that was granted; `owner` says whose.
+        """
+        found = self._calls.rows_of_cerebro("predict", model=model, source=source, id_col=id_col, owner=owner)
+        return _named(found, PREDICTED)
 
     def evaluation(self, model: str, source: str, group_by: Sequence[str] | None = None) -> Records[dict[str, Any]]:
         """How good a model by name is over the rows of a table, and of each group of them: cerebro.evaluate."""
@@ -56,10 +62,10 @@ class NamedModels:
         found = self._calls.rows_of_cerebro("attribution", model=model, source=source, id_col=id_col)
         return _named(found, ATTRIBUTION)
 
-    def predict_row(self, model: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    def predict_row(self, model: str, record: Mapping[str, Any], *, owner: str | None = None) -> dict[str, Any]:
         """What a model by name says of one row, by the names of its columns: cerebro.predict_row."""
-        found = self._calls.call_cerebro("predict_row", model=model, record=json.dumps(record, default=str))
-        return dict(found)
+        values = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
+        return dict(self._calls.call_cerebro("predict_row", **values))
 
     def drift(self, model: str, source: str) -> Records[dict[str, Any]]:
         """How far the columns of a table lie from what a model by name was trained on: cerebro.drift."""

@@ -319,7 +319,7 @@ class Session(Preparation, NamedModels, Administration, RunReader):
         self._calls.call_cerebro("drop_run", run_id=run_id)
 
     def grant_predict(self, model_table: str, role: str) -> None:
-        """Lets a role predict with the models of a table, without reading their weights: cerebro.grant_predict."""
+        """Lets a role predict with a model by name, or those of a table, and not read it: cerebro.grant_predict."""
         self._calls.call_cerebro("grant_predict", model_table=model_table, role=role)
 
     def revoke_predict(self, model_table: str, role: str) -> None:

@@ -122,12 +122,45 @@ COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was t
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 
+CREATE TABLE cerebro.grant_log (
+    owner   name NOT NULL DEFAULT current_user,
+    model   text NOT NULL,
+    version integer,
+    gate    text,
+    outline jsonb,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model)
+);
+COMMENT ON TABLE cerebro.grant_log IS 'One row per model by name that its owner lets others predict with; read the view cerebro.model_grant';
+COMMENT ON COLUMN cerebro.grant_log.version IS 'the version that they predict with';
+COMMENT ON COLUMN cerebro.grant_log.gate IS 'an empty table of the owner in schema cerebro_state: who may read it may predict; NULL where nobody may any more';
+COMMENT ON COLUMN cerebro.grant_log.outline IS 'what of the version they may know: its columns without what was learned of them, its classes, the range of a regression';
+
+-- The extension's copy, so that who predicts reads no table of the model's owner, which could run code of that role.
+CREATE TABLE cerebro.grant_state (
+    owner   name NOT NULL DEFAULT current_user,
+    model   text NOT NULL,
+    version integer NOT NULL,
+    part    integer NOT NULL,
+    chunk   bytea NOT NULL,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.grant_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model, version, part)
+);
+ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;
+COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others than their owners predict with, in chunks that only trainers are given';
+
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.grant_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.grant_state ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.grant_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.grant_state USING (owner = current_user) WITH CHECK (owner = current_user);
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_state', '');
 
 CREATE TYPE cerebro.predicted_rows AS (
     margin double precision, ids text[], prediction bytea, probability bytea, probabilities bytea, number bytea);

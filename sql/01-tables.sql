@@ -187,6 +187,33 @@ COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was t
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 
+CREATE TABLE cerebro.grant_log (
+    owner   name NOT NULL DEFAULT current_user,
+    model   text NOT NULL,
+    version integer,
+    gate    text,
+    outline jsonb,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model)
+);
+COMMENT ON TABLE cerebro.grant_log IS 'One row per model by name that its owner lets others predict with; read the view cerebro.model_grant';
+COMMENT ON COLUMN cerebro.grant_log.version IS 'the version that they predict with';
+COMMENT ON COLUMN cerebro.grant_log.gate IS 'an empty table of the owner in schema cerebro_state: who may read it may predict; NULL where nobody may any more';
+COMMENT ON COLUMN cerebro.grant_log.outline IS 'what of the version they may know: its columns without what was learned of them, its classes, the range of a regression';
+
+-- The extension's copy, so that who predicts reads no table of the model's owner, which could run code of that role.
+CREATE TABLE cerebro.grant_state (
+    owner   name NOT NULL DEFAULT current_user,
+    model   text NOT NULL,
+    version integer NOT NULL,
+    part    integer NOT NULL,
+    chunk   bytea NOT NULL,
+    FOREIGN KEY (owner, model) REFERENCES cerebro.grant_log ON DELETE CASCADE,
+    PRIMARY KEY (owner, model, version, part)
+);
+ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;
+COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others than their owners predict with, in chunks that only trainers are given';
+
 -- Rows belong to the owner of their run. Superusers and the extension's views are not subject to this;
 -- the views carry the same rule themselves.
 ALTER TABLE cerebro.run_log ENABLE ROW LEVEL SECURITY;
@@ -197,12 +224,16 @@ ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.grant_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.grant_state ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
 -- Numbers come from the sequence, in the session that logs the run: nobody takes those of others' runs to come.
 CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHECK (run_id = currval('cerebro.run_log_run_id_seq'));
 CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.grant_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.grant_state USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config_log.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));
@@ -217,6 +248,8 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_state', '');
 
 CREATE TYPE cerebro.predicted AS (ids json, found json);
 COMMENT ON TYPE cerebro.predicted IS 'Internal: the ids of a block of rows, and their predictions';

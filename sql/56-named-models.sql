@@ -51,6 +51,13 @@ DELETE FROM cerebro.model_log m WHERE m.dropped;
 $$;
 COMMENT ON FUNCTION cerebro.remove_dropped_models() IS 'Internal: remove the models that their owners have marked as dropped';
 
+CREATE OR REPLACE FUNCTION cerebro.remove_grants() RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DELETE FROM cerebro.grant_log g WHERE g.gate IS NULL;
+DELETE FROM cerebro.grant_state s USING cerebro.grant_log g WHERE s.owner = g.owner AND s.model = g.model AND s.version <> g.version;
+$$;
+COMMENT ON FUNCTION cerebro.remove_grants() IS 'Internal: remove grants of models that their owners have taken back, and the weights of versions that nobody was granted';
+
 CREATE OR REPLACE FUNCTION cerebro.template_fields() RETURNS TABLE (
     template text, description text, field text, meaning text, usual jsonb, usual_regression jsonb, range jsonb)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$

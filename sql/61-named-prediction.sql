@@ -2,14 +2,14 @@
 -- rows is read when it is needed; so it has no path of its own, and all that it names is qualified. PL/Python begins a subtransaction for each
 -- statement, which is an error before PostgreSQL 17 while workers of a parallel plan run: so there can be none.
 
-CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro.predict_blocks(model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_blocks(plpy, GD, model, source, id_col)
+return named_prediction.predict_blocks(plpy, GD, model, source, id_col, owner)
 $$;
-COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
+COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text, text) IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION cerebro.predict(model text, source text, id_col text DEFAULT NULL, owner text DEFAULT NULL) RETURNS TABLE (
     id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT r.id, r.prediction, r.probability, r.probabilities::pg_catalog.jsonb,
@@ -19,15 +19,24 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro.predict_blocks($1, $2, $3) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro.predict_blocks($1, $2, $3, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
-COMMENT ON FUNCTION cerebro.predict(text, text, text) IS 'What a model predicts for each row of a table or view';
+COMMENT ON FUNCTION cerebro.predict(text, text, text, text) IS 'What an own model, or one that its owner has granted, predicts for each row of a table or view';
 
-CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb) RETURNS jsonb
+CREATE OR REPLACE FUNCTION cerebro.predict_row(model text, record jsonb, owner text DEFAULT NULL) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on
 SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_row(plpy, GD, model, record)
+return named_prediction.predict_row(plpy, GD, model, record, owner)
 $$;
-COMMENT ON FUNCTION cerebro.predict_row(text, jsonb) IS 'What a model predicts for one row, which is given as an object of its columns';
+COMMENT ON FUNCTION cerebro.predict_row(text, jsonb, text) IS 'What an own model, or one that its owner has granted, predicts for one row, which is given as an object of its columns';
+
+-- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by
+-- our own code in this process, which has seen that the caller may; nothing that a session can say by SQL tells it.
+CREATE OR REPLACE FUNCTION cerebro.sealed_version() RETURNS void
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+from cerebro_plpy.api import named_prediction
+return named_prediction.sealed_version(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.sealed_version() IS 'Internal: fill the trainer of this session with a granted model for cerebro.predict and cerebro.predict_row, which alone can call it';

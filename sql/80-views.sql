@@ -120,6 +120,14 @@ SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
 
+CREATE OR REPLACE VIEW cerebro.model_grant WITH (security_barrier) AS
+SELECT g.model, g.owner, g.version, g.outline, pg_catalog.concat_ws('/', g.version, g.xmin, g.ctid) AS mark
+FROM cerebro.grant_log g JOIN cerebro.model_log m ON m.owner = g.owner AND m.model = g.model
+JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::regnamespace AND c.relkind = 'r' AND c.relname = g.gate::name
+JOIN pg_catalog.pg_roles r ON r.oid = c.relowner AND r.rolname = g.owner
+WHERE NOT m.dropped AND g.owner <> current_user AND pg_catalog.has_table_privilege(c.oid, 'SELECT');
+COMMENT ON VIEW cerebro.model_grant IS 'Models of others that the reader may predict with: what of each may be known, with a mark that changes with the model';
+
 CREATE OR REPLACE VIEW cerebro.model WITH (security_barrier) AS
 SELECT m.model, m.owner, m.deployed AS version, v.task, v.target, v.source, v.metric, v.value, m.deployed_at,
        v.template, v.training_rows, v.validation_rows, m.split, coalesce(n.versions, 0) AS versions
@@ -127,8 +135,11 @@ FROM cerebro.model_log m
 LEFT JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 LEFT JOIN (SELECT c.owner, c.model, count(*) AS versions FROM cerebro.version_log c GROUP BY c.owner, c.model) n
     ON n.owner = m.owner AND n.model = m.model
-WHERE cerebro.may_see(m.owner) AND NOT m.dropped;
-COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts';
+WHERE cerebro.may_see(m.owner) AND NOT m.dropped
+UNION ALL
+SELECT g.model, g.owner, g.version, g.outline ->> 'task', g.outline ->> 'target', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM cerebro.model_grant g WHERE NOT cerebro.may_see(g.owner);
+COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than what it predicts';
 
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,

@@ -84,7 +84,7 @@ def trained(
     compiled = family.compile_params(head, chosen, [] if floats else ["accuracy"])
     bench.configure(f"{base}_configs", [compiled], [family.fit_params(chosen)], model_id)
     run_id = bench.fit(packed, base, f"{base}_configs", epochs, seed=1)
-    _copy_state(bench, base, run_id)
+    copy_state(bench, base, run_id)
     deploy(
         bench, model, 1, run_id=run_id, source=source, target=target, recipe=recipe, classes=values,
         architecture=architecture, compiled=compiled, margin=margin, template=template,
@@ -92,7 +92,8 @@ def trained(
     return Trained(model, recipe, f"{base}_inputs", base, names)
 
 
-def _copy_state(bench: Workbench, output: str, run_id: int) -> None:
+def copy_state(bench: Workbench, output: str, run_id: int) -> None:
+    """Keep the state of the first model of an output table as that of a version."""
     table = f'cerebro_state."r{run_id}_m1"'
     bench.rows(
         f"CREATE TABLE {table} (part integer NOT NULL, chunk bytea NOT NULL);"

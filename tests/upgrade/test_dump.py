@@ -14,10 +14,14 @@ import psycopg2
 import pytest
 from dumps import VISITS, Programs, custom, empty, fill, plain, repeated
 from listing import listing
+from models import CLASSES
 from processes import eventually
 from roles import session_of
 from servers import Address, Database
-from workbench import Row, Workbench, opened, several
+from versions import copy_state, deploy
+from workbench import Row, Workbench, compile_text, opened, several
+
+from cerebro_plpy.features.recipe import Number, Recipe, Scale
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 OTHER = f"other_{WORKER}"
@@ -44,6 +48,8 @@ def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
     shared_superuser.rows(f"GRANT CREATE ON SCHEMA public TO {OTHER}; GRANT SELECT ON points TO {OTHER}")
     if not bench.greenplum:
         bench.rows(f"SELECT cerebro.grant_predict('model', '{OTHER}')")
+        name_model(bench, completed)
+        bench.rows(f"SELECT cerebro.grant_predict('named', '{OTHER}')")
     shared_superuser.rows(
         f"INSERT INTO cerebro.form_timing (owner, machine, program, batch_size, threads, form, compile_seconds)"
         f" VALUES ('{OTHER}', 'm', 'p', 1, 1, 'f', 1)"
@@ -55,6 +61,19 @@ def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
     shared_superuser.rows(f"ALTER TABLE cerebro_state.r{others}_c1_a OWNER TO {OTHER}")
     yield Runs(completed, cancelled, others)
     shared_superuser.rows(f"DROP OWNED BY {OTHER}; DROP ROLE {OTHER}")
+
+
+def name_model(bench: Workbench, run_id: int) -> None:
+    """Make the first model of a run one by name, over the numbers of the points as columns."""
+    bench.rows("CREATE VIEW columns AS SELECT id, x[1] AS a, x[2] AS b, x[3] AS c, x[4] AS d, label FROM points")
+    bench.rows(f"GRANT SELECT ON columns TO {OTHER}")
+    recipe = Recipe(tuple(Number(name, "real", Scale(0.0, 1.0), missing=False) for name in "abcd"))
+    copy_state(bench, "model", run_id)
+    deploy(
+        bench, "named", 1, run_id=run_id, source="columns", target="label", recipe=recipe,
+        classes=("high", "low", "middle"), architecture=CLASSES, compiled=compile_text(), margin=None,
+        template="realmlp",
+    )  # fmt: skip
 
 
 class Copy(NamedTuple):
@@ -133,6 +152,16 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
     theirs.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'told', mst_key => 1)")
     assert differing(copy.administrator, "told", "predicted") == []
     theirs.close()
+
+
+@pytest.mark.postgresql("on Greenplum there are no models by name")
+def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:
+    predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id') ORDER BY id::integer"
+    theirs, told = session_of(copy.owner, OTHER), bench.rows(predicted)
+    assert len({row[1] for row in told}) > 1
+    assert theirs.rows(predicted) == copy.owner.rows(predicted) == told
+    theirs.close()
+    copy.owner.rows(f"SELECT cerebro.revoke_predict('named', '{OTHER}')")
 
 
 def test_outputs_can_be_made_again(copy: Copy, runs: Runs) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls import grants
 from cerebro_plpy.calls.evaluate import evaluate as evaluate_model
 from cerebro_plpy.calls.predict import predict as predict_rows
 from cerebro_plpy.calls.prediction_table import PredType
 from cerebro_plpy.calls.scoring import ScoreArguments
-from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.tables import grants
 
 
 def evaluate(
@@ -45,10 +44,10 @@ def predict(
 
 
 def grant_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
-    """Let a role predict with the models of a table."""
-    call(plpy, gd, lambda db: grants.grant(Catalog(db, "grant_predict"), model_table, role))
+    """Let a role predict with a model by name, or with the models of a table."""
+    call(plpy, gd, lambda db: grants.change(db, grants.GRANT, model_table, role))
 
 
 def revoke_predict(plpy: Any, gd: Globals, model_table: str | None, role: str | None) -> None:
     """Take that back."""
-    call(plpy, gd, lambda db: grants.revoke(Catalog(db, "revoke_predict"), model_table, role))
+    call(plpy, gd, lambda db: grants.change(db, grants.REVOKE, model_table, role))

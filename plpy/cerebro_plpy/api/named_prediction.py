@@ -8,18 +8,25 @@ from typing import Any
 from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
 from cerebro_plpy.calls.predict_record import predict_record
 from cerebro_plpy.calls.predict_source import Block, predict_source
+from cerebro_plpy.calls.sealed_version import fill
+from cerebro_plpy.tables.granted_versions import Wanted
 
 
 def predict_blocks(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None, owner: str | None
 ) -> Iterator[Block]:
     """Predictions for the rows of a source, block by block.
 
     What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
     """
-    return stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, (model, source, id_col))))
+    return stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, Wanted(model, owner), (source, id_col))))
 
 
-def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:
+def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None) -> str:
     """The prediction for one row, as JSON."""
-    return call_declared(plpy, gd, lambda db: predict_record(db, gd, model, record))
+    return call_declared(plpy, gd, lambda db: predict_record(db, gd, Wanted(model, owner), record))
+
+
+def sealed_version(plpy: Any, gd: Globals) -> None:
+    """Fill the trainer of this session with a version that the caller was granted."""
+    call_declared(plpy, gd, lambda db: fill(db, gd))

@@ -10,17 +10,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from cerebro_plpy.calls.version_prediction import columns_told, predictor
+from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
-from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe
-from cerebro_plpy.tables import versions
-from cerebro_plpy.tables.versions import Version
+from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict_row"
@@ -37,7 +36,7 @@ class Kept:
     """A model that rows were predicted with in this session; `mark` is another one when the model is another one."""
 
     mark: str
-    version: Version
+    version: Usable
     teller: Predictor
     types: Mapping[str, str]
     encoded: Statement
@@ -45,9 +44,9 @@ class Kept:
     constants: tuple[object, ...]
 
 
-def predict_record(db: Database, gd: dict[str, Any], model: str | None, record: str | None) -> str:
+def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
     """The prediction for a row, as JSON."""
-    kept = _kept(db, gd, model)
+    kept = _kept(db, gd, wanted)
     if record is None:
         raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
     rows = db.unless_refused(lambda: kept.encoded(*kept.constants, record))
@@ -64,25 +63,22 @@ def predict_record(db: Database, gd: dict[str, Any], model: str | None, record: 
     return str(row["told"])
 
 
-def _kept(db: Database, gd: dict[str, Any], model: str | None) -> Kept:
+def _kept(db: Database, gd: dict[str, Any], wanted: Wanted) -> Kept:
     """The model as this session has it; made anew where another version of it predicts now."""
-    known: dict[tuple[int, str | None], Kept] = gd.setdefault(KEPT, {})
-    key = effective_role(), model
-    found = known.pop(key, None)
-    marks = db.glance(sql("predict.mark"), model)
-    if found is None or not marks or found.mark != marks[0]["mark"]:
-        found = _made(db, gd, versions.deployed(db, MODULE, model), marks[0]["mark"] if marks else "")
+    known: dict[tuple[int, Wanted], Kept] = gd.setdefault(KEPT, {})
+    key = effective_role(), wanted
+    found, mark = known.pop(key, None), granted_versions.mark(db, wanted)
+    if found is None or not mark or found.mark != mark:
+        found = _made(db, gd, granted_versions.find(db, MODULE, wanted), mark)
     known[key] = found
     while len(known) > MOST_KEPT:
         del known[next(iter(known))]
     return found
 
 
-def _made(db: Database, gd: dict[str, Any], version: Version, mark: str) -> Kept:
-    recipe, types = _typed(
-        version.recipe, {r["name"]: r["type"] for r in db.rows(sql("predict.types"), version.source)}
-    )
-    made = [(each.name, each.sent) for each in network_inputs(recipe)]
+def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
+    recipe, types = _typed(version.recipe, _source_types(db, version))
+    made = [(each.name, each.sent) for each in inputs(version, recipe)]
     text = ", ".join(f"{expression.text} AS {name}" for name, expression in made)
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
     constants = tuple(value for _, expression in made for value in expression.values)
@@ -96,6 +92,13 @@ def _made(db: Database, gd: dict[str, Any], version: Version, mark: str) -> Kept
         told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
         constants=constants,
     )
+
+
+def _source_types(db: Database, version: Usable) -> Mapping[str, str]:
+    """The types of the columns of the table that the model was trained on."""
+    if isinstance(version, GrantedVersion):
+        return version.types
+    return {row["name"]: row["type"] for row in db.rows(sql("predict.types"), version.source)}
 
 
 def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str, str]]:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Optional
 
-from cerebro_plpy.calls.version_prediction import columns_told, predictor
+from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -19,11 +19,11 @@ from cerebro_plpy.database.names import quote_identifier, split_columns
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidName, UndefinedColumn
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
+from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import versions
-from cerebro_plpy.tables.versions import Version
+from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables.granted_versions import Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict"
@@ -45,15 +45,15 @@ class Raw(NamedTuple):
 
 
 def predict_source(
-    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
+    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]
 ) -> Iterator[Block]:
-    """Margin, ids, and predictions of each block; `arguments` are the model, the source and the id column.
+    """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
 
     The first block is predicted when this returns.
     """
-    model, source, id_col = arguments
+    source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    version = versions.deployed(db, MODULE, model)
+    version = granted_versions.find(db, MODULE, wanted)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
     raw = Raw(table.quoted, recipe, id_text(catalog, table, id_col))
@@ -61,7 +61,7 @@ def predict_source(
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
-def predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
+def predicted(version: Usable, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
     """While the trainer computes a block, and the query has the one before, the next one is read."""
     for rows, told in answered(blocks, teller):
         prediction, probability, probabilities, number = columns_told(version, told)
@@ -84,9 +84,9 @@ def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[l
         teller.end()
 
 
-def raw_blocks(db: Database, version: Version, raw: Raw, most: int = BLOCK_ROWS) -> Iterator[list[Row]]:
+def raw_blocks(db: Database, version: Usable, raw: Raw, most: int = BLOCK_ROWS) -> Iterator[list[Row]]:
     """The rows of a source, each with its id and what the network is given of it, so many at a time at most."""
-    made = [(each.name, each.sent) for each in network_inputs(raw.recipe)]
+    made = [(each.name, each.sent) for each in inputs(version, raw.recipe)]
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
     statement = sql("predict.rows", id=raw.id.text, inputs=text, table=raw.table)
     width = max(len(raw.recipe.numbers) + len(raw.recipe.cardinalities), len(version.classes))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
@@ -10,10 +11,14 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.encoding import NetworkInput, network_inputs
+from cerebro_plpy.features.halves import raw_inputs
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable
 from cerebro_plpy.tables.versions import Version
-from cerebro_plpy.trainer import requests, settings, wire
-from cerebro_plpy.trainer.predictor import Chunk, Predictor, Told
+from cerebro_plpy.trainer import requests, segment, settings, wire
+from cerebro_plpy.trainer.predictor import Predictor, Told
 from cerebro_plpy.trainer.settings import TrainerOptions
 from cerebro_plpy.trainer.wire import Header
 
@@ -22,31 +27,51 @@ COMPILED = "optimizer='SGD()',loss='mean_squared_error'"
 WHOLE = {"int2": 1 << 15, "int4": 1 << 31, "int8": 1 << 63}
 
 
-def predictor(db: Database, gd: dict[str, Any], version: Version) -> Predictor:
+def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
     """The version in the trainer of the caller's session, as soon as it is asked for predictions."""
     return asker(db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)}))
 
 
-def arrays(version: Version) -> list[dict[str, str]]:
+def arrays(version: Usable) -> list[dict[str, str]]:
     """How the inputs of the network are sent."""
-    return [{"kind": each.kind} for each in network_inputs(version.recipe)]
+    return [{"kind": each.kind} for each in inputs(version, version.recipe)]
 
 
-def asker(db: Database, gd: dict[str, Any], version: Version, asked: Header) -> Predictor:
+def asker(db: Database, gd: dict[str, Any], version: Usable, asked: Header) -> Predictor:
     """The version in the trainer of the caller's session, as soon as this is asked of it."""
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     told = Told(
         spec=settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
-        begin=requests.with_sources(db, _job(version)),
         asked=asked,
-        state=lambda: _state(db, version),
+        fill=_filling(db, gd, version),
     )
     return Predictor(gd, told, db.check_interrupts)
 
 
-def _job(version: Version) -> dict[str, Any]:
+def inputs(version: Usable, recipe: Recipe) -> tuple[NetworkInput, ...]:
+    """What a trainer with the version takes of each row, by its recipe as it fits the rows."""
+    return raw_inputs(recipe) if isinstance(version, GrantedVersion) else network_inputs(recipe)
+
+
+def _filling(db: Database, gd: dict[str, Any], version: Usable) -> Callable[[], None]:
+    if isinstance(version, GrantedVersion):
+        return partial(granted_versions.ask, db, gd, version)
+    rows = db.platform.state_rows(version.state_table, 0)
+    begin = wire.request("begin", requests.with_sources(db, job(version)), sealed=False)
+
+    def fill() -> None:
+        segment.trainer(gd).ask(begin)
+        for row in db.stream(rows):
+            segment.add_state(gd, row["part"], row["chunk"])
+        segment.trainer(gd)  # the last chunks
+
+    return fill
+
+
+def job(version: Version) -> dict[str, Any]:
+    """The job of a trainer that predicts with a version."""
     architecture = read_architecture(version.architecture)
     units = check_architecture(architecture).output_units
     expected = len(version.classes) or 1
@@ -72,20 +97,16 @@ def network_program(architecture: object, compile_params: str, classes: Sequence
     }
 
 
-def _asked(db: Database, version: Version) -> dict[str, object]:
+def _asked(db: Database, version: Usable) -> dict[str, object]:
     """What is told of each row: classes, or numbers, whole ones where the target is of such a type."""
     if version.classes:
         return {"labels": list(version.classes)}
-    reach = WHOLE.get(db.value(sql("predict.base"), version.target_type) or "")
+    base = version.base if isinstance(version, GrantedVersion) else db.value(sql("predict.base"), version.target_type)
+    reach = WHOLE.get(base or "")
     return {"whole": [-reach, reach - 1]} if reach else {}
 
 
-def _state(db: Database, version: Version) -> Iterator[Chunk]:
-    for row in db.stream(db.platform.state_rows(version.state_table, 0)):
-        yield Chunk(row["part"], row["chunk"])
-
-
-def columns_told(version: Version, answer: list[bytes]) -> tuple[bytes | None, ...]:
+def columns_told(version: Usable, answer: list[bytes]) -> tuple[bytes | None, ...]:
     """Prediction, probability, probabilities and number of a block, as arrays in text; None for what the task has not.
 
     >>> from types import SimpleNamespace

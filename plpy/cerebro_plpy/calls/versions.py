@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table, version_table
+from cerebro_plpy.tables import model_grants
 
 WORDS = ("best", "newest", "previous")
 
@@ -17,6 +19,8 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
     number = number_of("deploy", model, "best" if version is None else version, found)
     if number != found["deployed"]:
         db.rows(sql("version.deploy"), number, model)
+        with db.patience():
+            model_grants.follow(LocalSession(db), str(model))
     return number
 
 
@@ -27,6 +31,7 @@ def drop(db: Database, model: str | None) -> None:
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
     with db.patience():
+        model_grants.shut(db, str(model))
         db.rows(sql("version.mark_dropped"), model)
         db.rows(sql("version.remove_dropped"))
     for row in db.rows(sql("features.data_tables"), names):

@@ -94,6 +94,17 @@ def _scaled_values(feature: Number | Moment, row: str) -> Iterator[tuple[Express
         yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
 
 
+def paddings(feature: Number | Moment) -> Iterator[tuple[Scale, float]]:
+    """The scale of each number of a feature, and what is added and taken away before it is divided: see `_scaled`."""
+    if isinstance(feature, Number):
+        whole = feature.family == "integer" and _is_coarse(feature.scale)
+        yield feature.scale, 0.0 if whole else 4 * feature.scale.width
+        return
+    for part, scale in feature.parts.items():
+        reach = REACHES.get(part)
+        yield scale, 0.0 if reach and _reached(scale, reach) else 4 * scale.width
+
+
 def number(column: str, family: str, row: str = "t") -> Expression:
     """A column of numbers as double precision, NULL where it is NULL or NaN."""
     name = f"{row}.{quote_identifier(column)}"

@@ -68,6 +68,11 @@ def data_table(run_id: int, side: str) -> str:
     return _state_table(f"r{run_id}_{side}")
 
 
+def gate_table(name: str) -> str:
+    """The empty table with that name of its own by which predictions with a model are granted, quoted."""
+    return _state_table(name)
+
+
 def model_states_table(name: str) -> str:
     """The table with that name of its own for the states of a model table, quoted."""
     return _state_table(f"model_{name}")

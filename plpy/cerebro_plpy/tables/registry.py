@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import StoredState, version_table
+from cerebro_plpy.tables import model_grants
 
 
 class Name(NamedTuple):
@@ -80,6 +81,7 @@ def add(session: Session, model: str, name: Name, result: Result, *, deploy: boo
         session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))
+            model_grants.follow(session, model)
             deployed = version
         session.run(sql("run.end"), ("completed", None, result.run_id))
     return Added(version, deployed)

@@ -21,28 +21,34 @@ from cerebro_plpy.platform.state_tables import version_table
 
 
 @dataclass(frozen=True)
-class Version:
-    """A trained model under a name, with all that predictions need.
+class Known:
+    """What of a version who predicts with it knows.
 
     `classes` are the texts of the classes in the order of the outputs, none of a regression; `margin` is how far nine
-    tenths of the rows that were held back lie from their predictions, at most. `source` is quoted.
+    tenths of the rows that were held back lie from their predictions, at most.
     """
 
     owner: str
     model: str
     version: int
-    run_id: int
-    mst_key: int
     task: str
-    source: str
     target: str
     target_type: str
     recipe: Recipe
     classes: tuple[str, ...]
     margin: float | None
+    backend: str
+
+
+@dataclass(frozen=True)
+class Version(Known):
+    """A trained model under a name, with all that predictions need. `source` is quoted."""
+
+    run_id: int
+    mst_key: int
+    source: str
     architecture: str
     compile_params: str
-    backend: str
     metric: str
     seed: int
 
@@ -58,14 +64,22 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
     Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions is deployed or its
     weights are gone, DataCorrupted where what is stored of it cannot be.
     """
+    found = find_deployed(db, module, model)
+    if found is None:
+        known = [row["model"] for row in db.glance(sql("predict.names"))]
+        hint = near_matches(str(model), known) if known else "You have none yet; cerebro.train makes one."
+        raise UndefinedObject(f"{module} error: you have no model named {model!r}.", hint=hint)
+    return found
+
+
+def find_deployed(db: Database, module: str, model: str | None) -> Version | None:
+    """The same; None where the caller has no model of that name."""
     db.platform.check_named_models(module)
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
     rows = db.glance(sql("predict.deployed"), model)
     if not rows:
-        known = [row["model"] for row in db.glance(sql("predict.names"))]
-        hint = near_matches(model, known) if known else "You have none yet; cerebro.train makes one."
-        raise UndefinedObject(f"{module} error: you have no model named {model!r}.", hint=hint)
+        return None
     (row,) = rows
     if row["version"] is None:
         raise ObjectNotReady(
@@ -76,11 +90,29 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
 
 
 def checked(db: Caller, module: str, row: Row) -> Version:
-    """A version by a row of cerebro.version_log, which its owner may have changed."""
+    """A version by a row of cerebro.version_log, which its owner may have changed, with its weights."""
+    version = read_version(row)
+    if not db.value(sql("predict.state"), version.state_table, version.owner):
+        raise ObjectNotReady(
+            f"{module} error: the weights of model {version.model!r} are gone.",
+            detail=f"Version {version.version} has them in table {version.state_table}.",
+            hint="Train the model again, or deploy another version.",
+        )
+    return version
+
+
+def read_version(row: Row) -> Version:
+    """What a row of cerebro.version_log says, wherever the weights are."""
     try:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "recipe", row["recipe"]) from error
+    values = {**row, **check_answers(row), "recipe": recipe}
+    return Version(**{each.name: values[each.name] for each in fields(Version)})
+
+
+def check_answers(row: Row) -> Row:
+    """What a version can answer, checked: its classes, its margin and its framework."""
     classes, margin = tuple(row["classes"] or ()), row["margin"]
     texts = all(isinstance(text, str) for text in classes)
     if row["task"] not in TASKS or (len(classes) < 2 or not texts if row["task"] == CLASSIFICATION else classes):
@@ -89,15 +121,7 @@ def checked(db: Caller, module: str, row: Row) -> Version:
         raise _damaged(row, "margin", margin)
     if row["backend"] not in BACKENDS:
         raise _damaged(row, "backend", row["backend"])
-    values = {**row, "recipe": recipe, "classes": classes}
-    version = Version(**{each.name: values[each.name] for each in fields(Version)})
-    if not db.value(sql("predict.state"), version.state_table, version.owner):
-        raise ObjectNotReady(
-            f"{module} error: the weights of model {version.model!r} are gone.",
-            detail=f"Version {version.version} has them in table {version.state_table}.",
-            hint="Train the model again, or deploy another version.",
-        )
-    return version
+    return {"classes": classes, "margin": margin, "backend": row["backend"]}
 
 
 def _damaged(row: Row, what: str, value: object) -> DataCorrupted:

@@ -8,34 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.trainer import ownership, segment, turns, wire
+from cerebro_plpy.trainer import ownership, segment, turns
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.wire import Header
-
-
-class Chunk(NamedTuple):
-    """A part of a stored state; parts count from 1."""
-
-    part: int
-    data: bytes
 
 
 @dataclass(frozen=True)
 class Told:
     """What a trainer needs to tell of rows by a model: how it is started, the job, the state, and what is asked.
 
-    `asked` is the header of each request but for its rows; `state` reads the weights, each time that they are needed.
+    `asked` is the header of each request but for its rows; `fill` begins the job in the trainer that this session has,
+    and sends the weights, each time that they are needed.
     """
 
     spec: TrainerSpec
     idle_seconds: int
-    begin: Header
     asked: Header
-    state: Callable[[], Iterator[Chunk]]
+    fill: Callable[[], None]
 
 
 class Predictor:
@@ -90,10 +83,7 @@ class Predictor:
         if held and link is not None and link is self._link and link.alive():
             return link
         link = segment.start_trainer(self._check, self._session, self._told.spec)
-        link.ask(wire.request("begin", self._told.begin, sealed=False))
-        for chunk in self._told.state():
-            segment.add_state(self._session, chunk.part, chunk.data)
-        segment.trainer(self._session)  # the last chunks
+        self._told.fill()
         turns.hold(self._session, self)
         self._link = link
         return link

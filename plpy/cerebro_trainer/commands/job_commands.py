@@ -14,6 +14,7 @@ from cerebro_trainer.commands.telling import Telling
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import literal
 from cerebro_trainer.data.buffers import Buffer, Dataset
+from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.forms import Forms
@@ -64,6 +65,7 @@ class Work:
         self._result_key = ""
         self._origin = Origin(0, whole=False)
         self._sealed = False
+        self._recipe: RecipeValues | None = None
 
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
@@ -71,6 +73,8 @@ class Work:
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
         self._sealed = header.get("sealed") is True
+        recipe = header.get("recipe")
+        self._recipe = None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
         spec = self._spec(header)
         with self._boundary():
             program = self._programs.get(spec)
@@ -144,7 +148,7 @@ class Work:
 
     def rows(self, header: Header, payload: Bytes) -> Messages:
         """Predictions for raw rows, under the open job's state."""
-        job = self._open_job()
+        job = self._open_to_inputs()
         counts = typed(header, "classes", list)
         if not all(count is None or (type(count) is int and count >= 0) for count in counts):
             raise RequestError(f'"classes" must be numbers of classes, or null, by output; received {counts!r}'[:300])
@@ -157,14 +161,14 @@ class Work:
         """For each of the raw rows the class or the number that the open job's state gives, ready for SQL."""
         job = self._open_job()
         telling = Telling.from_header(header)
-        inputs = raw_rows.inputs(header, payload)
+        inputs = (self._recipe.inputs if self._recipe else raw_rows.inputs)(header, payload)
         with self._boundary():
             (output,) = job.program.predict(inputs)
             return _columns(telling.columns(output))
 
     def permute(self, header: Header, payload: Bytes) -> Messages:
         """How much worse the open job's state predicts the raw rows where a column of their table is shuffled."""
-        job = self._open_job()
+        job = self._open_to_inputs()
         inputs, target = raw_rows.inputs_and_target(header, payload)
         asked = Shuffling.from_header(header, inputs)
         with self._boundary():
@@ -173,7 +177,7 @@ class Work:
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
         """What each column of their table adds to what the open job's state gives for the raw rows."""
-        job = self._open_job()
+        job = self._open_to_inputs()
         inputs = raw_rows.inputs(header, payload)
         columns = places(header, inputs)
         with self._boundary():
@@ -223,6 +227,15 @@ class Work:
                 streams.finish(loading.reading)
                 self._loaded(self._job, loading.spec)
         return self._job
+
+    def _open_to_inputs(self) -> Job:
+        """The open job, where whoever asks may say what the network is given."""
+        job = self._open_job()
+        if self._recipe is not None:
+            raise RequestError(
+                "the open job has a recipe: what its network takes is made of raw values here", sqlstate="42501"
+            )
+        return job
 
     def _load(self, program: Program, source: str, header: Header) -> Reading | None:
         """Make the program's variables the state; where that is still to come, what will read it."""
@@ -301,12 +314,14 @@ class Work:
                 yield
         except self._framework.memory_errors as error:
             raise ConfigError(
-                f"the config ran out of memory: {summary(error)}",
+                "the config ran out of memory" + ("" if self._recipe is not None else f": {summary(error)}"),
                 sqlstate="53200",
                 hint="A smaller batch_size or a smaller model needs less.",
             ) from error
         except self._failures as error:
-            raise ConfigError(f"{type(error).__name__}: {summary(error)}") from error
+            # What a framework says may have numbers of the network, which who may not read it is not told.
+            said = "" if self._recipe is not None else f": {summary(error)}"
+            raise ConfigError(f"{type(error).__name__}{said}") from error
 
 
 def _columns(texts: Iterable[str]) -> Messages:

@@ -359,6 +359,8 @@ NEED_NO_TRAINER = (
     "is_state",
     "remove_dropped",
     "remove_dropped_models",
+    "remove_grants",
+    "sealed_version",
     "template_fields",
     "predict_blocks",
     "owns_run",

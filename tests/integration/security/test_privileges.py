@@ -12,7 +12,17 @@ from workbench import Workbench, compile_text
 
 VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve")
 LOGS = ("run_log", "config_log", "visit", "evaluation", "metric")
-MODELS = ("model", "model_version", "feature", "template", "model_log", "version_log")
+MODELS = (
+    "model",
+    "model_version",
+    "feature",
+    "template",
+    "model_log",
+    "version_log",
+    "model_grant",
+    "grant_log",
+    "grant_state",
+)
 LOCKS = ("SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE")
 RELATIONS = """
 SELECT c.relname::text FROM pg_class c JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid

@@ -85,8 +85,8 @@ def call_everything(session: cerebro_db.Session) -> None:
     with suppress(IndexError):  # its answer names no run
         session.train("a", "b", progress=False, **options(arguments.TrainOptions))
     session.plan("a", "b", **options(arguments.TrainOptions))
-    session.predictions("a", "b", "c")
-    session.predict_row("a", {})
+    session.predictions("a", "b", "c", owner="d")
+    session.predict_row("a", {}, owner="b")
     session.evaluation("a", "b", ["c"])
     session.importance("a", "b")
     session.attribution("a", "b", "c")

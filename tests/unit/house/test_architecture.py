@@ -309,8 +309,9 @@ def test_functions_in_sql_run_as_their_caller_under_a_path_of_their_own() -> Non
         assert not re.search(r"[-+*/<>=~|&^%!#]", re.sub(r"::", "", body)), "an operator would be looked up, too"
 
 
-def test_what_runs_as_its_owner_is_three_functions_with_a_fixed_path() -> None:
-    """That of a granted model, which is its owner's, and those that remove runs and models whose owners marked them."""
+def test_what_runs_as_its_owner_is_five_functions_with_a_fixed_path() -> None:
+    """That of a granted table, which is its owner's, those that remove what owners have marked, and the one that fills
+    a trainer with a granted model."""
     folders = ROOT / "sql", PACKAGES["cerebro_plpy"] / "database" / "queries"
     found = [
         line
@@ -319,8 +320,9 @@ def test_what_runs_as_its_owner_is_three_functions_with_a_fixed_path() -> None:
         for line in path.read_text().splitlines()
         if "SECURITY DEFINER" in line
     ]
-    head = "LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
-    assert found == [f"{head} AS $$", f"{head} AS $$", head]
+    fixed = "PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+    head, filling = f"LANGUAGE sql VOLATILE {fixed}", f"LANGUAGE plpython3u STABLE {fixed} AS $$"
+    assert found == [*[f"{head} AS $$"] * 3, filling, head]
 
 
 def test_sql_calls_functions_that_exist() -> None:

@@ -8,7 +8,7 @@ WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
 
 -- name: mark
 -- What is another one when another version predicts, or its row or its table of weights was replaced.
-SELECT pg_catalog.concat_ws('/', v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid)) AS mark
+SELECT pg_catalog.concat_ws('/', v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid)) AS mark, m.owner::text AS owner
 FROM cerebro.model_log m
 JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND c.relname = 'r' || v.run_id || '_m' || v.mst_key

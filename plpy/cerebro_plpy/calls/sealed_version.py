@@ -1,0 +1,58 @@
+"""A granted model on its way into the trainer of the session, with the rights of the extension's owner.
+
+Nothing here is read but tables of the extension, so nothing of the model's owner runs. What the caller may not read
+passes through this process only, and is in no statement, plan, cursor or message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.calls.version_prediction import job
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import CerebroError, DataCorrupted, InsufficientPrivilege, ObjectNotReady, OutOfMemory
+from cerebro_plpy.features.halves import Marks, constants
+from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables.granted_versions import Key
+from cerebro_plpy.tables.versions import read_version
+from cerebro_plpy.trainer import segment, wire
+
+
+def fill(db: Database, gd: dict[str, Any]) -> None:
+    """Fill the trainer with the version that `granted_versions.ask` has asked for."""
+    key = granted_versions.asked(gd)
+    if key is None:
+        raise InsufficientPrivilege(
+            "cerebro.sealed_version fills a trainer for cerebro.predict and cerebro.predict_row, and for nobody else"
+        )
+    try:
+        _fill(db, gd, key)
+    except (ObjectNotReady, OutOfMemory):
+        raise
+    except CerebroError as error:
+        # What is wrong may be told by what nobody but the owner may read.
+        raise DataCorrupted(
+            f"version {key.version} of model {key.model!r}, which {key.owner} has granted, cannot be used",
+            hint="Its owner is told why: cerebro.predict.",
+        ) from error
+
+
+def _fill(db: Database, gd: dict[str, Any], key: Key) -> None:
+    rows = db.rows(sql("granted.network"), *key)
+    if not rows:
+        raise _gone(key)
+    version = read_version(rows[0])
+    marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
+    recipe = constants(version.recipe, marks)
+    begin = wire.request("begin", {**job(version), "result_key": ""}, sealed=True, recipe=recipe)
+    segment.trainer(gd, sealed=True).ask(begin)
+    if not db.value(sql("granted.state"), *key):
+        raise _gone(key)
+    segment.trainer(gd, sealed=True)  # the last chunks
+
+
+def _gone(key: Key) -> ObjectNotReady:
+    return ObjectNotReady(
+        f"version {key.version} of model {key.model!r} does not predict any more", hint="Call again: another one may."
+    )

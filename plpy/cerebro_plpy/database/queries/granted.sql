@@ -1,0 +1,98 @@
+-- name: models
+-- Models of that name that others have granted to the caller: of one owner, or of all.
+SELECT g.owner::text AS owner, g.model, g.version, g.outline::text AS outline, g.mark
+FROM cerebro.model_grant g WHERE g.model = %s::text AND g.owner::text = coalesce(%s::text, g.owner::text) ORDER BY g.owner LIMIT 100
+
+-- name: caller
+SELECT current_user::text
+
+-- name: names
+SELECT DISTINCT g.model FROM cerebro.model_grant g ORDER BY g.model LIMIT 1000
+
+-- name: types
+-- Of these names of types those of types that PostgreSQL has itself.
+SELECT DISTINCT n.name AS type FROM pg_catalog.unnest(%s::text[]) AS n (name)
+JOIN pg_catalog.pg_type t ON pg_catalog.format_type(t.oid, -1) = n.name
+WHERE t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace AND t.typtype IN ('b', 'r')
+
+-- name: fill
+SELECT cerebro.sealed_version()
+
+-- name: network
+SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
+       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend,
+       v.metric, v.seed
+FROM cerebro.version_log v WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer
+
+-- name: marks
+-- The hashes of the values of each category, as they are made of columns: see features/halves.py. They come from the
+-- table, not as a parameter: a plan shows what its parameters are, to who asks the session to show plans.
+SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 0) ORDER BY e.n) AS first,
+       pg_catalog.array_agg(pg_catalog.hashtextextended(e.value COLLATE pg_catalog."C", 1) ORDER BY e.n) AS second
+FROM cerebro.version_log v
+CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(v.recipe -> 'features') WITH ORDINALITY AS f (feature, n)
+CROSS JOIN LATERAL pg_catalog.jsonb_array_elements_text(f.feature -> 'values') WITH ORDINALITY AS e (value, n)
+WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer AND f.feature ->> 'kind' = 'category'
+GROUP BY f.n ORDER BY f.n
+
+-- name: state
+-- No cursor, which would stay open for FETCH until the transaction ends.
+SELECT pg_catalog.count(cerebro.sealed_add(s.part, s.chunk)) AS parts
+FROM (SELECT c.part, c.chunk FROM cerebro.grant_state c
+      WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer ORDER BY c.part OFFSET 0) s
+
+-- name: gate
+-- The empty table of the caller's by which predictions with a model are granted; NULL where it is gone.
+SELECT g.version, (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = 'cerebro_state' AND c.relname = g.gate::name AND c.relkind = 'r'
+          AND c.relowner = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)) AS gate
+FROM cerebro.grant_log g WHERE g.owner = current_user AND g.model = %s::text AND g.gate IS NOT NULL
+
+-- name: add_gate
+CREATE TABLE {gate} ();
+REVOKE ALL ON {gate} FROM PUBLIC;
+COMMENT ON TABLE {gate} IS {comment}
+
+-- name: add
+INSERT INTO cerebro.grant_log (model, gate) VALUES (%s::text, %s::text)
+ON CONFLICT (owner, model) DO UPDATE SET gate = excluded.gate, version = NULL
+
+-- name: role
+-- A role as it must stand in a statement, and whether it may call cerebro.predict at all.
+SELECT pg_catalog.quote_ident(r.rolname) AS role,
+       pg_catalog.has_schema_privilege(r.oid, 'cerebro', 'USAGE')
+       AND pg_catalog.has_function_privilege(r.oid, 'cerebro.sealed_version()', 'EXECUTE') AS may_use
+FROM pg_catalog.pg_roles r WHERE r.oid = %s::pg_catalog.regrole
+
+-- name: open
+GRANT SELECT ON {gate} TO {role}
+
+-- name: close
+REVOKE SELECT ON {gate} FROM {role}
+
+-- name: others
+-- Whether anybody but the owner may still read it.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a
+               WHERE c.oid = pg_catalog.to_regclass(%s) AND a.grantee <> c.relowner)
+
+-- name: own_version
+SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
+       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend
+FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+JOIN cerebro.grant_log g ON g.owner = m.owner AND g.model = m.model
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND g.gate IS NOT NULL AND g.version IS DISTINCT FROM v.version
+
+-- name: tell
+UPDATE cerebro.grant_log g SET version = %s::integer, outline = %s::jsonb WHERE g.owner = current_user AND g.model = %s::text
+
+-- name: copy
+INSERT INTO cerebro.grant_state (model, version, part, chunk)
+SELECT %s::text, %s::integer, t.part, t.chunk FROM ({rows}) t ON CONFLICT DO NOTHING
+
+-- name: shut
+-- Nobody may any more.
+UPDATE cerebro.grant_log g SET gate = NULL WHERE g.owner = current_user AND g.model = %s::text
+
+-- name: remove
+SELECT cerebro.remove_grants()

@@ -1,0 +1,155 @@
+"""Versions of models that their owners have granted: what of one is known to who predicts, and how one is found.
+
+All of it was written by the owner, who is a stranger here, and is checked as such. Weights, network and constants stay
+where who predicts cannot read them: `ask` has a function of the extension's owner pass them to the trainer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Union
+
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.platform import Row
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import AmbiguousName, DataCorrupted, NullNotAllowed, UndefinedObject
+from cerebro_plpy.features.halves import outline
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.tables.versions import Known, Version, check_answers, find_deployed
+
+ASKED = "cerebro_granted_version"
+TEXTS = ("task", "target", "target_type", "backend")
+FIELDS = (*TEXTS, "base", "classes", "margin", "types", "recipe")
+
+
+class Key(NamedTuple):
+    """Which version is meant."""
+
+    owner: str
+    model: str
+    version: int
+
+
+@dataclass(frozen=True)
+class GrantedVersion(Known):
+    """A version of somebody else's; its recipe has no constants.
+
+    `types` are the types of columns where it was trained, `base` is that of the target, all of PostgreSQL's own.
+    """
+
+    types: Mapping[str, str]
+    base: str | None
+
+    @property
+    def key(self) -> Key:
+        """Which one it is."""
+        return Key(self.owner, self.model, self.version)
+
+
+Usable = Union[Version, GrantedVersion]
+"""A version that the caller may predict with: an own one, or a granted one."""
+
+
+class Wanted(NamedTuple):
+    """Which model a call means: the caller's own is meant first; `owner` says whose, where it is given."""
+
+    model: str | None
+    owner: str | None
+
+
+def find(db: Database, module: str, wanted: Wanted) -> Usable:
+    """The version that predicts under a name.
+
+    Raises UndefinedObject where there is none that the caller may predict with, AmbiguousName where several owners have
+    granted one of that name; see `versions.deployed` for others.
+    """
+    own = find_deployed(db, module, wanted.model) if _may_be_own(db, wanted) else None
+    if own is not None:
+        return own
+    db.platform.check_named_models(module)
+    if wanted.model is None:
+        raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
+    rows = _candidates(db, wanted)
+    if len(rows) > 1:
+        owners = ", ".join(row["owner"] for row in rows)
+        raise AmbiguousName(
+            f"{module} error: {owners} have each granted you a model named {wanted.model!r}.",
+            hint=f"Say whose by the argument owner, such as {rows[0]['owner']!r}.",
+        )
+    if not rows:
+        raise _unknown(db, module, wanted.model, wanted.owner)
+    return read(db, rows[0])
+
+
+def mark(db: Database, wanted: Wanted) -> str:
+    """What is another text when another version predicts, or its row or its weights were replaced."""
+    own = db.glance(sql("predict.mark"), wanted.model) if _may_be_own(db, wanted) else []
+    rows = own or _candidates(db, wanted)
+    return "; ".join(f"{row['owner']}/{row['mark']}" for row in rows)
+
+
+def _unknown(db: Database, module: str, model: str, owner: str | None) -> UndefinedObject:
+    whose = "you have no model" if owner is None else f"{owner} has no model that you may predict with"
+    known = [row["model"] for name in ("predict.names", "granted.names") for row in db.glance(sql(name))]
+    hint = near_matches(model, known) if known else "You have none yet; cerebro.train makes one."
+    return UndefinedObject(f"{module} error: {whose} named {model!r}.", hint=hint)
+
+
+def told(version: Version, types: Mapping[str, str], base: str | None) -> str:
+    """What `read` takes: what the owner of a version tells of it to who may predict with it, as JSON."""
+    recipe = outline(version.recipe)
+    values = {**asdict(version), "types": dict(types), "base": base, "recipe": recipe.to_json()}
+    return json.dumps({name: values[name] for name in FIELDS})
+
+
+def _candidates(db: Database, wanted: Wanted) -> Sequence[Row]:
+    return db.glance(sql("granted.models"), wanted.model, wanted.owner)
+
+
+def _may_be_own(db: Database, wanted: Wanted) -> bool:
+    return wanted.owner is None or wanted.owner == db.value(sql("granted.caller"))
+
+
+def read(db: Database, row: Row) -> GrantedVersion:
+    """A row of cerebro.model_grant; raises DataCorrupted where its owner has written something else there."""
+    try:
+        found = json.loads(row["outline"])
+        recipe = outline(Recipe.from_json(found["recipe"]))
+        if not all(isinstance(found[name], str) for name in TEXTS) or not isinstance(found["classes"], list):
+            raise TypeError
+        margin = None if found["margin"] is None else float(found["margin"])
+        answers = check_answers({**row, **found, "margin": margin})
+        base = None if found["base"] is None else str(found["base"])
+        types = _known(db, {str(name): str(type_) for name, type_ in dict(found["types"]).items()})
+    except (ValueError, TypeError, KeyError, RecursionError, DataCorrupted) as error:
+        raise DataCorrupted(
+            f"what {row['owner']} tells of model {row['model']!r} is damaged",
+            hint="Its owner can call cerebro.deploy, or revoke the grant and grant it again.",
+        ) from error
+    texts = {name: found[name] for name in TEXTS}
+    version: dict[str, Any] = {**texts, **answers, "recipe": recipe, "types": types, "base": base}
+    return GrantedVersion(owner=row["owner"], model=row["model"], version=row["version"], **version)
+
+
+def _known(db: Database, types: Mapping[str, str]) -> dict[str, str]:
+    """Those that are types of PostgreSQL itself, as it writes them: they will stand in a statement."""
+    known = {row["type"] for row in db.rows(sql("granted.types"), list(types.values()))}
+    return {name: type_ for name, type_ in types.items() if type_ in known}
+
+
+def ask(db: Database, gd: dict[str, Any], version: GrantedVersion) -> None:
+    """Have the trainer of this session filled with the version; that the caller may predict with it is known."""
+    gd[ASKED] = version.key
+    try:
+        db.rows(sql("granted.fill"))
+    finally:
+        gd.pop(ASKED, None)
+
+
+def asked(gd: dict[str, Any]) -> Key | None:
+    """The version that our own code has asked for in this process, once."""
+    key: Key | None = gd.pop(ASKED, None)
+    return key
