@@ -354,6 +354,7 @@ NEED_NO_TRAINER = (
     "trainer_stop",
     "gpu_count",
     "gpu_report",
+    "pack_mixed",
     "state_add",
     "sealed_add",
     "is_state",
