@@ -157,7 +157,7 @@ REALMLP = Template(
     optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": "beta_2", "weight_decay": "weight_decay"},
     starts=(
         {"frequency": 1.0, "embedding_rate": 0.3, "width": 128},
-        {"frequency": 5.0, "embedding_rate": 0.3, "width": 128},
+        {"frequency": 5.0, "embedding_rate": 1.0, "width": 128},
     ),
 )
 SIMPLE = Template(
