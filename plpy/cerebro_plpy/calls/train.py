@@ -152,7 +152,7 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     """Configurations and their architectures; each configuration has one of its own."""
     table, source = prepared.table, prepared.data.source
     head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
-    metrics = computed(metric)
+    metrics = ["accuracy"] if metric == "loss" else [metric]
     monitor = f"val_{metric}"
     for key, (template, params, _) in enumerate(tried, 1):
         steps = steps_of(source, int(params["batch_size"]), planned.epochs)
@@ -170,11 +170,6 @@ def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
     """The steps that a configuration makes over so many epochs: batches end where a segment does."""
     rows = -(-source.rows // len(source.segments))
     return -(-rows // batch_size) * len(source.segments) * epochs
-
-
-def computed(metric: str) -> list[str]:
-    """What is computed, beside the loss, where models are compared by this metric of Keras'."""
-    return ["accuracy"] if metric == "loss" else [metric]
 
 
 def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:

@@ -17,7 +17,7 @@ from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import LARGEST, Category, Input, Moment, Number, Recipe
-from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source
+from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
 
 VERSION = 1
 SAMPLED = 10_000
@@ -186,8 +186,7 @@ def _sample(reader: Reader, source: Source, rows: int, recipe: Recipe) -> None:
         "drift.sample",
         columns=", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs),
         source=source.table,
-        # Of the hash itself other bits say on which side a row is.
-        sampled=f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {SAMPLED}",
+        sampled=sampled(source, rows, SAMPLED),
         side=source.side.text,
     )
     reader.run(statement, (*source.hash.values, *source.side.values))

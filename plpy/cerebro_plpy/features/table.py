@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.template import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import encoding, kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
@@ -24,6 +23,7 @@ from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.labels import label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
+from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
 from cerebro_plpy.features.statistics import Source
@@ -119,12 +119,12 @@ class _Divided(NamedTuple):
 def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> RawTable:
     """Look at all rows of a table; raises where nothing can be learned from it."""
     columns = raw.raw_columns(reader, relation.oid)
-    target = _named(module, columns, wishes.target, "target")
+    target = named(module, columns, wishes.target, "target")
     check_target(module, target)
     rows = total(reader, relation.quoted, target)
     _check_any(module, target, rows)
     split = _split(module, columns, wishes, rows)
-    weight = _weighing(module, columns, wishes.weight)
+    weight = weighing(module, columns, wishes.weight)
     others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
     chosen = raw.selected(module, columns, wishes.columns, others)
     kinds.check_types(module, chosen, wishes.types)
@@ -141,7 +141,7 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
-    weighed = weight and _weights(reader, module, source, weight)
+    weighed = weight and weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
     validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
     held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
@@ -178,12 +178,12 @@ def _held_columns(reader: Reader, module: str, wishes: Wishes) -> tuple[RawColum
     if wishes.held is None:
         return ()
     columns = raw.raw_columns(reader, wishes.held.oid)
-    _named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
+    named(module, columns, wishes.target, "target", f" in {wishes.held.spelling}, whose rows are held back")
     return columns
 
 
 def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: Table) -> RawColumn:
-    column = _named(module, columns, aim.column.name, "target")
+    column = named(module, columns, aim.column.name, "target")
     if aim.task != CLASSIFICATION and column.family not in NUMBERS:
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {table.spelling}, whose rows are held back, has type"
@@ -203,7 +203,7 @@ class Held(NamedTuple):
 
 def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
     """The rows that a run does not train on, of the table with these columns that has them."""
-    split, target = read_split(module, spec.split), _named(module, columns, spec.target, "target")
+    split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = _both(both.validation, _known(target, spec.task, spec.classes))
     return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
@@ -215,29 +215,19 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     Neither its recipe nor the sides of its rows are looked for again.
     """
     columns = raw.raw_columns(reader, relation.oid)
-    target, split = _named(module, columns, spec.target, "target"), read_split(module, spec.split)
+    target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
     check_target(module, target)
     rows = total(reader, relation.quoted, target)
     _check_any(module, target, rows)
-    wishes = Wishes(
-        target=spec.target,
-        task=spec.task,
-        columns=spec.columns,
-        types=spec.types,
-        split=spec.split,
-        weight=spec.weight,
-        split_seed=spec.split_seed,
-        settled=True,
-        bound=spec.bound,
-        held=held,
-    )
+    asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
+    wishes = Wishes(*asked, settled=True, bound=spec.bound, held=held)
     there = _held_columns(reader, module, wishes) or columns
     both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     order = _order(columns, spec.split_seed)
     side = _both(both.training, _known(target, spec.task, spec.classes))
     source = Source(relation.quoted, side, order)
-    weight = _weighing(module, columns, spec.weight)
-    weighed = weight and _weights(reader, module, source, weight)
+    weight = weighing(module, columns, spec.weight)
+    weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
     training = Part(relation.quoted, side, recipe, label_of(target, spec.task), order, weighed)
     trained = _rows(reader, training)
@@ -294,48 +284,12 @@ def encoded(part: Part, output: str) -> Expression:
     )
 
 
-def _named(module: str, columns: Sequence[RawColumn], name: str, what: str, where: str = "") -> RawColumn:
-    for column in columns:
-        if column.name == name:
-            return column
-    known = [column.name for column in columns]
-    raise UndefinedColumn(
-        f"{module} error: there is no column {name!r}{where}, which {what} names.", hint=near_matches(name, known)
-    )
-
-
-def _weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> RawColumn | None:
-    if name is None:
-        return None
-    column = _named(module, columns, name, "weight")
-    if column.family not in NUMBERS:
-        raise DatatypeMismatch(
-            f"{module} error: weight names column {name!r} of type {column.type}; expected a column of numbers.",
-            hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
-        )
-    return column
-
-
-def _weights(reader: Reader, module: str, source: Source, column: RawColumn) -> Expression:
-    """How much a row counts in the training loss: its weight by the mean of all, so that losses are as without."""
-    weight = encoding.number(column.name, column.family or "")
-    text = sql("features.weights", source=source.table, weight=weight.text, side=source.side.text)
-    ((rows, usable, mean),) = reader.run(text, (*weight.values, *source.side.values))
-    if usable < rows or not mean:
-        raise InvalidParameter(
-            f"{module} error: weight names column {column.name!r}, which has {rows - usable} values that are NULL,"
-            f" negative or not finite in {rows} training rows, and {'some' if mean else 'none'} above 0.",
-            hint="A weight is how much a row counts: 0 for nothing, 2 for two rows.",
-        )
-    return Expression(f"({weight.text}) / %s::double precision", (*weight.values, mean))
-
-
 def _split(module: str, columns: Sequence[RawColumn], wishes: Wishes, rows: Total) -> Split:
     if wishes.split is None:
         return usual_split(rows.present)
     found = read_split(module, wishes.split)
     if found.column is not None:
-        _named(module, columns, found.column, "split")
+        named(module, columns, found.column, "split")
     return found
 
 

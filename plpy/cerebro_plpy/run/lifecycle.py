@@ -66,7 +66,7 @@ def train(
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
     refuse_lost(workplace, log, request)
-    if orchestrator.stopped:
+    if orchestrator.stopped and not request.quiet:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
     # Of its own session the caller's transaction holds them still, and what a version is made of is not completed yet.
     if not (workplace.local or request.spec.train):

@@ -76,7 +76,8 @@ class FitRequest:
 
     `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
-    visit begins any more, and of `deadline` a run with a budget knows. A `quiet` one tells of no epoch.
+    visit begins any more, and of `deadline` a run with a budget knows. A `quiet` one tells of no epoch,
+    nor of what was stopped.
     """
 
     spec: Spec
