@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, call_declared
+from cerebro_plpy.calls import predict_ahead as ahead
 from cerebro_plpy.calls.predict_record import predict_record
 from cerebro_plpy.calls.predict_source import Block, predict_source
+from cerebro_plpy.database.caller import raise_to_sql
 
 
 def predict_blocks(
@@ -27,6 +29,16 @@ def _stepped(plpy: Any, gd: Globals, blocks: Iterator[Block]) -> Iterator[Block]
         if block is None:
             return
         yield block
+
+
+def predict_ahead(plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None) -> str:
+    """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
+    return call(plpy, gd, lambda db: ahead.predict_ahead(db, gd, (model, source, id_col)))
+
+
+def predicted(plpy: Any, told: str | None) -> Iterator[Block]:
+    """Those predictions, block by block; no statement is run, for segments may be at work already."""
+    return raise_to_sql(plpy, lambda: ahead.predicted(told))
 
 
 def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None) -> str:

@@ -47,6 +47,7 @@ class Kept:
 
 def predict_record(db: Database, gd: dict[str, Any], model: str | None, record: str | None) -> str:
     """The prediction for a row, as JSON."""
+    db.platform.check_process(MODULE)
     kept = _kept(db, gd, model)
     if record is None:
         raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")

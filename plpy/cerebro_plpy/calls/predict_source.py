@@ -43,6 +43,7 @@ def predict_source(
 
     The first block is predicted when this returns.
     """
+    db.platform.check_process(MODULE)
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = versions.deployed(db, MODULE, model)

@@ -70,7 +70,7 @@ def _asked(db: Database, version: Version) -> dict[str, object]:
 
 
 def _state(db: Database, version: Version) -> Iterator[Chunk]:
-    for row in db.stream(db.platform.state_rows(version.state_table, 0)):
+    for row in db.stream(db.platform.state_rows(version.state_table, None)):
         yield Chunk(row["part"], row["chunk"])
 
 

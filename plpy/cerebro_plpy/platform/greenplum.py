@@ -68,7 +68,32 @@ RECONFIGURED = (
     "dispatching subtransaction internal command failed",
 )
 INTERNAL_ERROR, ENDED = "XX000", "57P"
+EXECUTE = 3  # what the server calls the role of such a process
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")  # what is added to a message that came from a segment
+
+
+class _DispatcherState(ctypes.Structure):
+    """What the server knows of work that segments do for this process, as far as it is of interest."""
+
+    _fields_ = [
+        ("gangs", ctypes.c_void_p),
+        ("results", ctypes.c_void_p),
+        ("params", ctypes.c_void_p),
+        ("sizes", ctypes.c_int * 2),
+        ("destroys", ctypes.c_bool),
+        ("extended", ctypes.c_bool),
+    ]
+
+
+class _DispatcherHandle(ctypes.Structure):
+    """One of a list of them."""
+
+
+_DispatcherHandle._fields_ = [
+    ("state", ctypes.POINTER(_DispatcherState)),
+    ("owner", ctypes.c_void_p),
+    ("next", ctypes.POINTER(_DispatcherHandle)),
+]
 
 
 class Greenplum:
@@ -131,6 +156,19 @@ class Greenplum:
         if _noted("QueryCancelPending"):
             raise QueryCanceled("the statement was cancelled")
 
+    def check_process(self, module: str | None = None) -> None:
+        """While segments work for a statement, its process can send them no other; what tries does not come back.
+
+        What runs on segments, or beside them, reads no table of the cluster.
+        """
+        if _dispatching() or (module and _serves_another()):
+            raise FeatureNotSupported(
+                f"{module + ' error: ' if module else ''}on {self.name} a function that reads tables cannot be called"
+                " for the rows of one, nor where a statement has begun to read others.",
+                hint="Rows of a table are predicted by cerebro.predict(). Others are found before: FROM unnest(ARRAY("
+                "SELECT to_jsonb(t) FROM … t)) AS record.",
+            )
+
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """No trainer belongs to the caller's own session."""
         raise ActiveTransaction(
@@ -145,13 +183,6 @@ class Greenplum:
     def look_anew(self, db: Caller) -> None:
         """A transaction that has looked once goes on to see what it saw."""
         db.value(sql("session.look_anew"))
-
-    def check_named_models(self, module: str) -> None:
-        """How their predictions read states and rows in the session of the caller is known of PostgreSQL alone."""
-        raise FeatureNotSupported(
-            f"{module} error: there are no models by name on {self.name} in this version.",
-            hint="Use madlib_fit_multiple_model() or madlib_automl(), and madlib_predict().",
-        )
 
     def check_grants(self, module: str) -> None:
         """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
@@ -228,12 +259,16 @@ class Greenplum:
         """A table for states of several segments, each on its own."""
         return sql("greenplum.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int) -> str:
-        """The rows on that segment."""
+    def state_rows(self, table: str, segment_id: int | None) -> str:
+        """The rows on that segment; or all, which lie on one."""
+        if segment_id is None:
+            return sql("greenplum.only_state_rows", state=table)
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
 
-    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """On its own segment."""
+        if segment_id is None:
+            return sql("greenplum.only_state_copy", state=table, copy=copy)
         return sql("greenplum.state_copy", state=table, key=str(segment_id), copy=copy)
 
     def visits(
@@ -256,7 +291,28 @@ class Greenplum:
 
 def _noted(flag: str) -> bool:
     """Whether the server has set a flag in this process."""
-    return bool(ctypes.c_int.in_dll(ctypes.CDLL(None), flag))
+    return bool(_number(flag))
+
+
+def _number(name: str) -> int:
+    """A number that the server keeps in this process."""
+    return ctypes.c_int.in_dll(ctypes.CDLL(None), name).value
+
+
+def _serves_another() -> bool:
+    """Whether this process works for the one of a session: on a segment, or beside that on the coordinator."""
+    return _number("Gp_role") == EXECUTE
+
+
+def _dispatching() -> bool:
+    """Whether segments are at work for a statement of this process that is no cursor's."""
+    program = ctypes.CDLL(None)
+    handle = ctypes.POINTER(_DispatcherHandle).in_dll(program, "open_dispatcher_handles")
+    while handle:
+        if handle.contents.state and not handle.contents.state.contents.extended:
+            return True
+        handle = handle.contents.next
+    return False
 
 
 class GreenplumVisits(SharedVisits):

@@ -80,6 +80,9 @@ class Postgres:
         """Any statement does."""
         db.rows("SELECT 1")
 
+    def check_process(self, module: str | None = None) -> None:
+        """One process does all, and may ask at any time."""
+
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """The caller's session can train alone."""
 
@@ -92,9 +95,6 @@ class Postgres:
 
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""
-
-    def check_named_models(self, module: str) -> None:
-        """There are."""
 
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of a model that grants predictions with it."""
@@ -157,11 +157,11 @@ class Postgres:
         """A table for one state at a time."""
         return sql("run.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int) -> str:
+    def state_rows(self, table: str, segment_id: int | None) -> str:
         """All that the table has."""
         return sql("visit.state_rows", state=table)
 
-    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """Chunk by chunk, in their order."""
         return sql("visit.state_copy", rows=self.state_rows(table, segment_id), copy=copy)
 

@@ -56,7 +56,6 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
     Raises UndefinedObject where there is no such model, ObjectNotReady where none of its versions is deployed or its
     weights are gone, DataCorrupted where what is stored of it cannot be.
     """
-    db.platform.check_named_models(module)
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
     rows = db.glance(sql("predict.deployed"), model)
