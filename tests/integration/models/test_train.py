@@ -18,8 +18,6 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.table import held_back
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
-
 PASSENGERS = """
     CREATE TABLE passengers AS
     SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
