@@ -64,18 +64,7 @@ BEGIN
     -- What asks the database anything must have done so before segments begin to work for the statement, and a function of
     -- FROM that is to do so (EXECUTE ON INITPLAN) does not where it stands beside them, nor are its rows right where some are
     -- left out there. A subselect that depends on nothing comes before; the planner would call it itself, but for random().
-    EXECUTE $function$
-        CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, drawn double precision) RETURNS text
-        LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS
-        E'from cerebro_plpy.api import named_prediction\nreturn named_prediction.predict_ahead(plpy, GD, model, source, id_col)'
-        $function$;
-    COMMENT ON FUNCTION cerebro.predict_ahead(text, text, text, double precision) IS 'Internal: predict the rows of a source before they are wanted; what cerebro.predicted is to be told. The last argument may be anything that is not known before';
-    EXECUTE $function$
-        CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text) RETURNS SETOF cerebro.predicted_rows
-        LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 EXECUTE ON COORDINATOR AS
-        E'from cerebro_plpy.api import named_prediction\nreturn named_prediction.predicted(plpy, told)'
-        $function$;
-    COMMENT ON FUNCTION cerebro.predicted(text, text, text, text) IS 'Internal: what was predicted ahead, block by block. The arguments of the prediction are there so that columns of other tables among them are refused: the server would predict before it had their values';
+    EXECUTE 'ALTER FUNCTION cerebro.predicted(text, text, text, text) EXECUTE ON COORDINATOR';
     EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict(text, text, text)'::regprocedure),
                                'cerebro.predict_blocks($1, $2, $3) AS told',
                                'r AS told FROM cerebro.predicted((SELECT cerebro.predict_ahead($1, $2, $3, pg_catalog.random())), $1, $2, $3) r');

@@ -37,15 +37,17 @@ def predict_ahead(db: Database, gd: dict[str, Any], arguments: tuple[str | None,
     """Predict all rows; what `predicted` has to be told to read them."""
     kept: list[tuple[object, IO[bytes]]] = gd.setdefault(KEPT, [])
     transaction = db.value(sql("predict.transaction"))
-    # Nothing reads what an earlier transaction predicted.
-    kept[:] = [each for each in kept if each[0] == transaction][1 - MOST_KEPT :]
-    file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115
-    secret = secrets.token_bytes(SECRET_BYTES)
-    file.write(HEAD + secret)
-    for block in predict_source(db, gd, arguments):
-        _write(file, block)
-        db.check_interrupts()
-    file.flush()
+    while kept and (kept[0][0] != transaction or len(kept) >= MOST_KEPT):
+        kept.pop(0)[1].close()  # nothing reads what an earlier transaction predicted
+    file, secret = tempfile.TemporaryFile(dir="."), secrets.token_bytes(SECRET_BYTES)  # noqa: SIM115
+    try:
+        file.write(HEAD + secret)
+        for block in predict_source(db, gd, arguments):
+            _write(file, block)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
     kept.append((transaction, file))
     return f"{os.getpid()} {file.fileno()} {secret.hex()}"
 

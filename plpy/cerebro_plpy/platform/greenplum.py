@@ -27,7 +27,7 @@ from cerebro_plpy.errors import (
     SegmentLost,
     ServerGone,
 )
-from cerebro_plpy.platform import distribution, spread
+from cerebro_plpy.platform import distribution, own_process, spread
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
@@ -68,32 +68,7 @@ RECONFIGURED = (
     "dispatching subtransaction internal command failed",
 )
 INTERNAL_ERROR, ENDED = "XX000", "57P"
-EXECUTE = 3  # what the server calls the role of such a process
 _SEGMENT = re.compile(r"  \(seg\d+ [^()]*pid=\d+\)$")  # what is added to a message that came from a segment
-
-
-class _DispatcherState(ctypes.Structure):
-    """What the server knows of work that segments do for this process, as far as it is of interest."""
-
-    _fields_ = [
-        ("gangs", ctypes.c_void_p),
-        ("results", ctypes.c_void_p),
-        ("params", ctypes.c_void_p),
-        ("sizes", ctypes.c_int * 2),
-        ("destroys", ctypes.c_bool),
-        ("extended", ctypes.c_bool),
-    ]
-
-
-class _DispatcherHandle(ctypes.Structure):
-    """One of a list of them."""
-
-
-_DispatcherHandle._fields_ = [
-    ("state", ctypes.POINTER(_DispatcherState)),
-    ("owner", ctypes.c_void_p),
-    ("next", ctypes.POINTER(_DispatcherHandle)),
-]
 
 
 class Greenplum:
@@ -151,9 +126,9 @@ class Greenplum:
         Every statement of a function opens a subtransaction on all segments, and where one of these has been restarted
         meanwhile, that can end the whole coordinator. A cancel mostly comes by itself, as a KeyboardInterrupt.
         """
-        if _noted("ProcDiePending"):
+        if own_process.noted("ProcDiePending"):
             raise ServerGone("this session was told to end while its statement ran")
-        if _noted("QueryCancelPending"):
+        if own_process.noted("QueryCancelPending"):
             raise QueryCanceled("the statement was cancelled")
 
     def check_process(self, module: str | None = None) -> None:
@@ -161,7 +136,7 @@ class Greenplum:
 
         What runs on segments, or beside them, reads no table of the cluster.
         """
-        if _dispatching() or (module and _serves_another()):
+        if own_process.has_segments_at_work() or (module and own_process.serves_another()):
             raise FeatureNotSupported(
                 f"{module + ' error: ' if module else ''}on {self.name} a function that reads tables cannot be called"
                 " for the rows of one, nor where a statement has begun to read others.",
@@ -287,32 +262,6 @@ class Greenplum:
         if session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
             return RawRows(rows.table, rows.id, rows.data, list(places), places)
         return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
-
-
-def _noted(flag: str) -> bool:
-    """Whether the server has set a flag in this process."""
-    return bool(_number(flag))
-
-
-def _number(name: str) -> int:
-    """A number that the server keeps in this process."""
-    return ctypes.c_int.in_dll(ctypes.CDLL(None), name).value
-
-
-def _serves_another() -> bool:
-    """Whether this process works for the one of a session: on a segment, or beside that on the coordinator."""
-    return _number("Gp_role") == EXECUTE
-
-
-def _dispatching() -> bool:
-    """Whether segments are at work for a statement of this process that is no cursor's."""
-    program = ctypes.CDLL(None)
-    handle = ctypes.POINTER(_DispatcherHandle).in_dll(program, "open_dispatcher_handles")
-    while handle:
-        if handle.contents.state and not handle.contents.state.contents.extended:
-            return True
-        handle = handle.contents.next
-    return False
 
 
 class GreenplumVisits(SharedVisits):

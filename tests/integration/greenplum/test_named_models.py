@@ -122,8 +122,10 @@ def test_wherever_rows_lie(session: Workbench, source: str) -> None:
 
 def predictions(session: Workbench) -> dict[str, int]:
     """The files that a session has of them, by their numbers in it, with their bytes."""
-    files = list(Path(f"/proc/{session.pid()}/fd").iterdir())
-    return {file.name: file.stat().st_size for file in files if re.search(r"/#\d+ \(deleted\)$", os.readlink(file))}
+    process = Path(f"/proc/{session.pid()}")
+    nameless = re.compile(re.escape(os.readlink(process / "cwd")) + r"/#\d+ \(deleted\)")
+    files = [file for file in (process / "fd").iterdir() if nameless.fullmatch(os.readlink(file))]
+    return {file.name: file.stat().st_size for file in files}
 
 
 def test_predictions_of_a_transaction_go_with_it(session: Workbench) -> None:
@@ -156,7 +158,7 @@ def test_what_another_session_predicted_cannot_be_read_without_its_word(session:
 
 
 OTHERS = {
-    "a column": "SELECT * FROM (VALUES ('homes')) v (t), LATERAL cerebro.predict('sold', v.t) p",
+    "a column": "SELECT * FROM (VALUES ('homes'), ('x')) v (t), LATERAL cerebro.predict('sold', v.t) p",
     "a column of a table": "SELECT count(*) FROM homes h, LATERAL cerebro.predict('sold', h.place) p",
     "a column from outside": "SELECT (SELECT count(*) FROM cerebro.predict('sold', v.t))"
     " FROM (VALUES ('homes'), ('x')) v (t)",
@@ -216,7 +218,7 @@ def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) 
     shared_superuser.rows("""
         CREATE TABLE shown (id integer) DISTRIBUTED BY (id); INSERT INTO shown VALUES (3), (4), (5);
         CREATE TABLE guarded AS TABLE homes DISTRIBUTED BY (id); ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
-        CREATE POLICY some ON guarded USING (EXISTS (SELECT FROM shown s WHERE s.id = guarded.id));
+        CREATE POLICY few ON guarded USING (EXISTS (SELECT FROM shown s WHERE s.id = guarded.id));
         GRANT SELECT ON guarded, shown TO cerebro""")
     query = "SELECT p.id FROM cerebro.predict('sold', 'guarded', 'id') p JOIN homes h ON h.id::text = p.id ORDER BY 1"
     assert session.rows(query) == [("3",), ("4",), ("5",)]
@@ -225,7 +227,7 @@ def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) 
 @pytest.mark.parametrize("end", ["cancel", "a killed trainer"])
 def test_a_prediction_may_end_in_the_middle(session: Workbench, end: str) -> None:
     session.rows(
-        "CREATE TABLE IF NOT EXISTS many AS SELECT h.* FROM homes h, generate_series(1, 200) DISTRIBUTED BY (id)"
+        "CREATE TABLE IF NOT EXISTS many AS SELECT h.* FROM homes h, generate_series(1, 200) n DISTRIBUTED BY (id)"
     )
     query = "SELECT count(*) FROM homes h JOIN cerebro.predict('sold', 'many', 'id') p ON p.id = h.id::text"
     with closing(session.another()) as other:
