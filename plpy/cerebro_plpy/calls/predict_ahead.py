@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from cerebro_plpy.calls.predict_source import Block, predict_source
+from cerebro_plpy.calls.predict_source import STYLE, Block, predict_source
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectNotReady
@@ -42,8 +42,9 @@ def predict_ahead(db: Database, gd: dict[str, Any], arguments: tuple[str | None,
     file, secret = tempfile.TemporaryFile(dir="."), secrets.token_bytes(SECRET_BYTES)  # noqa: SIM115
     try:
         file.write(HEAD + secret)
-        for block in predict_source(db, gd, arguments):
-            _write(file, block)
+        with db.configured(**STYLE):
+            for block in predict_source(db, gd, arguments, shared=False):
+                _write(file, block)
         file.flush()
     except BaseException:
         file.close()

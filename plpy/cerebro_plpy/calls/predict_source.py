@@ -37,11 +37,12 @@ Block = tuple[Optional[float], list[Optional[str]], Optional[bytes], Optional[by
 
 
 def predict_source(
-    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
+    db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None], *, shared: bool = True
 ) -> Iterator[Block]:
     """Margin, ids, and predictions of each block; `arguments` are the model, the source and the id column.
 
-    The first block is predicted when this returns.
+    The first block is predicted when this returns. Where the session is not `shared` with a query that takes block by
+    block, its style has to be that of recipes already.
     """
     db.platform.check_process(MODULE)
     model, source, id_col = arguments
@@ -49,9 +50,10 @@ def predict_source(
     version = versions.deployed(db, MODULE, model)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
-    rows = _blocks(db, version, recipe, (table, _id_column(catalog, table, id_col)))
-    blocks = _predicted(version, rows, predictor(db, gd, version))
-    return chain([first for first in (next(blocks, None),) if first], blocks)
+    blocks = _blocks(db, version, recipe, (table, _id_column(catalog, table, id_col)))
+    rows = iter(partial(_styled if shared else _checked, db, blocks), [])
+    told = _predicted(version, rows, predictor(db, gd, version))
+    return chain([first for first in (next(told, None),) if first], told)
 
 
 def _predicted(version: Version, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
@@ -79,14 +81,19 @@ def _blocks(db: Database, version: Version, recipe: Recipe, of: tuple[Relation, 
     width = max(len(recipe.numbers) + len(recipe.cardinalities), len(version.classes))
     size = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // width))
     with db.configured(**SETTINGS):
-        blocks = db.blocks(statement, size, *(value for _, expression in made for value in expression.values))
-    return iter(partial(_styled, db, blocks), [])
+        return db.blocks(statement, size, *(value for _, expression in made for value in expression.values))
 
 
 def _styled(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
     """The next block; the style of the session is its caller's again."""
     with db.configured(**STYLE):
         return next(blocks, [])
+
+
+def _checked(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
+    """The next block, by a single statement: see `Platform.check_interrupts`."""
+    db.check_interrupts()
+    return next(blocks, [])
 
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:

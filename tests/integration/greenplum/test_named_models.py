@@ -20,8 +20,6 @@ from roles import refused
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.calls import predict_ahead
-
 MEGABYTE = 1 << 20
 ROWS = 5000
 """More than a block."""
@@ -138,17 +136,6 @@ def test_predictions_of_a_transaction_go_with_it(session: Workbench) -> None:
         assert len(predictions(other)) == 1
 
 
-def test_a_transaction_has_so_many_of_them(session: Workbench) -> None:
-    with closing(session.another()) as other:
-        other.rows(f"BEGIN; DECLARE first CURSOR FOR SELECT p.id FROM {PREDICTED} p")
-        other.rows("FETCH 1 FROM first")
-        few = "CREATE TEMP VIEW few AS SELECT * FROM homes WHERE id < 3"
-        other.rows(few)
-        for _ in range(predict_ahead.MOST_KEPT + 2):
-            assert other.value("SELECT count(*) FROM cerebro.predict('sold', 'few', 'id')") == 2
-        assert len(predictions(other)) == predict_ahead.MOST_KEPT
-
-
 def test_what_another_session_predicted_cannot_be_read_without_its_word(session: Workbench) -> None:
     with closing(session.another()) as other:
         other.rows(f"BEGIN; SELECT * FROM {PREDICTED}")
@@ -224,12 +211,16 @@ def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) 
     assert session.rows(query) == [("3",), ("4",), ("5",)]
 
 
+@pytest.fixture(scope="module")
+def many(bench: Workbench, model: Trained) -> str:
+    """A table that takes its time."""
+    bench.rows("CREATE TABLE many AS SELECT h.* FROM homes h, generate_series(1, 200) n DISTRIBUTED BY (id)")
+    return "many"
+
+
 @pytest.mark.parametrize("end", ["cancel", "a killed trainer"])
-def test_a_prediction_may_end_in_the_middle(session: Workbench, end: str) -> None:
-    session.rows(
-        "CREATE TABLE IF NOT EXISTS many AS SELECT h.* FROM homes h, generate_series(1, 200) n DISTRIBUTED BY (id)"
-    )
-    query = "SELECT count(*) FROM homes h JOIN cerebro.predict('sold', 'many', 'id') p ON p.id = h.id::text"
+def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: str) -> None:
+    query = f"SELECT count(*) FROM homes h JOIN cerebro.predict('sold', '{many}', 'id') p ON p.id = h.id::text"
     with closing(session.another()) as other:
         other.rows(f"SELECT * FROM {PREDICTED}")
         mine = set(children(other.pid()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ class Session:
     def value(self, statement: str) -> int:
         return self.transaction
 
-    def check_interrupts(self) -> None: ...
+    def configured(self, **values: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,7 @@ def gd() -> Iterator[dict[str, Any]]:
 def ahead(session: Any, gd: dict[str, Any], blocks: list[Block]) -> str:
     """Keep these blocks, as if they had been predicted."""
 
-    def source(*_: object) -> Iterator[Block]:
+    def source(*_: object, shared: bool) -> Iterator[Block]:
         return iter(blocks)
 
     with pytest.MonkeyPatch.context() as patched:
