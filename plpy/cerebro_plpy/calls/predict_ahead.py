@@ -42,7 +42,7 @@ def predict_ahead(db: Database, gd: dict[str, Any], arguments: tuple[str | None,
     file, secret = tempfile.TemporaryFile(dir="."), secrets.token_bytes(SECRET_BYTES)  # noqa: SIM115
     try:
         file.write(HEAD + secret)
-        with db.configured(**STYLE):
+        with db.platform.uninterrupted(), db.configured(**STYLE):
             for block in predict_source(db, gd, arguments, shared=False):
                 _write(file, block)
         file.flush()

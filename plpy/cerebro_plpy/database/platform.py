@@ -169,6 +169,10 @@ class Platform(Protocol):
         """Raise where the caller's statement was cancelled, or its session is to end."""
         ...
 
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """Within, no cancel takes effect amid a statement that it could harm; `check_interrupts` sees it."""
+        ...
+
     def check_process(self, module: str | None = None) -> None:
         """Raise where the statement that calls keeps this process from asking the database anything; nothing is asked.
 

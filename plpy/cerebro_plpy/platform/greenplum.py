@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
@@ -130,6 +130,10 @@ class Greenplum:
             raise ServerGone("this session was told to end while its statement ran")
         if own_process.noted("QueryCancelPending"):
             raise QueryCanceled("the statement was cancelled")
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """Where a statement of PL/Python begins, a cancel leaves frames of Python behind; the next call may crash."""
+        return own_process.uninterrupted()
 
     def check_process(self, module: str | None = None) -> None:
         """While segments work for a statement, its process can send them no other; what tries does not come back.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 EXECUTE = 3  # what the server calls the role of a process that works for another one
 
@@ -49,6 +51,18 @@ def has_segments_at_work() -> bool:
             return True
         handle = handle.contents.next
     return False
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Within, the server does not look whether it is to end a statement; after an error of its own it looks again."""
+    held = ctypes.c_uint.in_dll(ctypes.CDLL(None), "InterruptHoldoffCount")
+    before = held.value
+    held.value = before + 1
+    try:
+        yield
+    finally:
+        held.value = before
 
 
 def _number(name: str) -> int:

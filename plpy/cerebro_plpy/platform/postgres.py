@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from cerebro_plpy.database import progress
@@ -79,6 +79,10 @@ class Postgres:
     def check_interrupts(self, db: Caller) -> None:
         """Any statement does."""
         db.rows("SELECT 1")
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """It never does."""
+        return nullcontext()
 
     def check_process(self, module: str | None = None) -> None:
         """One process does all, and may ask at any time."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cerebro_plpy.calls import predict_ahead
 from cerebro_plpy.calls.predict_source import Block
 from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.platform.postgres import Postgres
 
 COLUMN = st.one_of(st.none(), st.binary())
 BLOCKS = st.lists(
@@ -29,6 +30,8 @@ BLOCKS = st.lists(
 
 class Session:
     """A caller whose transactions can be told apart; nothing else is asked of it."""
+
+    platform = Postgres()
 
     def __init__(self) -> None:
         self.transaction = 1
