@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from processes import eventually
+from processes import command_line, eventually
 from roles import refused
 from versions import Trained, trained
 from workbench import Workbench
@@ -240,7 +240,8 @@ def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: 
 
 def children(pid: int) -> list[int]:
     """Trainers of a backend."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [child for child in found if "cerebro_trainer" in command_line(child)]
 
 
 @pytest.mark.long
