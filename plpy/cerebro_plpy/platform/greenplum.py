@@ -261,9 +261,10 @@ class Greenplum:
         return together
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """On the segments where they lie; or all on one, where that cannot be asked for."""
+        """On the segments where they lie; or all on one, where that cannot be asked for, as of rows of a subselect."""
         places = {key: content for key, content, _ in session.run(sql("spread.segments"))}
-        if session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
+        whole = not rows.table.startswith("(")
+        if whole and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
             return RawRows(rows.table, rows.id, rows.data, list(places), places)
         return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
 
