@@ -324,7 +324,9 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: 
             read = place.bench.rows(place.platform.state_rows(*state))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
         copied, original = (place.bench.rows(place.platform.state_rows(*s)) for s in (kept, run.left(number)))
+        alone = place.bench.rows(place.platform.state_rows(table, None))
         assert [bytes(chunk) for _, chunk in copied] == [bytes(chunk) for _, chunk in original]
+        assert [(part, bytes(chunk)) for part, chunk in alone] == [(part, bytes(chunk)) for part, chunk in copied]
         found, tables = place.bench.row(named, run.run_id)
         assert (found, table in tables, before in tables) == (epoch, True, False)
         assert before is None or not place.bench.exists(before)

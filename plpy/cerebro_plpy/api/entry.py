@@ -38,6 +38,7 @@ def call(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
 
     def checked() -> T:
         db = database(plpy)
+        db.platform.check_process()
         with db.pinned_path():
             return _checked(db, gd, work)
 
@@ -55,7 +56,13 @@ def stepped(plpy: Any, gd: Globals, blocks: Iterator[T]) -> Iterator[T]:
 
 def call_declared(plpy: Any, gd: Globals, work: Callable[[Database], T]) -> T:
     """The same of a function that needs nothing of the caller's path, and whose declaration pins another: soon done."""
-    return raise_to_sql(plpy, lambda: _checked(database(plpy), gd, work))
+
+    def checked() -> T:
+        db = database(plpy)
+        db.platform.check_process()
+        return _checked(db, gd, work)
+
+    return raise_to_sql(plpy, checked)
 
 
 def _checked(db: Database, gd: Globals, work: Callable[[Database], T]) -> T:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, call_declared, stepped
+from cerebro_plpy.calls import predict_ahead as ahead
 from cerebro_plpy.calls.predict_record import predict_record
 from cerebro_plpy.calls.predict_source import Block, predict_source
 from cerebro_plpy.calls.sealed_version import fill
+from cerebro_plpy.database.caller import raise_to_sql
 from cerebro_plpy.tables.granted_versions import Wanted
 
 
@@ -20,6 +22,20 @@ def predict_blocks(
     What is wrong with a call is told here: of errors of an iterator PL/Python makes the detail of its own.
     """
     return stepped(plpy, gd, call(plpy, gd, lambda db: predict_source(db, gd, Wanted(model, owner), (source, id_col))))
+
+
+def predict_ahead(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None, drawn: float | None
+) -> str:
+    """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
+    return call(plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, None), (source, id_col)))
+
+
+def predicted(
+    plpy: Any, gd: Globals, told: str | None, model: str | None, source: str | None, id_col: str | None
+) -> Iterator[Block]:
+    """Those predictions, block by block; no statement is run, for segments may be at work already."""
+    return raise_to_sql(plpy, lambda: ahead.predicted(told))
 
 
 def predict_row(plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None) -> str:

@@ -34,6 +34,7 @@ def attribution_blocks_of(
     """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
+    db.platform.check_explored(MODULE)
     version = versions.deployed(db, MODULE, model)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)

@@ -42,6 +42,7 @@ class Rows:
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     """A row for each raw column, that which lies farthest from before first."""
     catalog = Catalog(db, MODULE)
+    db.platform.check_explored(MODULE)
     version = versions.deployed(db, MODULE, model)
     before = read_profile(db, version)
     table = catalog.relation(source, "source")

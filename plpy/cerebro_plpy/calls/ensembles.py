@@ -57,12 +57,13 @@ def _described(train: TrainSpec, mst_key: int, share: float) -> dict[str, object
 def joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:
     """The network of that architecture, its state made of those of its members."""
     first, of = members[0], tuple((each.network.state, 1) for each in members)
-    run_id, mst_key, segment_id = first.result.run_id, first.result.mst_key, first.result.state.segment_id
+    run_id, mst_key, place = first.result.run_id, first.result.mst_key, first.result.state.segment_id
+    assert place is not None, "a state of a run's log is that of a visit"
     key = f"{run_id}/{mst_key}/joined"
     state = StateSource("joined", key, 0, of=of)
-    crew = crew_for(workplace, first.network.backend, False, (segment_id,))
+    crew = crew_for(workplace, first.network.backend, False, (place,))
     job = Job("restore", network_program(json.loads(text), COMPILED, first.network.classes), key)
-    state_of_all = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), segment_id)
+    state_of_all = JoinedState(run_id, mst_key, state, joined_table(run_id, mst_key), place)
     stored = drive(crew.workers[0].session, crew.visits.join(crew.workers[0], state_of_all, job))
     kept = StateSource("weights_of_chunks", key, 0, stored=stored)
     return first.network._replace(architecture=text, compile_params=COMPILED, state=kept)

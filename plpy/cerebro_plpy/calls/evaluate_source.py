@@ -71,6 +71,7 @@ def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments)
 
 def _labelled(db: Database, arguments: Arguments) -> Labelled:
     model, source, group_by = arguments
+    db.platform.check_explored(MODULE)
     version = versions.deployed(db, MODULE, model)
     table = Catalog(db, MODULE).relation(source, "source")
     columns = raw_columns(LocalSession(db), table.oid)

@@ -35,6 +35,7 @@ FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
+    db.platform.check_explored(MODULE)
     version = versions.deployed(db, MODULE, model)
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
     rows = _rows(db, version, source)

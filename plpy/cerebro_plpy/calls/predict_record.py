@@ -46,6 +46,7 @@ class Kept:
 
 def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
     """The prediction for a row, as JSON."""
+    db.platform.check_process(MODULE)
     kept = _kept(db, gd, wanted)
     if record is None:
         raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")

@@ -45,19 +45,22 @@ class Raw(NamedTuple):
 
 
 def predict_source(
-    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None]
+    db: Database, gd: dict[str, Any], wanted: Wanted, arguments: tuple[str | None, str | None], *, shared: bool = True
 ) -> Iterator[Block]:
     """Margin, ids, and predictions of each block; `arguments` are the source and the id column.
 
-    The first block is predicted when this returns.
+    The first block is predicted when this returns. Where the session is not `shared` with a query that takes block by
+    block, its style has to be that of recipes already.
     """
+    db.platform.check_process(MODULE)
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
     table = catalog.relation(source, "source")
     recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
     raw = Raw(table.quoted, recipe, id_text(catalog, table, id_col))
-    blocks = predicted(version, raw_blocks(db, version, raw), predictor(db, gd, version))
+    rows = raw_blocks(db, version, raw, shared=shared)
+    blocks = predicted(version, rows, predictor(db, gd, version))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
@@ -84,8 +87,13 @@ def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[l
         teller.end()
 
 
-def raw_blocks(db: Database, version: Usable, raw: Raw, most: int = BLOCK_ROWS) -> Iterator[list[Row]]:
-    """The rows of a source, each with its id and what the network is given of it, so many at a time at most."""
+def raw_blocks(
+    db: Database, version: Usable, raw: Raw, most: int = BLOCK_ROWS, *, shared: bool = True
+) -> Iterator[list[Row]]:
+    """The rows of a source, each with its id and what the network is given of it, so many at a time at most.
+
+    See `predict_source` for a session that is `shared`.
+    """
     made = [(each.name, each.sent) for each in inputs(version, raw.recipe)]
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
     statement = sql("predict.rows", id=raw.id.text, inputs=text, table=raw.table)
@@ -94,13 +102,19 @@ def raw_blocks(db: Database, version: Usable, raw: Raw, most: int = BLOCK_ROWS) 
     values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
     with db.configured(**SETTINGS):
         blocks = db.blocks(statement, size, *values)
-    return iter(partial(_styled, db, blocks), [])
+    return iter(partial(_styled if shared else _checked, db, blocks), [])
 
 
 def _styled(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
     """The next block; the style of the session is its caller's again."""
     with db.configured(**STYLE):
         return next(blocks, [])
+
+
+def _checked(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
+    """The next block, by a single statement: see `Platform.check_interrupts`."""
+    db.check_interrupts()
+    return next(blocks, [])
 
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:

@@ -18,9 +18,10 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features import profile
 from cerebro_plpy.features.encoding import Expression, network_inputs
+from cerebro_plpy.features.part import encoded
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.statistics import Source
-from cerebro_plpy.features.table import SETTINGS, RawTable, encoded
+from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace

@@ -51,7 +51,7 @@ RATE_SHARE = 0.3
 def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str) -> list[Row]:
     """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
     check_transaction(db, MODULE)
-    db.platform.check_named_models(MODULE)
+    db.platform.check_explored(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)

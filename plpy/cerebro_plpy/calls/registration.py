@@ -120,7 +120,7 @@ def _old_score(db: Database, workplace: Workplace, train: TrainSpec, source: Rel
 def _deployed(db: Database, train: TrainSpec) -> Network:
     """The network that predicts so far."""
     version = versions.deployed(db, MODULE, train.model)
-    state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, 0))
+    state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None))
     texts = version.architecture, version.compile_params
     return Network(version.recipe, version.classes, *texts, state, version.backend)
 

@@ -70,7 +70,7 @@ class Wanted(NamedTuple):
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
     """Check what can be checked without the table."""
-    db.platform.check_named_models(module)
+    db.platform.check_process(module)
     if not arguments.target:
         raise NullNotAllowed(f"{module} error: target is NULL or empty.", hint="Name the column to predict.")
     budget = seconds(db, module, "budget", arguments.budget or BUDGET)

@@ -58,7 +58,7 @@ def inputs(version: Usable, recipe: Recipe) -> tuple[NetworkInput, ...]:
 def _filling(db: Database, gd: dict[str, Any], version: Usable) -> Callable[[], None]:
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.ask, db, gd, version)
-    rows = db.platform.state_rows(version.state_table, 0)
+    rows = db.platform.state_rows(version.state_table, None)
     begin = wire.request("begin", requests.with_sources(db, job(version)), sealed=False)
 
     def fill() -> None:

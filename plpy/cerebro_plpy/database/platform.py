@@ -125,7 +125,8 @@ class Platform(Protocol):
     6. The posts of workers, one after another, serve every segment that has rows to be trained on.
     7. Buffers are as even as can be, whatever lies where: each row is in one of them, and a segment has those of its
        key alone. The same seed over the same rows gives the same buffers.
-    8. A state that was written into a table that `state_table` makes is read by `state_rows` whole, alone and in order.
+    8. A state that was written into a table that `state_table` makes is read by `state_rows` whole, alone and in order;
+       without the segment, where the table has no other.
     """
 
     @property
@@ -168,6 +169,17 @@ class Platform(Protocol):
         """Raise where the caller's statement was cancelled, or its session is to end."""
         ...
 
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """Within, no cancel takes effect amid a statement that it could harm; `check_interrupts` sees it."""
+        ...
+
+    def check_process(self, module: str | None = None) -> None:
+        """Raise where the statement that calls keeps this process from asking the database anything; nothing is asked.
+
+        With a module also where it cannot read tables.
+        """
+        ...
+
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """Raise where tables that only the caller's session can use cannot be trained on at all."""
         ...
@@ -190,8 +202,8 @@ class Platform(Protocol):
         """Raise where nobody can be granted them."""
         ...
 
-    def check_named_models(self, module: str) -> None:
-        """Raise where there are no models by name."""
+    def check_explored(self, module: str) -> None:
+        """Raise where more is asked of models by name than to train and to predict, and nobody has done it."""
         ...
 
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
@@ -258,10 +270,13 @@ class Platform(Protocol):
         """What makes a table for states anew; `name` is quoted."""
         ...
 
-    def state_rows(self, table: str, segment_id: int) -> str:
-        """What reads the chunks of the state that a visit to that segment has left in a table, in order."""
+    def state_rows(self, table: str, segment_id: int | None) -> str:
+        """What reads the chunks of the state that a visit to that segment has left in a table, in order.
+
+        Of the only state in the table, where no segment is named.
+        """
         ...
 
-    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """What copies that state into another table for states, where it can be read in the same way."""
         ...

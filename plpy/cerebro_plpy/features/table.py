@@ -16,7 +16,7 @@ from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.features import columns as raw
-from cerebro_plpy.features import encoding, kinds
+from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
@@ -24,6 +24,7 @@ from cerebro_plpy.features.labels import label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.named_columns import named, weighing, weights
+from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
 from cerebro_plpy.features.statistics import Source
@@ -59,17 +60,6 @@ class Wishes(NamedTuple):
     settled: bool
     bound: str | None = None
     held: Table | None = None
-
-
-class Part(NamedTuple):
-    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order."""
-
-    table: str
-    side: Expression
-    recipe: Recipe
-    label: Expression
-    order: Expression
-    weight: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -134,17 +124,17 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
         _check_rows(module, 0, 0, split)
-    both = divided.sides(seed)
-    source = Source(relation.quoted, both.training, _order(columns, seed))
+    halves = divided.sides(seed)
+    source = Source(relation.quoted, halves.training, _order(columns, seed))
     aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(side=_both(both.training, _known(target, aim.task, aim.values)))
+    source = source._replace(side=both(halves.training, _known(target, aim.task, aim.values)))
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
-    validation = _held_part(module, training, both.validation, (wishes, there, aim, seed))
-    held = known.held_back if aim.task == CLASSIFICATION else _rows(reader, validation)
+    validation = _held_part(module, training, halves.validation, (wishes, there, aim, seed))
+    held = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
     _check_rows(module, aim.rows, held, split)
     parts = training, validation
     missing = rows.rows - rows.present
@@ -162,11 +152,11 @@ def _held_part(
     """The rows that are held back, of this table or of another one, in which columns are found by name."""
     wishes, columns, aim, seed = of
     if wishes.held is None:
-        return training._replace(side=_both(side, _known(aim.column, aim.task, aim.values)), weight=None)
+        return training._replace(side=both(side, _known(aim.column, aim.task, aim.values)), weight=None)
     target = _held_target(module, columns, aim, wishes.held)
     return Part(
         wishes.held.quoted,
-        _both(side, _known(target, aim.task, aim.values)),
+        both(side, _known(target, aim.task, aim.values)),
         matched(module, training.recipe, columns, wishes.held.spelling),
         label_of(target, aim.task),
         _order(columns, seed),
@@ -204,8 +194,8 @@ class Held(NamedTuple):
 def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
     """The rows that a run does not train on, of the table with these columns that has them."""
     split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
-    both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
-    side = _both(both.validation, _known(target, spec.task, spec.classes))
+    halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    side = both(halves.validation, _known(target, spec.task, spec.classes))
     return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
 
 
@@ -222,18 +212,18 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
     wishes = Wishes(*asked, settled=True, bound=spec.bound, held=held)
     there = _held_columns(reader, module, wishes) or columns
-    both = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     order = _order(columns, spec.split_seed)
-    side = _both(both.training, _known(target, spec.task, spec.classes))
+    side = both(halves.training, _known(target, spec.task, spec.classes))
     source = Source(relation.quoted, side, order)
     weight = weighing(module, columns, spec.weight)
     weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
     training = Part(relation.quoted, side, recipe, label_of(target, spec.task), order, weighed)
-    trained = _rows(reader, training)
+    trained = rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
-    validation = _held_part(module, training, both.validation, (wishes, there, aim, spec.split_seed))
-    kept = _rows(reader, validation)
+    validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))
+    kept = rows_of(reader, validation)
     _check_rows(module, trained, kept, split)
     parts = training, validation
     missing = rows.rows - rows.present
@@ -250,38 +240,14 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     some = Expression(
         f"(({training.order.text}) & {PLACES - 1}) < %s::bigint", (*training.order.values, round(share * PLACES))
     )
-    side = _both(training.side, some)
+    side = both(training.side, some)
     if table.target.task == CLASSIFICATION:
-        lost = sorted({*table.target.values} - _labels(reader, training._replace(side=side)))
+        lost = sorted({*table.target.values} - labels_of(reader, training._replace(side=side)))
         rare = Expression(f"{training.label.text} = ANY (%s::text[])", (*training.label.values, lost))
-        side = _both(training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values)))
+        side = both(training.side, Expression(f"({some.text}) OR {rare.text}", (*some.values, *rare.values)))
     part = training._replace(side=side)
-    target = table.target._replace(rows=_rows(reader, part))
+    target = table.target._replace(rows=rows_of(reader, part))
     return replace(table, parts=(part, validation), target=target, share=share)
-
-
-def _labels(reader: Reader, part: Part) -> set[str]:
-    statement = sql("features.labels", label=part.label.text, source=part.table, side=part.side.text)
-    return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
-
-
-def encoded(part: Part, output: str) -> Expression:
-    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
-    inputs = encoding.network_inputs(part.recipe)
-    named = {**{each.name: each.value for each in inputs}, "label": part.label}
-    if part.weight is not None:
-        named["weight"] = part.weight
-    text = sql(
-        "features.encoded",
-        output=output,
-        columns=", ".join(f"{each.text} AS {name}" for name, each in named.items()),
-        source=part.table,
-        side=part.side.text,
-        order=part.order.text,
-    )
-    return Expression(
-        text, (*(v for each in named.values() for v in each.values), *part.side.values, *part.order.values)
-    )
 
 
 def _split(module: str, columns: Sequence[RawColumn], wishes: Wishes, rows: Total) -> Split:
@@ -291,10 +257,6 @@ def _split(module: str, columns: Sequence[RawColumn], wishes: Wishes, rows: Tota
     if found.column is not None:
         named(module, columns, found.column, "split")
     return found
-
-
-def _rows(reader: Reader, part: Part) -> int:
-    return int(reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[0][0])
 
 
 def _bound(reader: Reader, relation: Table, split: Split, wishes: Wishes) -> str | None:
@@ -335,10 +297,6 @@ def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
         return Expression(f"{label.text} = ANY (%s::text[])", (list(classes),))
     assert target.family in NUMBERS
     return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
-
-
-def _both(one: Expression, other: Expression) -> Expression:
-    return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
 def _check_inputs(module: str, recipe: Recipe) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from cerebro_plpy.database.dispatch import Statement, Steps
@@ -27,7 +27,7 @@ from cerebro_plpy.errors import (
     SegmentLost,
     ServerGone,
 )
-from cerebro_plpy.platform import distribution, spread
+from cerebro_plpy.platform import distribution, own_process, spread
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
 from cerebro_plpy.platform.shared_visits import SharedVisits
@@ -126,10 +126,27 @@ class Greenplum:
         Every statement of a function opens a subtransaction on all segments, and where one of these has been restarted
         meanwhile, that can end the whole coordinator. A cancel mostly comes by itself, as a KeyboardInterrupt.
         """
-        if _noted("ProcDiePending"):
+        if own_process.noted("ProcDiePending"):
             raise ServerGone("this session was told to end while its statement ran")
-        if _noted("QueryCancelPending"):
+        if own_process.noted("QueryCancelPending"):
             raise QueryCanceled("the statement was cancelled")
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """Where a statement of PL/Python begins, a cancel leaves frames of Python behind; the next call may crash."""
+        return own_process.uninterrupted()
+
+    def check_process(self, module: str | None = None) -> None:
+        """While segments work for a statement, its process can send them no other; what tries does not come back.
+
+        What runs on segments, or beside them, reads no table of the cluster.
+        """
+        if own_process.has_segments_at_work() or (module and own_process.serves_another()):
+            raise FeatureNotSupported(
+                f"{module + ' error: ' if module else ''}on {self.name} a function that reads tables cannot be called"
+                " for the rows of one, nor where a statement has begun to read others.",
+                hint="Rows of a table are predicted by cerebro.predict(). Others are found before: FROM unnest(ARRAY("
+                "SELECT to_jsonb(t) FROM … t)) AS record.",
+            )
 
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """No trainer belongs to the caller's own session."""
@@ -146,11 +163,11 @@ class Greenplum:
         """A transaction that has looked once goes on to see what it saw."""
         db.value(sql("session.look_anew"))
 
-    def check_named_models(self, module: str) -> None:
-        """How their predictions read states and rows in the session of the caller is known of PostgreSQL alone."""
+    def check_explored(self, module: str) -> None:
+        """It reads rows and states in the caller's own session, whose segments may be at work."""
         raise FeatureNotSupported(
-            f"{module} error: there are no models by name on {self.name} in this version.",
-            hint="Use madlib_fit_multiple_model() or madlib_automl(), and madlib_predict().",
+            f"{module} error: models by name are trained on {self.name} and predict, but no more in this version.",
+            hint="SELECT * FROM cerebro.predict(...); and compare with what is known.",
         )
 
     def check_grants(self, module: str) -> None:
@@ -228,12 +245,16 @@ class Greenplum:
         """A table for states of several segments, each on its own."""
         return sql("greenplum.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int) -> str:
-        """The rows on that segment."""
+    def state_rows(self, table: str, segment_id: int | None) -> str:
+        """The rows on that segment; or all, which lie on one."""
+        if segment_id is None:
+            return sql("greenplum.only_state_rows", state=table)
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
 
-    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """On its own segment."""
+        if segment_id is None:
+            return sql("greenplum.only_state_copy", state=table, copy=copy)
         return sql("greenplum.state_copy", state=table, key=str(segment_id), copy=copy)
 
     def visits(
@@ -247,16 +268,12 @@ class Greenplum:
         return together
 
     def raw_rows(self, session: Reader, table: int, rows: RawRows) -> RawRows:
-        """On the segments where they lie; or all on one, where that cannot be asked for."""
+        """On the segments where they lie; or all on one, where that cannot be asked for, as of rows of a subselect."""
         places = {key: content for key, content, _ in session.run(sql("spread.segments"))}
-        if session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
+        whole = not rows.table.startswith("(")
+        if whole and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
             return RawRows(rows.table, rows.id, rows.data, list(places), places)
         return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
-
-
-def _noted(flag: str) -> bool:
-    """Whether the server has set a flag in this process."""
-    return bool(ctypes.c_int.in_dll(ctypes.CDLL(None), flag))
 
 
 class GreenplumVisits(SharedVisits):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from cerebro_plpy.database import progress
@@ -80,6 +80,13 @@ class Postgres:
         """Any statement does."""
         db.rows("SELECT 1")
 
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """It never does."""
+        return nullcontext()
+
+    def check_process(self, module: str | None = None) -> None:
+        """One process does all, and may ask at any time."""
+
     def refuse_held(self, held: Sequence[str], why: str) -> None:
         """The caller's session can train alone."""
 
@@ -93,8 +100,8 @@ class Postgres:
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""
 
-    def check_named_models(self, module: str) -> None:
-        """There are."""
+    def check_explored(self, module: str) -> None:
+        """There is all of it."""
 
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of a model that grants predictions with it."""
@@ -157,11 +164,11 @@ class Postgres:
         """A table for one state at a time."""
         return sql("run.state_table", state=name)
 
-    def state_rows(self, table: str, segment_id: int) -> str:
+    def state_rows(self, table: str, segment_id: int | None) -> str:
         """All that the table has."""
         return sql("visit.state_rows", state=table)
 
-    def state_copy(self, table: str, segment_id: int, copy: str) -> str:
+    def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """Chunk by chunk, in their order."""
         return sql("visit.state_copy", rows=self.state_rows(table, segment_id), copy=copy)
 

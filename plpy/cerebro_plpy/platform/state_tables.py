@@ -8,10 +8,13 @@ from cerebro_plpy.database.names import quote_identifier
 
 
 class StoredState(NamedTuple):
-    """Where a state lies: a table, in which there may be others, and the segment whose visit left it."""
+    """Where a state lies: a table, in which there may be others, and the segment whose visit left it.
+
+    There is no segment where the table has this state alone, whoever left it.
+    """
 
     table: str
-    segment_id: int
+    segment_id: int | None
 
 
 STATE_SCHEMA = "cerebro_state"

@@ -69,7 +69,6 @@ def find(db: Database, module: str, wanted: Wanted) -> Usable:
     own = find_deployed(db, module, wanted.model) if _may_be_own(db, wanted) else None
     if own is not None:
         return own
-    db.platform.check_named_models(module)
     if wanted.model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
     rows = _candidates(db, wanted)

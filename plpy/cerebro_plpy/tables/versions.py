@@ -74,7 +74,6 @@ def deployed(db: Database, module: str, model: str | None) -> Version:
 
 def find_deployed(db: Database, module: str, model: str | None) -> Version | None:
     """The same; None where the caller has no model of that name."""
-    db.platform.check_named_models(module)
     if model is None:
         raise NullNotAllowed(f"{module} error: model is NULL.", hint="Name a model; cerebro.model lists them.")
     rows = db.glance(sql("predict.deployed"), model)

@@ -20,7 +20,6 @@ class Database(Protocol):
 
 
 @pytest.mark.long
-@pytest.mark.postgresql("on Greenplum there are no models by name")
 def test_the_demo_can_be_repeated(database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compile_grid = {**digits.COMPILE_GRID, "optimizer_params_list": [{"optimizer": ["Adam"], "lr": [0.01]}]}
     plan = Plan(

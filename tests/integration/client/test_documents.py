@@ -118,7 +118,7 @@ def test_the_readme_goes_on_in_python_after_its_tour(database: Database, capsys:
 
 
 @pytest.mark.long
-@pytest.mark.postgresql("on Greenplum there are no models by name")
+@pytest.mark.postgresql("on Greenplum predict_row is not for the rows of tables")
 def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None:
     page = (ROOT / "docs" / "models.md").read_text()
     told = run(database.url, "".join(map(dedent, INDENTED.findall(page))))

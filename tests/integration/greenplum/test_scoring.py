@@ -402,9 +402,3 @@ def test_a_model_that_may_not_be_read_does_not_predict(superuser: Workbench, the
     )
     error = refused(there, "SELECT madlib_predict('kept', 'points', 'id', 'x', 'none', 'prob', FALSE, 1)")
     assert "grant_predict" not in str(error.diag.message_hint)
-
-
-@pytest.mark.parametrize("call", ["train('points', 'label')", "plan('points', 'label')", "predict('m', 'points')"])
-def test_models_by_name_are_refused(there: Workbench, call: str) -> None:
-    with pytest.raises(psycopg2.errors.FeatureNotSupported, match="no models by name on"):
-        there.rows(f"SELECT * FROM cerebro.{call}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from workbench import Workbench
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
-
 QUICK = "configs => 1, epochs => 2, models => '{realmlp}'"
 EACH = ", ".join(f"CASE WHEN n % {i % 7 + 2} > 0 THEN n * {i * 7 + 1} % 101 END AS c{i}" for i in range(1, 1001))
 TABLES = {

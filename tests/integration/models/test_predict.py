@@ -13,8 +13,6 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
-
 ROWS = 5000
 """More than a block."""
 MODEL = """a"b '%s' 😀"""
@@ -92,7 +90,10 @@ def test_of_a_whole_number_it_says_a_whole_number_and_a_range(session: Workbench
         (None, None, None, None, None),
         ("NaN", "never seen", "NaN", "true", "infinity"),
         ("1e300", "", "Infinity", None, "-infinity"),
-        ("Infinity", "\n", "-Infinity", "false", "4000-01-01 BC"),
+        pytest.param(
+            ("Infinity", "\n", "-Infinity", "false", "4000-01-01 BC"),
+            marks=pytest.mark.postgresql("PostgreSQL 12, of which Greenplum is made, has no infinite numeric"),
+        ),
     ],
 )
 def test_any_row_is_predicted(session: Workbench, row: tuple[str | None, ...]) -> None:
@@ -118,7 +119,10 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("where", PLACES)
+LATERAL = pytest.mark.postgresql("on Greenplum the arguments of a prediction are no columns of other tables")
+
+
+@pytest.mark.parametrize("where", [pytest.param(w, marks=LATERAL if w == "lateral" else ()) for w in PLACES])
 def test_it_may_stand_wherever_a_table_may(session: Workbench, where: str) -> None:
     few = 3 if where in ("subquery", "limit") else ROWS
     query = "SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'homes') WHERE id::integer <= %s"
@@ -145,6 +149,7 @@ def test_two_models_at_once(session: Workbench, rooms: Trained) -> None:
     assert session.rows(query, MODEL) == [(row[0], row[1], numbers[row[0]]) for row in one]
 
 
+@pytest.mark.postgresql("on Greenplum predict_row is not for the rows of tables")
 def test_a_row_of_a_query_may_ask_for_another_prediction(session: Workbench, rooms: Trained) -> None:
     query = """
         SELECT count(*) FILTER (WHERE q.told ->> 'prediction' = r.prediction), count(*)
@@ -172,7 +177,8 @@ def test_it_writes_nothing(session: Workbench) -> None:
     session.rows("BEGIN READ ONLY")
     assert session.value("SELECT count(*) FROM cerebro.predict(%s, 'homes')", MODEL) == ROWS
     session.rows("COMMIT; BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY")
-    assert session.value("SELECT cerebro.predict_row(%s, to_jsonb(h)) IS NULL FROM homes h LIMIT 1", MODEL) is False
+    row = "(SELECT to_jsonb(h) FROM homes h WHERE id = 1)"
+    assert session.value(f"SELECT cerebro.predict_row(%s, {row}) IS NULL", MODEL) is False
 
 
 def test_nothing_of_the_session_is_changed_between_rows(session: Workbench) -> None:
@@ -205,11 +211,11 @@ def test_a_query_may_end_in_the_middle(session: Workbench, end: str) -> None:
         assert len(session.rows("SELECT id FROM cerebro.predict(%s, 'homes') LIMIT 1", MODEL)) == 1
     else:
         session.rows("BEGIN; DECLARE c CURSOR FOR SELECT id FROM cerebro.predict(%s, 'homes')", MODEL)
-        assert session.rows("FETCH 2 FROM c") == [("1",), ("2",)]
+        rows = session.rows("FETCH 2 FROM c")
         session.rows("SAVEPOINT s")
         refused(session, "SELECT * FROM cerebro.predict('none', 'homes')", code="42704")
         session.rows("ROLLBACK TO s")
-        assert session.rows("FETCH 1 FROM c") == [("3",)]
+        assert len({*rows, *session.rows("FETCH 1 FROM c")}) == 3
     assert session.row("SELECT count(*), sum(probability) FROM cerebro.predict(%s, 'homes')", MODEL) == expected
 
 
@@ -243,10 +249,10 @@ def test_row_security_of_the_source_holds(session: Workbench, shared_superuser: 
 
 
 def test_the_id_is_that_of_the_key_or_of_the_column_that_is_named(session: Workbench) -> None:
-    first = "SELECT id FROM cerebro.predict(%s, {}) LIMIT 1"
+    first = "SELECT min(id) FROM cerebro.predict(%s, {})"
     assert session.value(first.format("'homes'"), MODEL) == "1"
     assert session.value(first.format("'sold_homes'"), MODEL) is None
-    assert session.value(first.format("""'homes', '"Area ""%%s"'"""), MODEL) == "1062000"
+    assert session.value(first.format("""'homes', '"Area ""%%s"'"""), MODEL) == "1000000"
     refused(session, first.format("'homes', 'nr'"), MODEL, code="42703", words="nr")
     refused(session, first.format("'homes', 'id, flag'"), MODEL, code="42703")
 
@@ -271,7 +277,7 @@ def test_wrong_calls_are_refused(session: Workbench, rooms: Trained, wrong: str)
 
 def test_columns_are_found_by_name_whatever_number_they_are(session: Workbench, rooms: Trained) -> None:
     session.rows("CREATE OR REPLACE VIEW others AS SELECT 1 AS more, slope::numeric, place::varchar(9), id FROM homes")
-    query = "SELECT id, prediction FROM cerebro.predict('rooms', %s, 'id')"
+    query = "SELECT id, prediction FROM cerebro.predict('rooms', %s, 'id') ORDER BY id"
     assert session.rows(query, "others") == session.rows(query, "homes")
 
 

@@ -215,7 +215,7 @@ class Unreliable:
 
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         visit, result = self.done[best.mst_key][-1]
-        assert best.state == (result.state_table, visit.segment_id), "the newest state"
+        assert best.state == StoredState(result.state_table, visit.segment_id), "the newest state"
         assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
             yield from self._work(("keep",), 1)

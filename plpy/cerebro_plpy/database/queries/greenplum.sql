@@ -46,6 +46,13 @@ ALTER TABLE {state} ADD COLUMN chunk bytea NOT NULL, ALTER COLUMN chunk SET STOR
 -- See visit.state_rows.
 SELECT t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
 
+-- name: only_state_rows
+-- All of them lie on one segment.
+SELECT t.part, t.chunk FROM {state} t ORDER BY t.part
+
+-- name: only_state_copy
+INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.chunk FROM {state} t
+
 -- name: state_copy
 INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
 

@@ -49,6 +49,10 @@ SELECT d.typname::text FROM d WHERE d.typtype <> 'd'
 SELECT a.attname::text FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = %s::oid AND i.indisprimary AND i.indnkeyatts = 1
 
+-- name: transaction
+-- When the caller's transaction began.
+SELECT pg_catalog.now()::text AS began
+
 -- name: rows
 SELECT {id} AS id{inputs} FROM {table} t
 

@@ -1,0 +1,57 @@
+"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes, and encoded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features import encoding
+from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.recipe import Recipe
+
+
+class Part(NamedTuple):
+    """The rows of a side: the quoted table where they lie, which they are, and what is made of each, in which order."""
+
+    table: str
+    side: Expression
+    recipe: Recipe
+    label: Expression
+    order: Expression
+    weight: Expression | None = None
+
+
+def rows_of(reader: Reader, part: Part) -> int:
+    """How many there are."""
+    return int(reader.run(sql("features.rows", source=part.table, side=part.side.text), part.side.values)[0][0])
+
+
+def labels_of(reader: Reader, part: Part) -> set[str]:
+    """The classes that they have."""
+    statement = sql("features.labels", label=part.label.text, source=part.table, side=part.side.text)
+    return {row[0] for row in reader.run(statement, (*part.label.values, *part.side.values))}
+
+
+def both(one: Expression, other: Expression) -> Expression:
+    """Whether two conditions hold."""
+    return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
+
+
+def encoded(part: Part, output: str) -> Expression:
+    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
+    inputs = encoding.network_inputs(part.recipe)
+    named = {**{each.name: each.value for each in inputs}, "label": part.label}
+    if part.weight is not None:
+        named["weight"] = part.weight
+    text = sql(
+        "features.encoded",
+        output=output,
+        columns=", ".join(f"{each.text} AS {name}" for name, each in named.items()),
+        source=part.table,
+        side=part.side.text,
+        order=part.order.text,
+    )
+    return Expression(
+        text, (*(v for each in named.values() for v in each.values), *part.side.values, *part.order.values)
+    )
