@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,8 @@ from cerebro_plpy.features.table import RawTable, Wishes, drawn
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
+MOMENT, LEAST_SHARE = 0.1, 0.05
+"""Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
 CALIBRATED = ("log_loss", "auc")
 """Metrics to which labels that are smoothed in training do harm."""
 AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
@@ -92,7 +95,16 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     """What an epoch goes over."""
     workers = min(aim.arguments.workers or platform.most_workers(segments), segments)
     weights = usual_weights(table.recipe.table, table.target.head)
-    return Workload(table.rows, table.validation_rows, weights, segments, workers)
+    return Workload(table.rows, table.validation_rows, weights, segments, workers, core_share())
+
+
+def core_share() -> float:
+    """How much of a core a process gets now: of a moment of work, the part in which it was let work."""
+    began, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - began < MOMENT:
+        pass
+    got = (time.process_time() - used) / (time.perf_counter() - began)
+    return min(1.0, max(LEAST_SHARE, got))
 
 
 def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:

@@ -479,7 +479,7 @@ def test_who_was_granted_a_model_has_its_later_versions(
 
 def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:
     usual: dict[str, object] = dict(bench.rows("SELECT field, usual FROM cerebro.template WHERE template = 'linear'"))
-    assert usual == {"lr": 0.01, "batch_size": "auto", "weight_decay": 0.0}
+    assert usual == {"lr": 0.01, "batch_size": "auto", "class_weight": "none", "weight_decay": 0.0}
     space: dict[str, object] = dict(bench.rows("SELECT field, range FROM cerebro.template WHERE template = 'realmlp'"))
     bench.rows("CREATE TABLE IF NOT EXISTS small AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 50) n")
     assert bench.rows("SELECT * FROM cerebro.plan('small', 'y', space => %s)", json.dumps(space))

@@ -101,7 +101,7 @@ def test_what_did_well_before_is_tried_early_and_once() -> None:
     made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 6))
     reasons = ["run 3", "usual values", "usual values", "model b", "drawn at random", "good to begin with"]
     assert [reason for _, _, reason in made] == reasons
-    assert made[0].params == {"lr": 0.5, "batch_size": 64, "weight_decay": 0.25}
+    assert made[0].params == {"lr": 0.5, "batch_size": 64, "class_weight": "none", "weight_decay": 0.25}
     assert made[3].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
     assert [each.template.name for each in made[1:3]] == ["linear", "realmlp"]
 
