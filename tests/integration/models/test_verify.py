@@ -15,12 +15,6 @@ VISITORS = """
     SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
            n * 31 % 97 / 10.0 AS fare, n % 3 = 0 OR n * 31 % 97 > 80 AS stayed
     FROM generate_series(1, 400) AS n"""
-TRIPS = """
-    CREATE TABLE trips AS
-    SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,
-           CASE WHEN n % 5 > 0 THEN date '2020-01-01' + n % 400 END AS booked, n * 31 % 97 / 10.0 AS fare,
-           n % 4 = 0 AS side
-    FROM generate_series(1, 600) AS n"""
 STATES = "SELECT relname::text FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r'"
 RUNS = "SELECT run_id, status FROM cerebro.run"
 FINDINGS = ["source", "packed rows", "software", "state"]
@@ -62,21 +56,6 @@ def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: 
     bench.rows("ROLLBACK; BEGIN; UPDATE visitors SET fare = 0")
     refused(bench, "SELECT * FROM cerebro.verify('stayed')", code="25001")
     bench.rows("ROLLBACK")
-
-
-@pytest.mark.long
-def test_an_ensemble_comes_out_once_more_and_is_refreshed(bench: Workbench) -> None:
-    """It goes on as one network, and what that comes to can be proved as well."""
-    bench.rows(TRIPS)
-    options = "models => '{realmlp_simple}', configs => 4, epochs => 8, ensemble => 6, metric => 'rmse', seed => 2"
-    columns = "columns => 'age, booked, deck', split => 'column side'"
-    bench.rows(f"SELECT * FROM cerebro.train('trips', 'fare', 'fare', {options}, {columns})")
-    assert bench.value("SELECT template FROM cerebro.model WHERE model = 'fare'") == "ensemble"
-    assert verify(bench, model="fare") == dict.fromkeys(FINDINGS, True)
-    bench.rows("INSERT INTO trips SELECT id + 1000, age, deck, booked, fare, side FROM trips WHERE id <= 20")
-    assert bench.value("SELECT version FROM cerebro.refresh('fare')") == 2
-    assert verify(bench, "2", model="fare") == dict.fromkeys(FINDINGS, True)
-    bench.rows("SELECT cerebro.drop_model('fare')")
 
 
 def test_what_has_changed_since_is_told_apart(bench: Workbench, stayed: str) -> None:
