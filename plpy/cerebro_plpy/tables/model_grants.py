@@ -22,7 +22,7 @@ from cerebro_plpy.tables.versions import read_version
 
 COLUMNS = (
     "owner", "model", "version", "run_id", "mst_key", "task", "source", "target", "target_type", "recipe", "classes",
-    "margin", "architecture", "compile_params", "backend",
+    "margin", "architecture", "compile_params", "backend", "metric", "seed",
 )  # fmt: skip
 HINT = "Who may, is told by: SELECT model, owner FROM cerebro.model;"
 
@@ -75,7 +75,7 @@ def _publish(session: Session, model: str) -> None:
         bases = [base for (base,) in session.run(sql("predict.base"), (version.target_type,))]
         outline = granted_versions.told(version, types, next(iter(bases), None))
         session.run(sql("granted.tell"), (version.version, outline, model))
-        rows = session.platform.state_rows(version.state_table, 0)
+        rows = session.platform.state_rows(version.state_table, None)
         session.run(sql("granted.copy", rows=rows), (model, version.version))
         session.run(sql("granted.remove"))
 

@@ -14,7 +14,7 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import Measure
 from cerebro_plpy.features.recipe import Moment, Number
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 
 ROWS = 1500
 """More than a block."""

@@ -17,7 +17,7 @@ from workbench import Workbench
 from cerebro_plpy.features.profile import VALUE, bins, edges_of
 from cerebro_plpy.features.recipe import Number, Recipe, Scale
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 
 GUESTS = """
     CREATE TABLE guests AS

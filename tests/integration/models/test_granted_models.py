@@ -17,7 +17,7 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import Measure
 from cerebro_plpy.features.recipe import Category, Number
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+pytestmark = pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 
 MODEL = """a.b "c" '%s'"""
 ROWS = 5000

@@ -58,6 +58,7 @@ def test_a_budget_that_is_over_leaves_the_best_so_far(bench: Workbench) -> None:
     assert bench.rows("SELECT value FROM cerebro.model_version WHERE run_id = %s", run_id) == [(best[8],)]
 
 
+@pytest.mark.long
 def test_what_keeps_a_version_from_being_made_is_no_end(bench: Workbench, shared_superuser: Workbench) -> None:
     """Its run goes on, and makes it."""
     bench.rows("CREATE TABLE few AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 60) n")

@@ -13,7 +13,7 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 
 ROWS = 5200
 """More than are looked at."""

@@ -193,8 +193,8 @@ def test_several_configurations_become_one_model(bench: Workbench, spare: str, t
     """It is as good as it is said to be, better than each of them, and predicts whatever they do."""
     bench.rows("CREATE TABLE IF NOT EXISTS sided AS SELECT t.*, id % 4 = 0 AS side FROM passengers t")
     options = f"models => '{{realmlp_simple}}', configs => 4, epochs => 8, ensemble => 6, metric => '{metric}'"
-    columns = "age, booked, " + ("fare" if target == "survived" else "deck")
-    more = f"columns => '{columns}', seed => 2, split => 'column side'"
+    columns_named = "age, booked, " + ("fare" if target == "survived" else "deck")
+    more = f"columns => '{columns_named}', seed => 2, split => 'column side'"
     call = f"cerebro.train('sided', '{target}', 'spare', {options}, {more})"
     rows = bench.rows(f"SELECT run_id, validation FROM {call}")
     query = "SELECT template, value, params FROM cerebro.model_version WHERE model = 'spare'"
@@ -222,6 +222,10 @@ def test_several_configurations_become_one_model(bench: Workbench, spare: str, t
     row = bench.value("SELECT cerebro.predict_row('spare', to_jsonb(t)) FROM sided t WHERE id = 5")
     assert row["prediction"] == one[1] or row["prediction"] == pytest.approx(float(one[1]))
     assert not [name for (name,) in bench.rows(STATES) if name.startswith(f"r{rows[0][0]}_c")]
+    findings = "SELECT string_agg(detail, '; ' ORDER BY what) FILTER (WHERE NOT ok) FROM cerebro.verify('spare')"
+    assert bench.value(findings) is None
+    columns = {name for (name,) in bench.rows("SELECT column_name FROM cerebro.importance('spare', 'sided')")}
+    assert columns == set(columns_named.split(", "))
 
 
 def test_the_version_stays_where_the_caller_rolls_back(bench: Workbench, spare: str) -> None:
@@ -329,6 +333,7 @@ def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None
         bench.rows("SELECT cerebro.drop_model('spare')")
 
 
+@pytest.mark.long
 def test_a_new_version_predicts_where_it_is_better_on_the_rows_of_now(bench: Workbench, spare: str) -> None:
     """Whatever the one before was worth on those of then; one that cannot predict them any more is worth nothing."""
     good = "models => '{realmlp_simple}', configs => 1, epochs => 20, seed => 1"

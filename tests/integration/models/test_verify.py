@@ -8,7 +8,7 @@ import pytest
 from roles import another_role, refused
 from workbench import Workbench
 
-pytestmark = pytest.mark.postgresql("on Greenplum there are no models by name")
+pytestmark = [pytest.mark.long, pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")]
 
 VISITORS = """
     CREATE TABLE visitors AS
