@@ -25,6 +25,8 @@ TABLES = {
     "categories": Table(0, 0, (5, 3)),
 }
 HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(1.0, 3.0, -500.0, 500.0),)))
+SMOOTH = ("linear", "realmlp", "realmlp_simple")
+"""Of other networks that are drawn at random the way would need more points: the gap tells by how much it misses."""
 TYPES = {"float32": (700, "=f4"), "int32": (23, "=i4")}
 Arrays = list[tuple[str, np.ndarray]]
 
@@ -92,10 +94,14 @@ def begin(trainer: Peer, template: Template | None, table: Table, head: Head) ->
         "compile": parse_compile_params("optimizer='SGD()',loss='mean_squared_error'").to_json(),
         "targets": [target],
     }
-    count = sum(weight.size for weight in weights(trainer.initial(described)))
-    drawn = np.random.default_rng(5).normal(scale=0.5, size=count).astype(np.float32)
+    random = np.random.default_rng(5)
+    # What begins as ones may be a variance, which cannot be anything.
+    drawn = [
+        weight if (weight == 1).all() else random.normal(scale=0.5, size=weight.shape).astype(np.float32)
+        for weight in weights(trainer.initial(described))
+    ]
     trainer.begin("predict", described, {"source": "weights", "seed": 1}, ())
-    trainer.send_state(drawn.tobytes(), 1 << 20)
+    trainer.send_state(b"".join(weight.tobytes() for weight in drawn), 1 << 20)
 
 
 def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
@@ -126,7 +132,8 @@ def test_attributions_make_up_the_difference(trainer: Peer, template: Template |
     change = every[np.arange(ROWS), chosen] - empty[0, chosen]
     reach = max(np.abs(change).max(), np.abs(found).max())
     np.testing.assert_allclose(found.sum(axis=1) - gap[:, 0], change, atol=1e-4 * reach)
-    assert np.abs(gap).max() < 0.05 * reach and np.abs(change).max() > 0.1 * reach > 0
+    assert np.abs(change).max() > 0.1 * reach > 0
+    assert (template and template.name not in SMOOTH) or np.abs(gap).max() < 0.05 * reach
     repeated = asked(trainer, "attribute", arrays, columns=columns)
     assert repeated == [values, gaps]
 

@@ -364,6 +364,9 @@ NEED_NO_TRAINER = (
     "sealed_version",
     "template_fields",
     "predict_blocks",
+    "predict_ahead",
+    "evaluation_blocks",
+    "attribution_blocks",
     "owns_run",
 )
 
