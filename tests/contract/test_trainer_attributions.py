@@ -118,6 +118,7 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 
 
 @pytest.mark.long_for(framework="jax")
+@pytest.mark.long_for(table=("numbers", "categories"))
 @pytest.mark.parametrize(("table", "head"), [("mixed", HEADS[0]), ("numbers", HEADS[1]), ("categories", HEADS[1])])
 @pytest.mark.parametrize("template", [*TEMPLATES, None], ids=lambda each: each.name if each else ensemble.NAME)
 def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:

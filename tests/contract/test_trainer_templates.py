@@ -16,7 +16,7 @@ from trainer_peer import Peer
 from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.tabm import TABM
@@ -38,7 +38,8 @@ LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
 ROWS = 96
 ARRAYS = list[tuple[str, np.ndarray]]
-by_name = pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
+CHOICES = [pytest.param(each, marks=[] if each in USUAL else [pytest.mark.long]) for each in TEMPLATES]
+by_name = pytest.mark.parametrize("template", CHOICES, ids=lambda template: template.name)
 
 
 def extreme_inputs(table: Table) -> list[np.ndarray]:

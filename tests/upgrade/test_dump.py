@@ -154,7 +154,8 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
     theirs.close()
 
 
-@pytest.mark.postgresql("on Greenplum there are no models by name")
+@pytest.mark.long
+@pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:
     predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id') ORDER BY id::integer"
     theirs, told = session_of(copy.owner, OTHER), bench.rows(predicted)

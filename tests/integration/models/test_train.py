@@ -107,11 +107,7 @@ def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: 
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'third', {QUICK}, seed => 6)")
     assert bits(bench, "first") == bits(bench, "second") != bits(bench, "third")
     prints = "SELECT fingerprint FROM cerebro.model_version WHERE model IN ('first', 'second') GROUP BY 1"
-    ((before,),) = bench.rows(prints)
-    bench.rows("BEGIN; UPDATE passengers SET fare = fare + 0.1 WHERE id = 77; COMMIT")
-    bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'third', {QUICK}, seed => 5)")
-    assert bench.value("SELECT fingerprint FROM cerebro.model_version WHERE model = 'third' AND version = 2") != before
-    bench.rows("BEGIN; UPDATE passengers SET fare = fare - 0.1 WHERE id = 77; COMMIT")
+    assert len(bench.rows(prints)) == 1
     bench.rows("SELECT cerebro.drop_model(m) FROM unnest(ARRAY['first', 'second', 'third']) m")
 
 
@@ -255,6 +251,7 @@ def test_a_cancelled_call_is_resumed_and_makes_its_version(bench: Workbench, spa
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
 
 
+@pytest.mark.long
 def test_a_call_in_the_background_is_awaited_like_any_run(bench: Workbench, spare: str) -> None:
     call = f"SELECT run_id, status FROM cerebro.train('passengers', 'survived', 'spare', {QUICK}, background => true)"
     run_id, status = bench.row(call)
