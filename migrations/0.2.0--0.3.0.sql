@@ -60,6 +60,7 @@ DROP FUNCTION cerebro.pack_rows(json, bytea[]);
 DROP FUNCTION IF EXISTS cerebro.predict_row(text, bytea[]);
 
 -- Models by name.
+-- No foreign keys among models and grants: pg_restore with several jobs fills the tables of an extension in any order.
 CREATE TABLE cerebro.model_log (
     owner       name NOT NULL DEFAULT current_user,
     model       text NOT NULL,
@@ -108,7 +109,6 @@ CREATE TABLE cerebro.version_log (
     software        jsonb NOT NULL,
     fingerprint     text,
     profile         jsonb,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -128,7 +128,6 @@ CREATE TABLE cerebro.grant_log (
     version integer,
     gate    text,
     outline jsonb,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model)
 );
 COMMENT ON TABLE cerebro.grant_log IS 'One row per model by name that its owner lets others predict with; read the view cerebro.model_grant';
@@ -143,7 +142,6 @@ CREATE TABLE cerebro.grant_state (
     version integer NOT NULL,
     part    integer NOT NULL,
     chunk   bytea NOT NULL,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.grant_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version, part)
 );
 ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;

@@ -125,6 +125,7 @@ COMMENT ON COLUMN cerebro.form_timing.machine IS 'processor, devices and framewo
 COMMENT ON COLUMN cerebro.form_timing.program IS 'a hash of architecture and compile parameters without learning rates and the like';
 COMMENT ON COLUMN cerebro.form_timing.seconds_per_row IS 'NULL where the form does not work for the program';
 
+-- No foreign keys among models and grants: pg_restore with several jobs fills the tables of an extension in any order.
 CREATE TABLE cerebro.model_log (
     owner       name NOT NULL DEFAULT current_user,
     model       text NOT NULL,
@@ -173,7 +174,6 @@ CREATE TABLE cerebro.version_log (
     software        jsonb NOT NULL,
     fingerprint     text,
     profile         jsonb,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -193,7 +193,6 @@ CREATE TABLE cerebro.grant_log (
     version integer,
     gate    text,
     outline jsonb,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.model_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model)
 );
 COMMENT ON TABLE cerebro.grant_log IS 'One row per model by name that its owner lets others predict with; read the view cerebro.model_grant';
@@ -208,7 +207,6 @@ CREATE TABLE cerebro.grant_state (
     version integer NOT NULL,
     part    integer NOT NULL,
     chunk   bytea NOT NULL,
-    FOREIGN KEY (owner, model) REFERENCES cerebro.grant_log ON DELETE CASCADE,
     PRIMARY KEY (owner, model, version, part)
 );
 ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;

@@ -46,6 +46,8 @@ COMMENT ON FUNCTION cerebro.drop_model(text) IS 'Remove an own model with all it
 
 CREATE OR REPLACE FUNCTION cerebro.remove_dropped_models() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DELETE FROM cerebro.grant_state s USING cerebro.model_log m WHERE s.owner = m.owner AND s.model = m.model AND m.dropped;
+DELETE FROM cerebro.grant_log g USING cerebro.model_log m WHERE g.owner = m.owner AND g.model = m.model AND m.dropped;
 DELETE FROM cerebro.version_log v USING cerebro.model_log m WHERE v.owner = m.owner AND v.model = m.model AND m.dropped;
 DELETE FROM cerebro.model_log m WHERE m.dropped;
 $$;
@@ -53,8 +55,9 @@ COMMENT ON FUNCTION cerebro.remove_dropped_models() IS 'Internal: remove the mod
 
 CREATE OR REPLACE FUNCTION cerebro.remove_grants() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DELETE FROM cerebro.grant_state s USING cerebro.grant_log g
+WHERE s.owner = g.owner AND s.model = g.model AND (g.gate IS NULL OR s.version <> g.version);
 DELETE FROM cerebro.grant_log g WHERE g.gate IS NULL;
-DELETE FROM cerebro.grant_state s USING cerebro.grant_log g WHERE s.owner = g.owner AND s.model = g.model AND s.version <> g.version;
 $$;
 COMMENT ON FUNCTION cerebro.remove_grants() IS 'Internal: remove grants of models that their owners have taken back, and the weights of versions that nobody was granted';
 

@@ -93,7 +93,7 @@ def custom(programs: Programs, source: str, target: str, file: Path) -> None:
     with opened(source) as administrator:
         jobs = "1" if administrator.greenplum else "2"
         restored = programs.run("pg_restore", "--jobs", jobs, "--dbname", target, str(file))
-        assert errors(restored) == repeated(administrator)
+        assert errors(restored) == repeated(administrator), restored.stderr
 
 
 def fill(bench: Workbench) -> tuple[int, int]:
