@@ -15,6 +15,7 @@ from cerebro_plpy.features.recipe import (
     Number,
     Recipe,
     Scale,
+    Text,
 )
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -37,6 +38,7 @@ def features(name: str) -> st.SearchStrategy[Feature]:
     return st.one_of(
         st.builds(Number, st.just(name), st.sampled_from(NUMBERS), SCALES, st.booleans()),
         st.builds(Category, st.just(name), values),
+        st.builds(Text, st.just(name), st.integers(1, 40), st.integers(1, 1000)),
         st.builds(LeftOut, st.just(name), WORDS),
         moments(name),
     )

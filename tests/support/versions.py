@@ -14,7 +14,7 @@ from cerebro_plpy.configs.templates.choice import find_template
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import Expression, encode
+from cerebro_plpy.features.encoding import Expression, network_inputs
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import Source
@@ -36,9 +36,7 @@ class Trained:
 
 def encoded_table(bench: Workbench, name: str, recipe: Recipe, source: str, *others: str) -> str:
     """Make a table of what the recipe makes of all rows, with other columns beside; the names of the inputs."""
-    numbers, codes = encode(recipe)
-    made = {"numbers": (numbers, recipe.table.columns), "codes": (codes, len(recipe.table.cardinalities))}
-    wanted = {column: expression for column, (expression, count) in made.items() if count}
+    wanted = {each.name: each.value for each in network_inputs(recipe)}
     text = ", ".join([*(f"{e.text} AS {column}" for column, e in wanted.items()), *(f"t.{other}" for other in others)])
     with bench.connection.cursor() as cursor:
         values = [value for expression in wanted.values() for value in expression.values]

@@ -104,7 +104,7 @@ def _losses(
 def places(recipe: Recipe) -> list[list[tuple[int, ...]]]:
     """Of each column its positions in each of the inputs that are sent."""
     names = [each.name for each in network_inputs(recipe)]
-    return [[getattr(each, name) for name in names] for each in recipe.places]
+    return [[each.inputs.get(name, ()) for name in names] for each in recipe.places]
 
 
 def _summary(losses: tuple[float, ...]) -> dict[str, float | None]:

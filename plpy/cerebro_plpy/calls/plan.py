@@ -14,12 +14,13 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, fitting, planned_effort, workload
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
+from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment
+from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment, Text
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
@@ -108,6 +109,9 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
         return "left out", feature.reason
     if isinstance(feature, Category):
         return f"category of {len(feature.values)} values", "values that are there more than once; others count as none"
+    if isinstance(feature, Text):
+        said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
+        return said, "as many words as nearly all training rows have"
     parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
     missing = "; where it is missing is an input of its own" if feature.missing else ""
     return parts + missing, "centred by the median, scaled by the quartiles of training rows"
@@ -137,6 +141,7 @@ def _effort(effort: Effort, load: Workload, table: RawTable) -> Iterator[Row]:
 
 def _disk(effort: Effort, load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
-    row = (inputs.columns + len(inputs.cardinalities) + units) * FLOAT_BYTES
-    states = effort.configs * (HOPPING + 1) * load.weights * STATE_BYTES
+    row = (inputs.elements + units) * FLOAT_BYTES
+    weights = load.weights + sum(encoders.weights(each) for each in inputs.wide)
+    states = effort.configs * (HOPPING + 1) * weights * STATE_BYTES
     return (table.rows + table.validation_rows) * row + states

@@ -9,9 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
-from cerebro_plpy.features.recipe import LARGEST, Category, Moment, Number, Recipe, Scale
+from cerebro_plpy.features import words
+from cerebro_plpy.features.recipe import (
+    CODES_INPUT,
+    LARGEST,
+    NUMBERS_INPUT,
+    WIDE,
+    Category,
+    Moment,
+    Number,
+    Recipe,
+    Scale,
+    WideFeature,
+)
 
 DOUBLE = "double precision"
 TEXTS = {
@@ -61,10 +74,28 @@ def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
     """The inputs of a network in their order: each only where there is any of it."""
     numbers, codes = encode(recipe)
     found = (
-        (recipe.table.columns, NetworkInput("numbers", "float32", numbers)),
-        (len(recipe.cardinalities), NetworkInput("codes", "int32", codes)),
+        (recipe.table.columns, NetworkInput(NUMBERS_INPUT, "float32", numbers)),
+        (len(recipe.cardinalities), NetworkInput(CODES_INPUT, "int32", codes)),
     )
-    return tuple(each for count, each in found if count)
+    return (*(each for count, each in found if count), *wide_inputs(recipe))
+
+
+def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
+    """The inputs that are one column each, of rows that have this alias."""
+    return tuple(
+        NetworkInput(wide_name(place), each.wide.dtype, wide(each, row)) for place, each in enumerate(recipe.wide, 1)
+    )
+
+
+def wide(feature: WideFeature, row: str = "t") -> Expression:
+    """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL."""
+    text = category(feature.column, row=row).text
+    return Expression(words.numbers(text, feature.words, feature.buckets))
+
+
+def extent(feature: WideFeature, row: str = "t") -> Expression:
+    """How long the value of such a column is, as double precision; NULL where there is none."""
+    return Expression(f"pg_catalog.length({category(feature.column, row=row).text})::{DOUBLE}")
 
 
 def encode(recipe: Recipe, row: str = "t") -> Encoding:
@@ -75,6 +106,7 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
     for feature in recipe.inputs:
         if isinstance(feature, Category):
             codes.append(code(feature, row))
+        if isinstance(feature, (Category, *WIDE)):
             continue
         scaled = list(_scaled_values(feature, row))
         numbers += [value for value, _ in scaled]

@@ -57,8 +57,10 @@ class _Found(NamedTuple):
 def giveaways(
     reader: Reader, source: Source, recipe: Recipe, rows: int, label: Expression, classes: bool
 ) -> tuple[Giveaway, ...]:
-    """Those of the recipe's columns, by training rows; the first of them gives away most."""
+    """Those of the recipe's columns, by training rows; the first gives away most. Inputs of their own are not asked."""
     places = list(_places(recipe))
+    if not places:
+        return ()
     size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(1, len(places))))
     numbers, codes = encoding.encode(recipe)
     statement = sql(

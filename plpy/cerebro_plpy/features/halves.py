@@ -12,8 +12,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cerebro_plpy.errors import FeatureNotSupported
-from cerebro_plpy.features.encoding import DOUBLE, Expression, NetworkInput, category, moment, number, paddings
-from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.encoding import (
+    DOUBLE,
+    Expression,
+    NetworkInput,
+    category,
+    moment,
+    number,
+    paddings,
+    wide_inputs,
+)
+from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""
@@ -45,6 +54,8 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, parts=dict.fromkeys(feature.parts, UNKNOWN))
     if isinstance(feature, Category):
         return replace(feature, values=NOTHING)
+    if isinstance(feature, Text):
+        return feature  # it knows nothing of values
     raise FeatureNotSupported(
         f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",
         hint="Who may read the model can train one of their own: GRANT SELECT on the table that it was trained on.",
@@ -60,12 +71,12 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             values.append(number(each.column, each.family, row))
         elif isinstance(each, Moment):
             values += [moment(each.column, each.family, part, row) for part in each.parts]
-        else:
+        elif isinstance(each, Category):
             text = f'({category(each.column, each.zoned, row).text}) COLLATE pg_catalog."C"'
             marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
     numbers = _array(values, f"'NaN'::{DOUBLE}", DOUBLE)
     found = (NetworkInput("numbers", "float64", numbers), NetworkInput("marks", "int64", _array(marks, "0", "bigint")))
-    return tuple(each for each, items in zip(found, (values, marks)) if items)
+    return (*(each for each, items in zip(found, (values, marks)) if items), *wide_inputs(recipe, row))
 
 
 def _array(items: Sequence[Expression], missing: str, element: str) -> Expression:
@@ -78,9 +89,14 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     scales: list[list[float]] = []
     missing: list[int] = []
     for each in recipe.inputs:
-        if isinstance(each, Category):
+        if isinstance(each, (Category, *WIDE)):
             continue
         if each.missing:
             missing.append(len(scales))
         scales += [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
-    return {"scales": scales, "missing": missing, "categories": [[*each.first, *each.second] for each in marks]}
+    return {
+        "scales": scales,
+        "missing": missing,
+        "categories": [[*each.first, *each.second] for each in marks],
+        "wide": [each.wide.dtype for each in recipe.wide],
+    }

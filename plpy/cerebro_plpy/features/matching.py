@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
-from cerebro_plpy.features.columns import ZONED, RawColumn
-from cerebro_plpy.features.recipe import NUMBERS, Category, Feature, Input, LeftOut, Number, Recipe
+from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
+from cerebro_plpy.features.recipe import NUMBERS, Category, Feature, Input, LeftOut, Number, Recipe, Text
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""
@@ -41,6 +41,8 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
         fits = column.family is not None
         zoned = replace(feature, zoned=column.family == ZONED)
         return zoned if fits else _refuse(module, feature, column, spelling)
+    if isinstance(feature, Text):
+        return feature if column.family == TEXT else _refuse(module, feature, column, spelling)
     if column.family not in _alike(feature.family):
         return _refuse(module, feature, column, spelling)
     return replace(feature, family=column.family)
@@ -72,6 +74,8 @@ def kind(feature: Input) -> str:
     """What values a column that a model takes may have, for messages."""
     if isinstance(feature, Category):
         return "a text, or what has one"
+    if isinstance(feature, Text):
+        return "a text"
     return "a number" if isinstance(feature, Number) else f"a {' or '.join(_alike(feature.family))}"
 
 

@@ -16,7 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import LARGEST, Category, Input, Moment, Number, Recipe
+from cerebro_plpy.features.recipe import LARGEST, WIDE, Category, Input, Moment, Number, Recipe, WideFeature
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
 
 VERSION = 1
@@ -26,8 +26,8 @@ QUANTILES = 10
 MOST_SINGLE = 50
 """Categories with a bin of their own, the most frequent ones; the others that are known share one."""
 MOST_ROWS = 1 << 53
-VALUE, CODE = "value", "code"
-"""Parts of a number, and of a category; a moment has several."""
+VALUE, CODE, EXTENT = "value", "code", "length"
+"""Parts of a number, of a category, and of what is an input of its own; a moment has several."""
 PRIOR = 0.5
 """Rows that are added to each bin, so that an empty one says no more than it knows."""
 
@@ -99,6 +99,8 @@ def parts_of(feature: Input) -> tuple[str, ...]:
     """What is looked at of a column; where the first part has no value, the column has none."""
     if isinstance(feature, Moment):
         return tuple(feature.parts)
+    if isinstance(feature, WIDE):
+        return (EXTENT,)
     return (CODE,) if isinstance(feature, Category) else (VALUE,)
 
 
@@ -175,7 +177,9 @@ def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
     )
 
 
-def _number(feature: Number | Moment, part: str) -> Expression:
+def _number(feature: Number | Moment | WideFeature, part: str) -> Expression:
+    if isinstance(feature, WIDE):
+        return encoding.extent(feature)
     if isinstance(feature, Moment):
         return encoding.moment(feature.column, feature.family, part)
     return encoding.number(feature.column, feature.family)

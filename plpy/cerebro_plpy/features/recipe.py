@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Union
 
-from cerebro_plpy.configs.templates.template import FARTHEST, Table
+from cerebro_plpy.configs.templates import encoders
+from cerebro_plpy.configs.templates.template import FARTHEST, Table, Wide, wide_name
 from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
 
@@ -19,6 +20,7 @@ VERSION = 1
 MOST_FEATURES = 1600
 """As many columns as a table can have."""
 MOST_CATEGORIES = 10_000
+MOST_WORDS, MOST_BUCKETS = 1024, 1 << 18
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
 NUMBERS = ("integer", "real", "numeric")
@@ -101,6 +103,24 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A column of free text: its first `words`, each as a number from 1 to `buckets` that a hash gives it; then zeros.
+
+    Nothing of what is written there is learned beforehand.
+    """
+
+    kind: ClassVar[str] = encoders.TEXT
+    column: str
+    words: int
+    buckets: int
+
+    @property
+    def wide(self) -> Wide:
+        """The network's input."""
+        return Wide(self.kind, (self.words,), self.buckets + 1)
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A column that is no input, and why."""
 
@@ -109,16 +129,20 @@ class LeftOut:
     reason: str
 
 
-Input = Union[Number, Category, Moment]
+WideFeature = Union[Text]
+WIDE = (Text,)
+"""Those that are an input of their own."""
+Input = Union[Number, Category, Moment, WideFeature]
 Feature = Union[Input, LeftOut]
+NUMBERS_INPUT, CODES_INPUT = "numbers", "codes"
+"""The names of the inputs that columns share."""
 
 
 class Places(NamedTuple):
-    """A column of the table, and its positions among the numbers and among the codes that are a network's inputs."""
+    """A column of the table, and its positions in those of a network's inputs that have something of it, by name."""
 
     column: str
-    numbers: tuple[int, ...]
-    codes: tuple[int, ...]
+    inputs: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -145,23 +169,30 @@ class Recipe:
         return tuple(len(each.values) + 1 for each in self.inputs if isinstance(each, Category))
 
     @property
+    def wide(self) -> tuple[WideFeature, ...]:
+        """The columns that are an input of their own, in order."""
+        return tuple(each for each in self.inputs if isinstance(each, WIDE))
+
+    @property
     def places(self) -> tuple[Places, ...]:
         """What of a network's inputs each column is, in the order of `inputs`."""
-        codes = [each.column for each in self.inputs if isinstance(each, Category)]
-        return tuple(
-            Places(
-                each.column,
-                tuple(place for place, (column, _) in enumerate(self.numbers) if column == each.column),
-                tuple(place for place, column in enumerate(codes) if column == each.column),
-            )
-            for each in self.inputs
-        )
+        columns = {
+            NUMBERS_INPUT: [column for column, _ in self.numbers],
+            CODES_INPUT: [each.column for each in self.inputs if isinstance(each, Category)],
+            **{wide_name(place): [each.column] * each.wide.shape[0] for place, each in enumerate(self.wide, 1)},
+        }
+        found: dict[str, dict[str, tuple[int, ...]]] = {each.column: {} for each in self.inputs}
+        for name, of in columns.items():
+            for place, column in enumerate(of):
+                found[column][name] = (*found[column].get(name, ()), place)
+        return tuple(Places(*each) for each in found.items())
 
     @property
     def table(self) -> Table:
         """What a template makes a network for; raises InvalidParameter where there is no input."""
         missing = sum(what == MISSING for _, what in self.numbers)
-        return Table(len(self.numbers) - missing, missing, self.cardinalities)
+        wide = tuple(each.wide for each in self.wide)
+        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide)
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -218,6 +249,12 @@ def _moment(value: object) -> Moment:
     return Moment(_column(found["column"]), family, scales, _flag(found["missing"]))
 
 
+def _free_text(value: object) -> Text:
+    found = _record(value, "feature", "kind", "column", "words", "buckets")
+    words = _whole(found["words"], "words", MOST_WORDS)
+    return Text(_column(found["column"]), words, _whole(found["buckets"], "buckets", MOST_BUCKETS))
+
+
 def _left_out(value: object) -> LeftOut:
     found = _record(value, "feature", "kind", "column", "reason")
     return LeftOut(_column(found["column"]), _text(found["reason"], "reason"))
@@ -227,6 +264,7 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     Number.kind: _number,
     Category.kind: _category,
     Moment.kind: _moment,
+    Text.kind: _free_text,
     LeftOut.kind: _left_out,
 }
 
@@ -259,6 +297,12 @@ def _text(value: object, what: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise _wrong(what, ascii(value), "a text of Unicode characters") from error
+    return value
+
+
+def _whole(value: object, what: str, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise _wrong(what, value, f"a whole number from 1 to {most}")
     return value
 
 

@@ -56,11 +56,15 @@ class Codes:
 
 @dataclass(frozen=True)
 class RecipeValues:
-    """The constants of a recipe: of each number its five, the numbers that say whether they are missing, categories."""
+    """The constants of a recipe: of each number its five, the numbers that say whether they are missing, categories.
+
+    Columns that are inputs of their own come as they are; of these it knows how they are sent.
+    """
 
     scales: npt.NDArray[np.float64]
     missing: tuple[int, ...]
     categories: tuple[Codes, ...]
+    wide: tuple[str, ...]
 
     @classmethod
     def from_header(cls, told: Mapping[str, Any]) -> RecipeValues:
@@ -76,7 +80,10 @@ class RecipeValues:
         if not all(hashes and len(hashes) % 2 == 0 for hashes in lists):
             raise RequestError('"categories" must have two hashes of each value')
         numbers = np.array(scales, np.float64).reshape(-1, CONSTANTS)
-        return cls(numbers, missing, tuple(map(Codes.of, lists)))
+        wide = typed(told, "wide", list)
+        if not all(kind in raw_rows.INPUTS for kind in wide):
+            raise RequestError(f'"wide" must be some of {", ".join(raw_rows.INPUTS)}')
+        return cls(numbers, missing, tuple(map(Codes.of, lists)), tuple(wide))
 
     def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
         """The inputs of a model of the values of rows: float32, of shape (rows, ...)."""
@@ -86,13 +93,16 @@ class RecipeValues:
             (MARKS, 2 * len(self.categories), self._codes),
         )
         wanted = [step for step in steps if step[1]]
-        if kinds != [kind.name for kind, _, _ in wanted]:
-            raise RequestError(f'"arrays" must be {[kind.name for kind, _, _ in wanted]}; received {kinds!r}'[:300])
-        parts = raw_rows.split(header, payload, len(wanted))
-        return [
+        expected = [*(kind.name for kind, _, _ in wanted), *self.wide]
+        if kinds != expected:
+            raise RequestError(f'"arrays" must be {expected}; received {kinds!r}'[:300])
+        parts = raw_rows.split(header, payload, len(expected))
+        found = [
             step(_decoded(part, rows, kind.element, width))
-            for part, (kind, width, step) in zip(parts, wanted, strict=True)
+            for part, (kind, width, step) in zip(parts, wanted, strict=False)
         ]
+        entries = [{"kind": kind} for kind in self.wide]
+        return [*found, *raw_rows.columns(entries, parts[len(wanted) :], rows)]
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         low, high, center, width, padding = self.scales.T

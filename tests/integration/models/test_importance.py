@@ -107,8 +107,9 @@ def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Work
 
 def test_the_places_of_columns_are_all_inputs_once(models: list[Trained]) -> None:
     for recipe in (model.recipe for model in models):
-        numbers = [place for each in recipe.places for place in each.numbers]
-        codes = [place for each in recipe.places for place in each.codes]
+        numbers, codes = (
+            [place for each in recipe.places for place in each.inputs.get(name, ())] for name in ("numbers", "codes")
+        )
         assert sorted(numbers) == list(range(len(recipe.numbers)))
         assert sorted(codes) == list(range(len(recipe.cardinalities)))
         assert [each.column for each in recipe.places] == [each.column for each in recipe.inputs]

@@ -17,16 +17,20 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
+from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.template import Classes, Field, Floats, Head, Measure, Table, Template, Value
+from cerebro_plpy.configs.templates.template import Classes, Field, Floats, Head, Measure, Table, Template, Value, Wide
 from cerebro_plpy.errors import CerebroError, InvalidParameter, UndefinedObject
 
 Params = dict[str, Value]
 Json = Any
 
 COUNTS = st.integers(0, 6)
+WIDE = st.builds(lambda words, levels: Wide(TEXT, (words,), levels), st.integers(1, 9), st.integers(2, 40))
 TABLES = (
-    st.tuples(COUNTS, COUNTS, st.lists(st.integers(2, 40), max_size=4).map(tuple))
+    st.tuples(
+        COUNTS, COUNTS, st.lists(st.integers(2, 40), max_size=4).map(tuple), st.lists(WIDE, max_size=2).map(tuple)
+    )
     .filter(any)
     .map(lambda of: Table(*of))
 )
@@ -101,23 +105,26 @@ def parameters(layer: Json) -> int:
 
 def expected_parameters(template: Template, table: Table, head: Head, params: Params) -> int:
     units, n, columns, levels = head.units, table.numbers, table.columns, table.levels
+    words = sum(each.levels for each in table.wide)
     if template.name == "linear":
-        return (columns + levels + 1) * units
+        return (columns + levels + words + 1) * units
     width, depth = int(params["width"]), int(params["depth"])
     if template.name == "resnet":
-        first = 8 * levels + (columns + 8 * len(table.cardinalities) + 1) * width
+        first = 8 * levels + (columns + 8 * len(table.cardinalities) + 32 * len(table.wide) + 1) * width + 32 * words
         block = 4 * width + (width + 1) * 2 * width + (2 * width + 1) * width
         return first + depth * block + 4 * width + (width + 1) * units
     if template.name == "transformer":
         inner, wide = 8 * math.ceil(width / 8), math.ceil(4 * width / 3)
         attention = 3 * (width + 1) * inner + (inner + 1) * width
         block = 4 * width + attention + 2 * (width + 1) * wide + (wide + 1) * width
-        return (2 * columns + levels + 1) * width + depth * block + 2 * width + (width + 1) * units
+        of_texts = 32 * words + len(table.wide) * (32 + 1) * width
+        return of_texts + (2 * columns + levels + 1) * width + depth * block + 2 * width + (width + 1) * units
     deeper, out = width * width + width, (width + 1) * units
     if template.name == "realmlp_simple":
-        return columns + columns * width + levels * (width + 1) + width + (depth - 1) * deeper + out
-    features = 4 * n + table.indicators + 8 * len(table.cardinalities)
-    periodic = n * (2 * 16 + 16 * 3 + 3)
+        of_texts = 32 * words + len(table.wide) * 32 * width
+        return of_texts + columns + columns * width + levels * (width + 1) + width + (depth - 1) * deeper + out
+    features = 4 * n + table.indicators + 8 * len(table.cardinalities) + 32 * len(table.wide)
+    periodic = n * (2 * 16 + 16 * 3 + 3) + 32 * words
     if template.name == "tabm":
         many = int(params["members"])
         own = many * (features + (depth - 1) * width + 2 * depth * width + (width + 1) * units)
@@ -129,7 +136,8 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
 def test_what_a_template_gives_may_be_loaded(case: tuple[Template, Table, Head, Params]) -> None:
     _, table, head, _ = case
     summary = built(*case)[1]
-    shapes = [(table.columns,)] * bool(table.columns) + [(len(table.cardinalities),)] * bool(table.cardinalities)
+    widths = [width for width in (table.columns, len(table.cardinalities)) if width]
+    shapes = [*((width,) for width in widths), *(each.shape for each in table.wide)]
     assert list(summary.input_shapes) == shapes
     assert summary.output_units == (head.units,)
     assert summary.output_names == ("prediction",)
@@ -235,6 +243,10 @@ def test_what_a_field_cannot_have_is_refused(given_params: dict[str, object], wo
         lambda: Table(-1, 2),
         lambda: Table(1, 0, (1,)),
         lambda: Table(1, 0, (1 << 25,)),
+        lambda: Wide(TEXT, (), 5),
+        lambda: Wide(TEXT, (3, 0), 5),
+        lambda: Wide(TEXT, (3,), 1),
+        lambda: Wide(TEXT, (3,), 1 << 25),
         lambda: Classes(1),
         lambda: Floats(()),
         lambda: Measure(0.0, 0.0, 0.0, 0.0),
@@ -259,21 +271,21 @@ def test_an_unknown_template_is_told_with_those_that_there_are() -> None:
 
 def test_two_layers_of_one_name_are_an_error_of_the_template() -> None:
     graph = Graph("twice")
-    graph.input("x", 2)
+    graph.input("x", (2,))
     with pytest.raises(ValueError, match="two nodes named 'x'"):
-        graph.input("x", 2)
+        graph.input("x", (2,))
 
 
 def test_what_json_cannot_say_is_not_written() -> None:
     graph = Graph("endless")
-    x = graph.operation("Multiply", graph.input("x", 2), math.inf)
+    x = graph.operation("Multiply", graph.input("x", (2,)), math.inf)
     with pytest.raises(ValueError):
         graph.text(x)
 
 
 def test_operations_are_numbered_as_keras_does() -> None:
     graph = Graph("sums")
-    x = graph.input("x", 2)
+    x = graph.input("x", (2,))
     for _ in range(3):
         x = graph.operation("Add", x, 1.0)
     assert [layer["name"] for layer in layers(json.loads(graph.text(x)))] == ["x", "add", "add_1", "add_2"]

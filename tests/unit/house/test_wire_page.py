@@ -283,7 +283,10 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("state", bytes(8), sealed=True), STREAMED[1], FINISH,
     ],
     "recipe": [
-        begun("predict", sealed=True, recipe={"scales": [[0, 1, 0, 1, 4]], "missing": [0], "categories": []}),
+        begun(
+            "predict", sealed=True,
+            recipe={"scales": [[0, 1, 0, 1, 4]], "missing": [0], "categories": [], "wide": []},
+        ),
         ask("tell", DOUBLES, rows=1, arrays=[{"kind": "float64"}], labels=["a", "b"]),
     ],
     "weights": [begun("predict", {"source": "weights", "seed": 1}), ask("state", bytes(8)), FINISH],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor
 
+from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PERIODIC
 from cerebro_plpy.configs.templates.proposals import usual_count
 from cerebro_plpy.configs.templates.template import Head, Table
@@ -76,7 +77,8 @@ def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) ->
     141824
     """
     inputs = table.numbers * (1 + PERIODIC) + table.indicators + len(table.cardinalities) * EMBEDDING
-    return width * (inputs + (depth - 1) * width + head.units)
+    wide = sum(encoders.work(each) for each in table.wide)
+    return width * (inputs + (depth - 1) * width + head.units) + wide
 
 
 def sample_share(load: Workload, seconds: float) -> float:

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 from cerebro_plpy.configs.draws import Range
-from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal, uniform
-from cerebro_plpy.configs.templates.template import Field, Table
+from cerebro_plpy.configs.templates.template import Field, Params, Table
 
 FREQUENCIES = 16
 PERIODIC = 3
@@ -31,16 +31,18 @@ class Waves:
     rate: float = 1.0
 
 
-def columns(graph: Graph, table: Table, waves: Waves) -> Tensor:
-    """All columns beside each other: numbers with their waves, indicators as they are, categories as vectors."""
-    return parts.joined(graph, [*numbers(graph, table, waves), *categories(graph, table)])
+def columns(graph: Graph, table: Table, waves: Waves, params: Params) -> Tensor:
+    """All columns beside each other: numbers with their waves, indicators as they are, others as vectors."""
+    found = [*numbers(graph, table, waves), *categories(graph, table)]
+    return parts.joined(graph, [*found, *encoders.encoded(graph, table, params)])
 
 
-def plain_columns(graph: Graph, table: Table) -> Tensor:
-    """All columns beside each other: numbers and indicators without waves, categories as vectors."""
+def plain_columns(graph: Graph, table: Table, params: Params) -> Tensor:
+    """All columns beside each other: numbers and indicators without waves, others as vectors."""
     given = parts.numbers_input(graph, table)
     found = [] if given is None else [parts.smooth_clip(graph, given)]
-    return parts.joined(graph, [*found, *categories(graph, table)])
+    found += [*categories(graph, table), *encoders.encoded(graph, table, params)]
+    return parts.joined(graph, found)
 
 
 def numbers(graph: Graph, table: Table, waves: Waves) -> list[Tensor]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor
 
 NAME = "ensemble"
@@ -30,10 +31,7 @@ def architecture(members: Sequence[Member], units: int) -> str:
         graph.operation("Multiply", graph.model(f"member_{number}", network, inputs, (units,)), member.share)
         for number, (network, member) in enumerate(zip(parsed, members), 1)
     ]
-    total = terms[0]
-    for term in terms[1:]:
-        total = graph.operation("Add", total, term)
-    return graph.text(graph.layer("Reshape", "prediction", total, (units,), target_shape=[units]))
+    return graph.text(graph.layer("Reshape", "prediction", parts.added(graph, terms), (units,), target_shape=[units]))
 
 
 def _inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
@@ -41,4 +39,4 @@ def _inputs(graph: Graph, config: Mapping[str, Any]) -> list[Tensor]:
     layers = {layer["name"]: layer["config"] for layer in config["layers"]}
     listed = config["input_layers"]
     names = [name for name, *_ in (listed if isinstance(listed[0], list) else [listed])]
-    return [graph.input(name, layers[name]["batch_shape"][1], layers[name]["dtype"]) for name in names]
+    return [graph.input(name, tuple(layers[name]["batch_shape"][1:]), layers[name]["dtype"]) for name in names]

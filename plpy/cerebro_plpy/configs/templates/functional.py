@@ -48,12 +48,12 @@ class Graph:
         self._nodes: dict[str, Json] = {}
         self._inputs: list[str] = []
 
-    def input(self, name: str, width: int, dtype: str = "float32") -> Tensor:
-        """An input of so many columns; inputs are given in the order in which they are made."""
-        config = {"batch_shape": [None, width], "dtype": dtype}
+    def input(self, name: str, shape: Shape, dtype: str = "float32") -> Tensor:
+        """An input of this shape; inputs are given in the order in which they are made."""
+        config = {"batch_shape": [None, *shape], "dtype": dtype}
         self._add(name, "keras.layers", "InputLayer", config, [])
         self._inputs.append(name)
-        return Tensor(name, (width,), dtype)
+        return Tensor(name, shape, dtype)
 
     def layer(
         self, class_name: str, name: str, of: Tensor | tuple[Tensor, ...], shape: Shape, **config: object

@@ -6,7 +6,7 @@ All weights begin at 0, so a level of a category that was never seen has no say.
 from __future__ import annotations
 
 from cerebro_plpy.configs.draws import Range
-from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
@@ -18,10 +18,10 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(LINEAR.name)
     numbers = parts.numbers_input(graph, table)
     codes = parts.codes_input(graph, table)
-    levels = None if codes is None else _levels(graph, table, codes, head.units)
-    sums = levels if numbers is None else _weighted(graph, numbers, levels, head.units)
-    assert sums is not None
-    raw = parts.with_bias(graph, "bias", sums, normal(0.0))
+    sums = [] if numbers is None else [_weighted(graph, numbers, head.units)]
+    sums += [] if codes is None else [_levels(graph, table, codes, head.units)]
+    sums += encoders.weighed(graph, table, head.units)
+    raw = parts.with_bias(graph, "bias", parts.added(graph, sums), normal(0.0))
     return graph.text(parts.prediction(graph, raw, head))
 
 
@@ -30,12 +30,9 @@ def _levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tensor:
     return graph.operation("Sum", found, shape=(units,), axis=1, keepdims=False)
 
 
-def _weighted(graph: Graph, numbers: Tensor, levels: Tensor | None, units: int) -> Tensor:
+def _weighted(graph: Graph, numbers: Tensor, units: int) -> Tensor:
     near = graph.operation("Clip", numbers, x_min=-REACH, x_max=REACH)
-    weighted = graph.layer(
-        "Dense", "weights", near, (units,), units=units, use_bias=False, kernel_initializer=normal(0.0)
-    )
-    return weighted if levels is None else graph.operation("Add", weighted, levels)
+    return graph.layer("Dense", "weights", near, (units,), units=units, use_bias=False, kernel_initializer=normal(0.0))
 
 
 LINEAR = Template(

@@ -4,6 +4,7 @@
 are: each input is a column of the packed table, and every further one costs time when buffers are packed, sent and
 taken apart. The numbers of all categories look up one table of weights, in which each category begins at an offset
 that is a constant of the graph. What is no level of its category counts as its level 0, which is missing and unseen.
+Columns of which a row has many numbers, such as the words of a text, are an input each, behind these two.
 
 **Rates.** A parameter p that is to learn f times as fast as others is kept as u = p/f, and the graph has f·u. The
 steps of Adam do not depend on how large gradients are, so those of p are f times as long.
@@ -28,7 +29,7 @@ from cerebro_plpy.configs.templates.functional import (
     dense_gradient,
     normal,
 )
-from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Table
+from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Table, Wide, wide_name
 
 OUTPUT = "prediction"
 BIAS_RATE = 0.1
@@ -48,7 +49,7 @@ def numbers_input(graph: Graph, table: Table) -> Tensor | None:
     """Numbers and then indicators, none of them infinite; None where a table has neither."""
     if not table.columns:
         return None
-    given = graph.input("numbers", table.columns)
+    given = graph.input("numbers", (table.columns,))
     return graph.operation("Clip", given, x_min=-FARTHEST, x_max=FARTHEST)
 
 
@@ -56,11 +57,20 @@ def codes_input(graph: Graph, table: Table) -> Tensor | None:
     """The number of each category's level, 0 for what is none; None where a table has no such categories."""
     if not table.cardinalities:
         return None
-    count = len(table.cardinalities)
-    given = graph.input("codes", count, "int32")
+    given = graph.input("codes", (len(table.cardinalities),), "int32")
+    return _known(graph, given, Constant(table.cardinalities, "int32"))
+
+
+def wide_input(graph: Graph, place: int, wide: Wide) -> Tensor:
+    """A column that is an input of its own; one of whole numbers has 0 where none of its levels is."""
+    given = graph.input(wide_name(place), wide.shape, wide.dtype)
+    return _known(graph, given, wide.levels) if wide.levels else given
+
+
+def _known(graph: Graph, given: Tensor, levels: Constant | int) -> Tensor:
     least = graph.operation("Maximum", given, 0)
-    known = graph.operation("Less", least, Constant(table.cardinalities, "int32"), dtype="bool")
-    return graph.operation("Where", known, least, 0, shape=(count,), dtype="int32")
+    known = graph.operation("Less", least, levels, dtype="bool")
+    return graph.operation("Where", known, least, 0, shape=given.shape, dtype="int32")
 
 
 def places(graph: Graph, table: Table, codes: Tensor) -> Tensor:
@@ -71,13 +81,18 @@ def places(graph: Graph, table: Table, codes: Tensor) -> Tensor:
 
 def looked_up(graph: Graph, name: str, table: Table, places: Tensor, width: int, initializer: Json) -> Tensor:
     """So many weights of each category's level."""
-    shape = (len(table.cardinalities), width)
+    return embedded(graph, name, places, (table.levels, width), initializer)
+
+
+def embedded(graph: Graph, name: str, places: Tensor, weights: tuple[int, int], initializer: Json) -> Tensor:
+    """Rows of a table of weights, by their places; `weights` is how many rows it has, and how wide they are."""
+    levels, width = weights
     return graph.layer(
         "Embedding",
         name,
         places,
-        shape,
-        input_dim=table.levels,
+        (*places.shape, width),
+        input_dim=levels,
         output_dim=width,
         embeddings_initializer=initializer,
         embeddings_regularizer=dense_gradient(),
@@ -140,6 +155,14 @@ def with_bias(graph: Graph, name: str, x: Tensor, initializer: Json, rate: float
 def dropped(graph: Graph, name: str, x: Tensor, rate: float) -> Tensor:
     """In training so much of a tensor is left out; of a rate of 0 there is no layer."""
     return graph.layer("Dropout", name, x, x.shape, rate=rate) if rate else x
+
+
+def added(graph: Graph, terms: list[Tensor]) -> Tensor:
+    """The sum of several tensors of one shape."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = graph.operation("Add", total, term)
+    return total
 
 
 def joined(graph: Graph, parts: list[Tensor]) -> Tensor:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.templates import embeddings, parts
+from cerebro_plpy.configs.templates import embeddings, encoders, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Classes, Field, Head, Params, Table, Template
@@ -29,7 +29,7 @@ HIDDEN = parts.Beginning(kernel=1.0, bias=1.0)
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(REALMLP.name)
     waves = Waves(float(params["frequency"]), float(params["embedding_rate"]))
-    x = embeddings.columns(graph, table, waves)
+    x = embeddings.columns(graph, table, waves, params)
     x = parts.scaled(graph, "scale", x, float(params["scale_rate"]))
     for number in range(int(params["depth"])):
         rate = float(params["first_rate"]) if number == 0 else 1.0
@@ -76,8 +76,10 @@ def _first(graph: Graph, table: Table, params: Params) -> Tensor:
     """
     width, columns = int(params["width"]), table.columns + table.levels - len(table.cardinalities)
     found = [*_simple_numbers(graph, table, width), *_simple_levels(graph, table, width)]
-    total = graph.operation("Add", *found) if len(found) > 1 else found[0]
-    mean = graph.operation("Multiply", total, 1 / math.sqrt(columns))
+    for place, wide in enumerate(encoders.encoded(graph, table, params), 1):
+        found.append(_first_dense(graph, f"dense_wide_{place}", wide, width))
+        columns += wide.shape[0]
+    mean = graph.operation("Multiply", parts.added(graph, found), 1 / math.sqrt(columns))
     return parts.with_bias(graph, "bias_0", mean, normal(1.0 / parts.BIAS_RATE), parts.BIAS_RATE)
 
 
@@ -86,8 +88,12 @@ def _simple_numbers(graph: Graph, table: Table, width: int) -> list[Tensor]:
     if given is None:
         return []
     x = parts.scaled(graph, "scale", parts.smooth_clip(graph, given), SIMPLE_SCALE_RATE)
+    return [_first_dense(graph, "dense_0", x, width)]
+
+
+def _first_dense(graph: Graph, name: str, x: Tensor, width: int) -> Tensor:
     config = {"units": width, "use_bias": False, "kernel_initializer": normal(1.0)}
-    return [graph.layer("Dense", "dense_0", x, (width,), **config)]
+    return graph.layer("Dense", name, x, (width,), **config)
 
 
 def _simple_levels(graph: Graph, table: Table, width: int) -> list[Tensor]:

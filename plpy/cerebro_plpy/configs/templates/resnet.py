@@ -13,7 +13,7 @@ WIDER = 2
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph, width = Graph(RESNET.name), int(params["width"])
-    x = _dense(graph, "first", embeddings.plain_columns(graph, table), width)
+    x = _dense(graph, "first", embeddings.plain_columns(graph, table, params), width)
     for number in range(int(params["depth"])):
         x = graph.operation("Add", x, _block(graph, number, x, params))
     raw = _dense(graph, "out", _activated(graph, "last", x), head.units)
@@ -23,7 +23,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 def _block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     (width,) = x.shape
     y = graph.layer("BatchNormalization", f"normal_{number}", x, x.shape)
-    y = _activated(graph, f"block_{number}", _dense(graph, f"wide_{number}", y, WIDER * width), normal=False)
+    y = _activated(graph, f"block_{number}", _dense(graph, f"wider_{number}", y, WIDER * width), normal=False)
     y = parts.dropped(graph, f"dropout_{number}", y, float(params["dropout"]))
     y = _dense(graph, f"narrow_{number}", y, width)
     return parts.dropped(graph, f"rest_{number}", y, float(params["residual_dropout"]))

@@ -20,7 +20,7 @@ CLIPNORM = 1.0
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TABM.name)
-    columns = embeddings.columns(graph, table, Waves(float(params["frequency"])))
+    columns = embeddings.columns(graph, table, Waves(float(params["frequency"])), params)
     x = _apart(graph, columns, int(params["members"]))
     for number in range(int(params["depth"])):
         x = _layer(graph, number, x, columns, params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
@@ -30,21 +31,56 @@ BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 
 
 @dataclass(frozen=True)
+class Wide:
+    """A column that is an input of its own: what it is of, and the shape that it has in each row.
+
+    One of whole numbers has `levels` of them, as a category has, of which 0 stands for nothing; others have none.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    levels: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.shape or min(self.shape) < 1 or not (self.levels == 0 or 2 <= self.levels <= LARGEST_CODE):
+            raise InvalidParameter(
+                f"an input of its own must have elements, and no or 2 to {LARGEST_CODE} levels; received the shape"
+                f" {list(self.shape)} and {self.levels} levels"
+            )
+
+    @property
+    def dtype(self) -> str:
+        """The type of the network's input."""
+        return "int32" if self.levels else "float32"
+
+    @property
+    def elements(self) -> int:
+        """How many numbers a row has of it."""
+        return math.prod(self.shape)
+
+
+def wide_name(place: int) -> str:
+    """What an input of its own is called, where it is packed and in the network; the first has place 1."""
+    return f"wide_{place}"
+
+
+@dataclass(frozen=True)
 class Table:
     """What the recipe of a table gives a model: the columns of its inputs.
 
     `numbers` are centred and scaled in double precision, and not clipped: the graph does that. Behind them, in the
     same input, come `indicators`: columns that are missing or not, and categories that are columns of their own.
     `cardinalities` are those of the categories that come as numbers, in an input of their own; the first number of
-    each, 0, stands for missing and unseen ones.
+    each, 0, stands for missing and unseen ones. `wide` columns come in an input of their own each, behind these.
     """
 
     numbers: int = 0
     indicators: int = 0
     cardinalities: tuple[int, ...] = ()
+    wide: tuple[Wide, ...] = ()
 
     def __post_init__(self) -> None:
-        if min(self.numbers, self.indicators) < 0 or not (self.columns or self.cardinalities):
+        if min(self.numbers, self.indicators) < 0 or not (self.columns or self.cardinalities or self.wide):
             raise InvalidParameter(
                 f"a model needs a column; received {self.numbers} numbers, {self.indicators} indicators and"
                 f" {len(self.cardinalities)} categories"
@@ -63,6 +99,11 @@ class Table:
     def levels(self) -> int:
         """Numbers of all categories together."""
         return sum(self.cardinalities)
+
+    @property
+    def elements(self) -> int:
+        """How many numbers a row has, of all inputs."""
+        return self.columns + len(self.cardinalities) + sum(each.elements for each in self.wide)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.templates import parts
+from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, uniform
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
@@ -20,7 +20,7 @@ WIDER = 4 / 3
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(TRANSFORMER.name)
-    tokens = _tokens(graph, table, int(params["width"]))
+    tokens = _tokens(graph, table, params)
     for number in range(int(params["depth"])):
         tokens = _block(graph, number, tokens, params)
     first = _token(graph, tokens, 0)
@@ -30,8 +30,9 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     return graph.text(parts.prediction(graph, raw, head))
 
 
-def _tokens(graph: Graph, table: Table, width: int) -> Tensor:
-    """A token that gathers what is predicted, one of each number and indicator, and one of each category."""
+def _tokens(graph: Graph, table: Table, params: Params) -> Tensor:
+    """A token that gathers what is predicted, and one of each number, indicator, category, and input of its own."""
+    width = int(params["width"])
     begin = uniform(1 / math.sqrt(width))
     found: list[Tensor] = []
     given = parts.numbers_input(graph, table)
@@ -41,6 +42,9 @@ def _tokens(graph: Graph, table: Table, width: int) -> Tensor:
     if codes is not None:
         levels = parts.looked_up(graph, "levels", table, parts.places(graph, table, codes), width, begin)
         found.append(levels)
+    for place, wide in enumerate(encoders.encoded(graph, table, params), 1):
+        token = graph.layer("Dense", f"token_{place}", wide, (width,), units=width)
+        found.append(graph.operation("ExpandDims", token, shape=(1, width), axis=1))
     return _gathered(graph, found, width)
 
 
@@ -73,7 +77,7 @@ def _gated(graph: Graph, number: int, x: Tensor) -> Tensor:
     """A layer, times another that is bent."""
     count, width = x.shape
     units = math.ceil(WIDER * width)
-    wide = graph.layer("Dense", f"wide_{number}", x, (count, units), units=units)
+    wide = graph.layer("Dense", f"wider_{number}", x, (count, units), units=units)
     gate = graph.layer("Dense", f"gate_{number}", x, (count, units), units=units, activation="relu")
     return graph.operation("Multiply", wide, gate)
 
