@@ -18,13 +18,15 @@ from trainer_programs import Json, weights
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING
+from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.tabm import TABM
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template, Wide
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
+WORDS = Wide(TEXT, (6,), 31)
 CLASSES = Classes(2)
 FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
 CASES: tuple[tuple[Table, Head], ...] = (
@@ -33,6 +35,8 @@ CASES: tuple[tuple[Table, Head], ...] = (
     (Table(2), CLASSES),
     (Table(0, 3), FLOATS),
     (Table(0, 0, (5,)), CLASSES),
+    (Table(1, 0, (5,), (WORDS,)), CLASSES),
+    (Table(wide=(WORDS, WORDS)), FLOATS),
 )
 LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
@@ -55,6 +59,10 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
         codes = random.integers(0, table.cardinalities, (20, len(table.cardinalities)))
         codes[14:] = np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [max(table.cardinalities)]])
         found.append(codes.astype(np.float32))
+    for each in table.wide:
+        words = random.integers(0, each.levels, (20, *each.shape))
+        words[13], words[14:] = 0, np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [each.levels]])
+        found.append(words.astype(np.float32))
     return found
 
 
@@ -84,7 +92,7 @@ def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, templat
     drawn: list[dict[str, object]] = [
         {field.name: field.draw.draw(Random(seed)) for field in template.fields} for seed in range(2)
     ]
-    chosen = list(zip(CASES, (*drawn, {}, least, least), strict=True))
+    chosen = list(zip(CASES, (*drawn, {}, least, least, drawn[0], least), strict=True))
     texts = [
         template.architecture(table, head, template.params(head, ROWS, params)) for (table, head), params in chosen
     ]
@@ -133,6 +141,7 @@ def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template:
         wide = table.columns * small.get("width", 0)
         columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined) or s[-1] == wide]
         assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
+        assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
 
 
 def columns() -> tuple[list[np.ndarray], np.ndarray]:

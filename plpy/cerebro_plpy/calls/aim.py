@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
+from cerebro_plpy.configs.templates import choice
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, sample_share, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
-from cerebro_plpy.configs.templates.template import Classes
+from cerebro_plpy.configs.templates.template import Classes, Template
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
@@ -108,11 +109,25 @@ def core_share() -> float:
 
 
 def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
-    """The table, or as much of it as one epoch can go over where so many seconds are left."""
+    """The table, or as much of it as one epoch can go over where so many seconds are left; see also `templates_of`."""
+    templates_of(aim, table)
     segments = len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
     left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, aim.wanted.picks).last_visit
     share = sample_share(workload(aim, db.platform, table, segments), left)
     return table if share == 1 else drawn(reader, table, share)
+
+
+def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
+    """The templates that are tried on a table; raises InvalidParameter where one is named that is for others."""
+    found = choice.fitting(aim.wanted.templates, table.recipe.table)
+    for each in aim.wanted.templates if aim.arguments.models else ():
+        if each not in found:
+            raise InvalidParameter(
+                f"models names template {each.name!r}, which is for columns of kind {each.kind!r}; there is none.",
+                hint=f"See what columns are taken for: cerebro.plan. A column of a fitting type may be made one:"
+                f' types => \'{{"column": "{each.kind}"}}\'.',
+            )
+    return found
 
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
@@ -150,4 +165,4 @@ def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
     if isinstance(head, Classes) and aim.arguments.metric in CALIBRATED:
         head = replace(head, calibrated=True)
     known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
-    return proposals(aim.wanted.templates, Searched(head, table.rows, aim.wanted.space), aim.seed, known)
+    return proposals(templates_of(aim, table), Searched(head, table.rows, aim.wanted.space), aim.seed, known)

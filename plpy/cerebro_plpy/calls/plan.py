@@ -12,11 +12,12 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, fitting, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, fitting, planned_effort, templates_of, workload
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
 from cerebro_plpy.configs.templates.proposals import Proposal
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
@@ -46,7 +47,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     rows = (
         *_data(aim, table, metric),
         *_columns(table),
-        *_configurations(aim, tried),
+        *_configurations(templates_of(aim, table), tried),
         *_effort(effort, load, table),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
@@ -117,9 +118,9 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     return parts + missing, "centred by the median, scaled by the quartiles of training rows"
 
 
-def _configurations(aim: Aim, tried: Sequence[Proposal]) -> Iterator[Row]:
+def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) -> Iterator[Row]:
     counts = Counter(proposal.template.name for proposal in tried)
-    for template in aim.wanted.templates:
+    for template in templates:
         first = next((dict(each.params) for each in tried if each.template is template), {})
         configs = counts[template.name]
         said = f"{configs} configurations" if configs != 1 else "1 configuration"

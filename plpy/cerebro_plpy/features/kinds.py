@@ -21,34 +21,41 @@ from cerebro_plpy.features.recipe import (
     Moment,
     Number,
     Scale,
+    Text,
 )
-from cerebro_plpy.features.statistics import Spread, Statistics, Texts
+from cerebro_plpy.features.statistics import Spread, Statistics, Texts, Wording
+from cerebro_plpy.features.words import MOST_WORDS
 
 FEWEST = 20
 """Of fewer rows it cannot be said that values only name them."""
 FREE_WORDS = 3.0
 FREE_SHARE = 0.01
 """A text is free where it has so many words, and so large a share of all is different."""
+FEWEST_WORDS, WORDS_STEP = 8, 8
+"""As few words of a text are taken, and by how much that grows."""
+FEWEST_BUCKETS, MOST_BUCKETS, BUCKETS_A_WORD = 256, 1 << 15, 2
+"""Numbers that words may have; with two for each word that is there more than once few of these share one."""
 
 
 class Chosen(NamedTuple):
-    """The features whose constants the statistics have, and the columns that are categories if they have values."""
+    """The features whose constants the statistics have; the columns that are categories if they have values; texts."""
 
     features: Mapping[str, Feature]
     categories: tuple[RawColumn, ...]
+    texts: tuple[RawColumn, ...]
 
 
 def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, str]) -> Chosen:
     """What the statistics decide; `types` are the kinds that the caller wants for columns."""
     features: dict[str, Feature] = {}
-    categories: list[RawColumn] = []
+    others: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
     for column in columns:
         found = _chosen(column, known, types.get(column.name))
-        if found is None:
-            categories.append(column)
+        if isinstance(found, str):
+            others[found].append(column)
         else:
             features[column.name] = found
-    return Chosen(features, tuple(categories))
+    return Chosen(features, tuple(others[Category.kind]), tuple(others[Text.kind]))
 
 
 def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
@@ -58,6 +65,17 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
     if len(values) == 1 and rows == present:
         return LeftOut(column.name, "it has one value only")
     return Category(column.name, values, column.family == ZONED)
+
+
+def text(column: RawColumn, wording: Wording) -> Text:
+    """Free text, by the words of training rows.
+
+    >>> text(RawColumn("note", "text", "text", False), Wording(50, 700))
+    Text(column='note', words=56, buckets=2048)
+    """
+    words = min(max(wording.words, FEWEST_WORDS), MOST_WORDS)
+    wanted = min(max(wording.repeated * BUCKETS_A_WORD, FEWEST_BUCKETS), MOST_BUCKETS)
+    return Text(column.name, -(-words // WORDS_STEP) * WORDS_STEP, 1 << (wanted - 1).bit_length())
 
 
 def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:
@@ -80,14 +98,14 @@ def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, s
 
 def _kinds(family: str | None) -> tuple[str, ...]:
     if family == TEXT:
-        return (Category.kind,)
+        return (Category.kind, Text.kind)
     if family in MOMENTS:
         return (Moment.kind, Category.kind)
     return () if family is None else (Number.kind, Category.kind)
 
 
-def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | None:
-    """The feature of a column; None for a category, whose values are still to be looked for."""
+def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature | str:
+    """The feature of a column; or only its kind, for a category and a text, of which more is to be looked for."""
     if column.family is None:
         return LeftOut(column.name, f"no input can be made of type {column.type}")
     if column.key and wanted is None:
@@ -95,22 +113,22 @@ def _chosen(column: RawColumn, known: Statistics, wanted: str | None) -> Feature
     if column.family == TEXT:
         return _text(column, known.texts[column.name], known.rows, wanted)
     if wanted == Category.kind:
-        return None
+        return wanted
     if column.family in MOMENTS:
         return _moment(column, known)
     return _number(column, known, wanted)
 
 
-def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Feature | None:
+def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Feature | str:
     if texts.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")
     if wanted is not None:
-        return None
+        return wanted
+    if texts.words >= FREE_WORDS and texts.distinct > FREE_SHARE * texts.sampled and texts.sampled >= FEWEST:
+        return Text.kind
     if texts.sampled >= FEWEST and texts.distinct == texts.sampled:
         return LeftOut(column.name, "all of its values differ: it names a row")
-    if texts.words >= FREE_WORDS and texts.distinct > FREE_SHARE * texts.sampled and texts.sampled >= FEWEST:
-        return LeftOut(column.name, "it is free text")
-    return None
+    return Category.kind
 
 
 def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:

@@ -19,4 +19,6 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     features = dict(chosen.features)
     for column in chosen.categories:
         features[column.name] = kinds.category(column, values[column.name], known.rows, known.present(column.name))
+    for column in chosen.texts:
+        features[column.name] = kinds.text(column, statistics.wording(reader, source, column, known.rows))
     return Recipe(tuple(features[column.name] for column in columns))

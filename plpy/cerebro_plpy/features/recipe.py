@@ -15,12 +15,13 @@ from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.template import FARTHEST, Table, Wide, wide_name
 from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
+from cerebro_plpy.features.words import MOST_WORDS
 
 VERSION = 1
 MOST_FEATURES = 1600
 """As many columns as a table can have."""
 MOST_CATEGORIES = 10_000
-MOST_WORDS, MOST_BUCKETS = 1024, 1 << 18
+MOST_BUCKETS = 1 << 18
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
 NUMBERS = ("integer", "real", "numeric")

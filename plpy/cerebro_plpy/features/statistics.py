@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features import encoding
+from cerebro_plpy.features import encoding, words
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.recipe import MOMENTS, MOST_CATEGORIES
@@ -24,6 +24,8 @@ AT_ONCE = 100
 RISING = ("", "epoch", "year")
 """What is greater of a greater value; but for spans of time, in whose order a month has 30 days."""
 SPAN = "interval"
+SAMPLED_TEXTS, NEARLY_ALL = 10_000, 0.95
+"""How many texts are divided into words, and which share of them is not to be cut off."""
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
 SETS_AT_ONCE = 30
@@ -63,6 +65,13 @@ class Texts(NamedTuple):
     sampled: int
     distinct: int
     words: float
+
+
+class Wording(NamedTuple):
+    """Of a column of free text: as many words as nearly all have, and how many words there are more than once."""
+
+    words: int
+    repeated: int
 
 
 class Statistics(NamedTuple):
@@ -280,3 +289,19 @@ def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> 
         for place, value, _ in reader.run(statement, (*source.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}
+
+
+def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wording:
+    """What the texts of a sample are made of; there are so many rows."""
+    text = encoding.category(column.name).text
+    statement = sql(
+        "features.wording",
+        words=words.listed(text, words.MOST_WORDS),
+        source=source.table,
+        sampled=sampled(source, rows, SAMPLED_TEXTS),
+        side=source.side.text,
+        text=text,
+        most=str(words.MOST_WORDS),
+    )
+    ((length, repeated),) = reader.run(statement, (*source.hash.values, *source.side.values, NEARLY_ALL))
+    return Wording(length or 0, repeated)

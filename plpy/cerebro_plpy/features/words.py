@@ -15,6 +15,8 @@ import string
 APOSTROPHE = "'"
 """It divides nothing: "don't" is a word."""
 SIGNS = "".join(sorted({*string.punctuation, *string.whitespace} - {APOSTROPHE, "_", " "}))
+MOST_WORDS = 256
+"""Of a text no more are taken."""
 CHARACTERS = 16
 """Of a text so many for each word that is wanted are looked at, so that a very long one takes no longer than others."""
 POSITIVE = (1 << 31) - 1

@@ -16,7 +16,7 @@ from workbench import Workbench
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Recipe, Scale, Text
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.wire.frames import Bytes
@@ -100,11 +100,12 @@ def test_columns_of_all_kinds_together(session: Session) -> None:
             Moment("m", "timestamp", parts, missing=True),
             Category("d", tuple(map(str, range(3000)))),
             Number("y", "integer", Scale(7.0, 2.0), missing=True),
+            Text("t", 5, 300),
         )
     )
     source = (
         "(SELECT v.x::timestamp AS m, 'a'::text COLLATE \"C\" AS c, NULL::integer AS x, n AS d, nullif(n, 2) AS y,"
-        " 1 AS o FROM json_array_elements_text(%s::json) WITH ORDINALITY v (x, n))"
+        " 1 AS o, v.x || ', ' || n AS t FROM json_array_elements_text(%s::json) WITH ORDINALITY v (x, n))"
     )
     check(session, recipe, source, texts(TIMES))
 

@@ -15,7 +15,7 @@ from cerebro_plpy.features.columns import TEXT, RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.kinds import check_types
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import MISSING, Category, LeftOut, Moment, Number, Recipe
+from cerebro_plpy.features.recipe import MISSING, Category, LeftOut, Moment, Number, Recipe, Text
 from cerebro_plpy.features.split import naming, read_split, row_hash, sides
 from cerebro_plpy.features.statistics import Source
 
@@ -25,7 +25,7 @@ PASSENGERS = """
            CASE WHEN n % 10 > 0 THEN (n * 7919 % 80)::numeric END AS age,
            (n % 3 + 1)::smallint AS class, (ARRAY['C', 'Q', 'S', NULL])[n % 4 + 1] AS port, n % 2 = 0 AS alone,
            CASE WHEN n % 97 = 0 THEN 'Infinity' ELSE exp(n % 40)::text END::double precision AS fare,
-           NULL::text AS nothing,
+           NULL::text AS nothing, md5(n::text) AS token,
            'the same' AS ship, timestamp '1912-04-10 12:00' + n * interval '1 minute' AS boarded,
            '{1,2}'::integer[] AS list,
            CASE WHEN n = 7 THEN 'once' WHEN n % 5 = 0 THEN 'a "b" % {}' ELSE '' END AS "odd "" name %s {}"
@@ -77,12 +77,12 @@ def test_each_column_becomes_what_it_is(session: Session, raw: tuple[RawColumn, 
     kinds = {name: type(each) for name, each in found.items() if not isinstance(each, LeftOut)}
     assert kinds == {
         "age": Number, "class": Number, "port": Category, "alone": Category, "fare": Number, "boarded": Moment,
-        'odd " name %s {}': Category,
+        'odd " name %s {}': Category, "name": Text,
     }  # fmt: skip
     reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
     assert reasons == {
         "passenger_id": "all of its values differ, and it is called an id: it names a row",
-        "name": "all of its values differ: it names a row",
+        "token": "all of its values differ: it names a row",
         "nothing": "it is NULL in all rows",
         "ship": "it has one value only",
         "list": "no input can be made of type integer[]",
@@ -113,7 +113,8 @@ def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workben
     before = learned(session, raw, source)
     text, values = source.side
     change = f"""
-        UPDATE passengers t SET age = 1e9, port = 'X', fare = 'NaN', ship = 'another' WHERE NOT ({text}) RETURNING 1"""
+        UPDATE passengers t SET age = 1e9, port = 'X', fare = 'NaN', ship = 'another',
+            name = repeat('of words ', 300) WHERE NOT ({text}) RETURNING 1"""
     bench.rows("BEGIN")
     try:
         assert 400 < len(session.run(change, values)) < 600
@@ -123,12 +124,20 @@ def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workben
 
 
 def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawColumn, ...]) -> None:
-    recipe = learned(session, raw, types={"class": "category", "name": "category", "passenger_id": "number"})
+    types = {"class": "category", "name": "category", "passenger_id": "number", "port": "text"}
+    recipe = learned(session, raw, types=types)
     found = {each.column: each for each in recipe.features}
     assert isinstance(found["class"], Category) and sorted(found["class"].values) == ["1", "2", "3"]
     assert isinstance(found["passenger_id"], Number)
     assert found["name"] == LeftOut("name", "no value is there twice")
-    for name, kind in (("nowhere", "number"), ("name", "number"), ("list", "category"), ("age", "image")):
+    assert found["port"] == Text("port", 8, 256)
+    for name, kind in (
+        ("nowhere", "number"),
+        ("name", "number"),
+        ("list", "category"),
+        ("age", "image"),
+        ("age", "text"),
+    ):
         with pytest.raises(InvalidParameter, match=name):
             check_types("train", raw, {name: kind})
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, fitting
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.proposals import (
     MANY,
@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.proposals import (
     usual_count,
 )
 from cerebro_plpy.configs.templates.realmlp import REALMLP
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table
 from cerebro_plpy.errors import InvalidParameter
 
 HEADS: list[Head] = [Classes(3), Floats((Measure(1.0, 2.0, 0.0, 9.0),))]
@@ -60,7 +60,7 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
 
 
 def test_of_many_rows_a_template_begins_with_all_its_starts() -> None:
-    made = list(islice(proposals(USUAL, Searched(HEADS[0], MANY, {"width": 64}), 1), 5))
+    made = list(islice(proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], MANY, {"width": 64}), 1), 5))
     assert [template.name for template, _, _ in made] == ["realmlp"] * 3 + ["realmlp_simple", "linear"]
     waves = [params["frequency"] for template, params, _ in made if template is REALMLP]
     assert waves == [0.1, *(start["frequency"] for start in REALMLP.starts)]

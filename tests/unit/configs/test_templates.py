@@ -16,7 +16,7 @@ from cerebro_plpy.configs.architecture import Architecture, check_architecture, 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, find_template, fitting
 from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.template import Classes, Field, Floats, Head, Measure, Table, Template, Value, Wide
@@ -119,6 +119,12 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
         block = 4 * width + attention + 2 * (width + 1) * wide + (wide + 1) * width
         of_texts = 32 * words + len(table.wide) * (32 + 1) * width
         return of_texts + (2 * columns + levels + 1) * width + depth * block + 2 * width + (width + 1) * units
+    if template.name == "text":
+        word = int(params["word"])
+        first = (
+            8 * levels + (columns + 8 * len(table.cardinalities) + word * len(table.wide) + 1) * width + word * words
+        )
+        return first + (depth - 1) * (width + 1) * width + (width + 1) * units
     deeper, out = width * width + width, (width + 1) * units
     if template.name == "realmlp_simple":
         of_texts = 32 * words + len(table.wide) * 32 * width
@@ -261,6 +267,14 @@ def test_what_a_field_cannot_have_is_refused(given_params: dict[str, object], wo
 def test_what_makes_no_model_is_refused(make: Any) -> None:
     with pytest.raises(CerebroError):
         make()
+
+
+def test_templates_for_columns_of_a_kind_are_tried_where_there_are_any() -> None:
+    plain, with_text = Table(1), Table(1, wide=(Wide(TEXT, (5,), 9),))
+    assert {each.name for each in TEMPLATES} - {each.name for each in fitting(TEMPLATES, plain)} >= {"text"}
+    assert fitting(USUAL, with_text)[0] is find_template("text") and fitting(USUAL, plain)[0] is find_template(
+        "realmlp"
+    )
 
 
 def test_an_unknown_template_is_told_with_those_that_there_are() -> None:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.resnet import RESNET
 from cerebro_plpy.configs.templates.tabm import TABM
-from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.templates.template import Table, Template
+from cerebro_plpy.configs.templates.text import TEXT
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.errors import UndefinedObject
 
-TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR)
+TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR, TEXT)
 
-USUAL: tuple[Template, ...] = (REALMLP, SIMPLE, LINEAR)
-"""Those that are tried where nobody names any. Others take many times as long for an epoch, or came to less in the
-same time on a processor: they are there for who has more of it, or a GPU."""
+USUAL: tuple[Template, ...] = (TEXT, REALMLP, SIMPLE, LINEAR)
+"""Those that are tried where nobody names any, as far as they are for the columns that a table has. Others take many
+times as long for an epoch, or came to less in the same time on a processor: they are there for who has more of it, or a
+GPU."""
+
+
+def fitting(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
+    """Those of the templates that are for a table with such inputs."""
+    kinds = {each.kind for each in table.wide}
+    return tuple(each for each in templates if each.kind is None or each.kind in kinds)
 
 
 def find_template(name: str) -> Template:

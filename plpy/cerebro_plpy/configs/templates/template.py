@@ -221,7 +221,8 @@ class Template:
     """A family of architectures: what it is called, its fields, and the JSON that they come to.
 
     `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers that do not change,
-    by the names of the arguments of AdamW. `starts` are further values that are good to begin a search with.
+    by the names of the arguments of AdamW. `starts` are further values that are good to begin a search with. One with a
+    `kind` is for tables that have an input of its own of that kind.
     """
 
     name: str
@@ -230,6 +231,7 @@ class Template:
     architecture: Callable[[Table, Head, Params], str]
     optimizer: Mapping[str, str | float]
     starts: tuple[Params, ...] = ()
+    kind: str | None = None
 
     def params(self, head: Head, rows: int, given: Mapping[str, object]) -> dict[str, Value]:
         """The value of every field for a table of so many training rows; InvalidParameter where one cannot be."""

@@ -67,6 +67,17 @@ count(DISTINCT {c})
 count({c}) AS {c}_sampled, count(DISTINCT {c} COLLATE "C") AS {c}_different,
 pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}, ' ', '')) + 1)::double precision AS {c}_words
 
+-- name: wording
+-- Of the texts of the sample: a quantile of how many words they have, at most {most} of each, and how many words there are more
+-- than once.
+WITH s AS MATERIALIZED (
+    SELECT ARRAY(SELECT w.word FROM {words} AS w (word) WHERE w.word <> '' LIMIT {most}) AS words
+    FROM {source} t WHERE {sampled} AND {side} AND {text} IS NOT NULL
+)
+SELECT (SELECT pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) FROM s) AS length,
+       (SELECT count(*) FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word)
+                              GROUP BY w.word COLLATE "C" HAVING count(*) > 1) r) AS repeated
+
 -- name: categories
 -- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.
 SELECT f.place, f.value, f.rows
