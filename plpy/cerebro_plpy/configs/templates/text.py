@@ -21,7 +21,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 
 TEXT = Template(
     name="text",
-    meaning="Words as vectors, of whose means a dense network learns, for tables with free text",
+    meaning="Words as vectors, of whose sums a dense network learns, for tables with free text",
     kind=encoders.TEXT,
     fields=(
         Field("lr", "The learning rate", 0.003, Range(5e-4, 0.02, "log"), limits=(1e-8, 100.0)),
@@ -30,7 +30,7 @@ TEXT = Template(
         Field("dropout", "The share of units left out", 0.5, Range(0.1, 0.7, "linear"), limits=(0.0, 0.95)),
         Field("width", "Units of a hidden layer", 128, Choices((64, 128, 256)), limits=(1, 65_536), whole=True),
         Field("depth", "Hidden layers", 1, Range(1, 3, "linear", whole=True), limits=(1, 16), whole=True),
-        Field("word", "Numbers that a word comes to", 64, Choices((32, 64, 128)), limits=(1, 1024), whole=True),
+        Field("word", "Numbers of a word", encoders.WORD, Choices((16, 32, 64)), limits=(1, 1024), whole=True),
         Field(
             "word_rate",
             "The learning rate of words, in lr",
