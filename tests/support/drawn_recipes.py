@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cerebro_plpy.features.recipe import (
+    ARRAYS,
     LARGEST,
     MOMENTS,
     NUMBERS,
@@ -16,11 +17,14 @@ from cerebro_plpy.features.recipe import (
     Recipe,
     Scale,
     Text,
+    Vector,
 )
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
+
+VECTORS = st.lists(SCALES, min_size=1, max_size=3).map(tuple)
 
 
 def moments(name: str) -> st.SearchStrategy[Feature]:
@@ -41,6 +45,7 @@ def features(name: str) -> st.SearchStrategy[Feature]:
         st.builds(Text, st.just(name), st.integers(1, 40), st.integers(1, 1000)),
         st.builds(LeftOut, st.just(name), WORDS),
         moments(name),
+        st.builds(Vector, st.just(name), st.sampled_from(sorted(ARRAYS)), VECTORS, st.booleans()),
     )
 
 

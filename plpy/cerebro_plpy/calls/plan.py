@@ -21,7 +21,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment, Text
+from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment, Text, Vector
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
@@ -113,7 +113,10 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     if isinstance(feature, Text):
         said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
         return said, "as many words as nearly all training rows have"
-    parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
+    if isinstance(feature, Vector):
+        parts = f"vector of {len(feature.scales)} numbers"
+    else:
+        parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
     missing = "; where it is missing is an input of its own" if feature.missing else ""
     return parts + missing, "centred by the median, scaled by the quartiles of training rows"
 

@@ -16,8 +16,9 @@ from cerebro_plpy.database.effective_role import effective_role
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.matching import kind
-from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe, Text
+from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Moment, Number, Recipe, Text, Vector
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
@@ -25,8 +26,10 @@ from cerebro_plpy.trainer.predictor import Predictor
 MODULE = "predict_row"
 KEPT = "cerebro_record_models"
 MOST_KEPT = 8
-EXACT = ("real", "money")
+EXACT = ("real", "money", "real[]")
 """Types of numbers whose texts are those of no other number type."""
+ARRAYS_AS = {"double precision[]": "real[]", "real[]": "real[]", "numeric[]": "numeric[]"}
+"""Families of arrays by the types that they are read as."""
 WITH_ZONE = "timestamp with time zone"
 Statement = Callable[..., list[Row]]
 
@@ -113,12 +116,18 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
     for each in recipe.features:
         if not isinstance(each, LeftOut):
             types[each.column] = _type(each, source.get(each.column))
-        numeric = isinstance(each, Number) and types[each.column] in ("numeric", "money")
-        if isinstance(each, Category):
-            features.append(replace(each, zoned=types[each.column] == WITH_ZONE))
-            continue
-        features.append(replace(each, family="numeric") if numeric and isinstance(each, Number) else each)
+        features.append(_read_as(each, types.get(each.column, "")))
     return Recipe(tuple(features)), types
+
+
+def _read_as(feature: Feature, type_: str) -> Feature:
+    """The feature over a column that is read as this type."""
+    if isinstance(feature, Category):
+        return replace(feature, zoned=type_ == WITH_ZONE)
+    if isinstance(feature, Vector):
+        return replace(feature, family=ARRAYS_AS.get(type_, feature.family))
+    numeric = isinstance(feature, Number) and type_ in ("numeric", "money")
+    return replace(feature, family="numeric") if numeric and isinstance(feature, Number) else feature
 
 
 def _type(feature: Input, before: str | None) -> str:
@@ -126,10 +135,14 @@ def _type(feature: Input, before: str | None) -> str:
         return before or "text"
     if isinstance(feature, Text):
         return "text"
-    if not isinstance(feature, Number):
+    if isinstance(feature, Moment):
         return feature.family
     if before in EXACT:
         return before
+    if isinstance(feature, Vector):
+        if feature.family == CAST and before:
+            return before
+        return "double precision[]" if feature.family in ("real[]", CAST) else "numeric[]"
     return "double precision" if feature.family == "real" else "numeric"
 
 

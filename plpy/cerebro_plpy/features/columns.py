@@ -9,6 +9,7 @@ from cerebro_plpy.database.names import split_columns
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
+from cerebro_plpy.features.encoding import CAST
 
 ALL = "*"
 EXCEPT = "* except "
@@ -19,6 +20,8 @@ FAMILIES = {
     "numeric": "numeric", "money": "numeric",
     "date": "date", "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "time",
     "interval": "interval",
+    "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]", "_float8": "real[]",
+    "_numeric": "numeric[]",
     "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
 """By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
@@ -36,14 +39,15 @@ class RawColumn(NamedTuple):
 def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """All columns of the table or view that has this oid, in their order; `key` are those of its primary key."""
     return tuple(
-        RawColumn(name, spelling, _family(base, kind, category), key)
-        for name, spelling, base, kind, category, key in reader.run(sql("features.columns"), (oid,))
+        RawColumn(name, spelling, _family(base, kind, category, castable), key)
+        for name, spelling, base, kind, category, castable, key in reader.run(sql("features.columns"), (oid,))
     )
 
 
-def _family(base: str, kind: str, category: str) -> str | None:
-    # An enum, or a type of character strings.
-    return TEXT if kind == "e" or category == "S" else FAMILIES.get(base)
+def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
+    if kind == "e" or category == "S":  # an enum, or a type of character strings
+        return TEXT
+    return FAMILIES.get(base) or (CAST if castable else None)
 
 
 def selected(

@@ -6,7 +6,7 @@ The same expressions serve training and prediction, and all rows of a statement 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.template import wide_name
@@ -14,15 +14,17 @@ from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features import words
 from cerebro_plpy.features.recipe import (
+    ARRAYS,
     CODES_INPUT,
     LARGEST,
     NUMBERS_INPUT,
     WIDE,
     Category,
-    Moment,
     Number,
     Recipe,
     Scale,
+    Scaled,
+    Vector,
     WideFeature,
 )
 
@@ -34,6 +36,9 @@ TEXTS = {
 """Settings under which a value has the same text for everybody, by which it is a category, or is hashed."""
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
+CAST = "cast to real[]"
+WHOLE = ("integer", "integer[]")
+"""Families of whole numbers."""
 COARSEST = 1e30
 """The distance 1 of two whole numbers, in so large a width, is not too near to 0 for real."""
 
@@ -110,12 +115,25 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
             continue
         scaled = list(_scaled_values(feature, row))
         numbers += [value for value, _ in scaled]
-        missing += [_missing(scaled[0][1])] * feature.missing
+        missing += [_missing(_any(feature, [value for _, value in scaled]))] * feature.missing
     return Encoding(_array([*numbers, *missing], "real"), _array(codes, "integer"))
 
 
-def _scaled_values(feature: Number | Moment, row: str) -> Iterator[tuple[Expression, Expression]]:
+def _any(feature: Scaled, values: Sequence[Expression]) -> Expression:
+    """A value that is NULL where the column has none: of a vector, where no element is a number."""
+    if not isinstance(feature, Vector):
+        return values[0]
+    text = ", ".join(value.text for value in values)
+    return Expression(f"coalesce({text})", tuple(value for each in values for value in each.values))
+
+
+def _scaled_values(feature: Scaled, row: str) -> Iterator[tuple[Expression, Expression]]:
     """Each number of a feature as the network takes it, and as it is."""
+    if isinstance(feature, Vector):
+        for place, scale in zip(feature.places, feature.scales):
+            value = element(feature.column, feature.family, place, row)
+            yield _scaled(value, scale, ARRAYS[feature.family] == "integer"), value
+        return
     if isinstance(feature, Number):
         value = number(feature.column, feature.family, row)
         yield _scaled(value, feature.scale, feature.family == "integer"), value
@@ -126,11 +144,12 @@ def _scaled_values(feature: Number | Moment, row: str) -> Iterator[tuple[Express
         yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
 
 
-def paddings(feature: Number | Moment) -> Iterator[tuple[Scale, float]]:
+def paddings(feature: Scaled) -> Iterator[tuple[Scale, float]]:
     """The scale of each number of a feature, and what is added and taken away before it is divided: see `_scaled`."""
-    if isinstance(feature, Number):
-        whole = feature.family == "integer" and _is_coarse(feature.scale)
-        yield feature.scale, 0.0 if whole else 4 * feature.scale.width
+    if isinstance(feature, (Number, Vector)):
+        whole = feature.family in WHOLE
+        for scale in feature.scales if isinstance(feature, Vector) else (feature.scale,):
+            yield scale, 0.0 if whole and _is_coarse(scale) else 4 * scale.width
         return
     for part, scale in feature.parts.items():
         reach = REACHES.get(part)
@@ -139,7 +158,25 @@ def paddings(feature: Number | Moment) -> Iterator[tuple[Scale, float]]:
 
 def number(column: str, family: str, row: str = "t") -> Expression:
     """A column of numbers as double precision, NULL where it is NULL or NaN."""
+    return number_of(f"{row}.{quote_identifier(column)}", family)
+
+
+def element(column: str, family: str, place: int, row: str = "t") -> Expression:
+    """An element of arrays of one dimension as double precision, NULL where there is none, or it is NULL or NaN.
+
+    A slice begins at 1, wherever the array does.
+    """
+    return number_of(f"(({elements(column, family, row)})[:])[{place}]", ARRAYS[family])
+
+
+def elements(column: str, family: str, row: str = "t") -> str:
+    """A column of arrays as arrays of numbers."""
     name = f"{row}.{quote_identifier(column)}"
+    return f"{name}::pg_catalog.float4[]" if family == CAST else name
+
+
+def number_of(name: str, family: str) -> Expression:
+    """A number of this family as double precision, NULL where it is NULL or NaN."""
     if family == "integer":
         return Expression(f"{name}::{DOUBLE}")
     if family == "real":

@@ -17,12 +17,13 @@ from cerebro_plpy.features.encoding import (
     Expression,
     NetworkInput,
     category,
+    element,
     moment,
     number,
     paddings,
     wide_inputs,
 )
-from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text
+from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text, Vector
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""
@@ -52,6 +53,8 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, scale=UNKNOWN)
     if isinstance(feature, Moment):
         return replace(feature, parts=dict.fromkeys(feature.parts, UNKNOWN))
+    if isinstance(feature, Vector):
+        return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
     if isinstance(feature, Category):
         return replace(feature, values=NOTHING)
     if isinstance(feature, Text):
@@ -71,6 +74,8 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             values.append(number(each.column, each.family, row))
         elif isinstance(each, Moment):
             values += [moment(each.column, each.family, part, row) for part in each.parts]
+        elif isinstance(each, Vector):
+            values += [element(each.column, each.family, place, row) for place in each.places]
         elif isinstance(each, Category):
             text = f'({category(each.column, each.zoned, row).text}) COLLATE pg_catalog."C"'
             marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
@@ -87,12 +92,13 @@ def _array(items: Sequence[Expression], missing: str, element: str) -> Expressio
 def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     """The second half, as a trainer takes it; `marks` are those of each category."""
     scales: list[list[float]] = []
-    missing: list[int] = []
+    missing: list[list[int]] = []
     for each in recipe.inputs:
         if isinstance(each, (Category, *WIDE)):
             continue
         if each.missing:
-            missing.append(len(scales))
+            count = len(each.scales) if isinstance(each, Vector) else 1
+            missing.append(list(range(len(scales), len(scales) + count)))
         scales += [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
     return {
         "scales": scales,

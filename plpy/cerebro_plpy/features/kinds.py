@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.recipe import (
+    ARRAYS,
     LARGEST,
     MOMENTS,
     NUMBERS,
@@ -22,6 +23,7 @@ from cerebro_plpy.features.recipe import (
     Number,
     Scale,
     Text,
+    Vector,
 )
 from cerebro_plpy.features.statistics import Spread, Statistics, Texts, Wording
 from cerebro_plpy.features.words import MOST_WORDS
@@ -101,6 +103,8 @@ def _kinds(family: str | None) -> tuple[str, ...]:
         return (Category.kind, Text.kind)
     if family in MOMENTS:
         return (Moment.kind, Category.kind)
+    if family in ARRAYS:
+        return (Vector.kind,)
     return () if family is None else (Number.kind, Category.kind)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.database.platform import Reader
-from cerebro_plpy.features import kinds, statistics
+from cerebro_plpy.features import arrays, kinds, statistics
 from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.recipe import ARRAYS, Recipe
 from cerebro_plpy.features.statistics import Source
 
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
     """What the training rows of a source say about these columns."""
-    known = statistics.gather(reader, source, columns)
-    chosen = kinds.choose(columns, known, types)
+    whole = [column for column in columns if column.family in ARRAYS]
+    simple = [column for column in columns if column.family not in ARRAYS]
+    known = statistics.gather(reader, source, simple)
+    chosen = kinds.choose(simple, known, types)
     values = statistics.categories(reader, source, chosen.categories)
-    features = dict(chosen.features)
+    features = {**chosen.features, **arrays.learn(reader, source, whole, types)}
     for column in chosen.categories:
         features[column.name] = kinds.category(column, values[column.name], known.rows, known.present(column.name))
     for column in chosen.texts:

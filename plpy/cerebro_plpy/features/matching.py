@@ -10,7 +10,18 @@ from dataclasses import replace
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
-from cerebro_plpy.features.recipe import NUMBERS, Category, Feature, Input, LeftOut, Number, Recipe, Text
+from cerebro_plpy.features.recipe import (
+    ARRAYS,
+    NUMBERS,
+    Category,
+    Feature,
+    Input,
+    LeftOut,
+    Moment,
+    Number,
+    Recipe,
+    Text,
+)
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""
@@ -50,7 +61,7 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
 
 def _alike(family: str) -> tuple[str, ...]:
     """The families that can take the place of one."""
-    return next((alike for alike in (NUMBERS, POINTS) if family in alike), (family,))
+    return next((alike for alike in (NUMBERS, POINTS, tuple(ARRAYS)) if family in alike), (family,))
 
 
 def _refuse(module: str, feature: Input, column: RawColumn, spelling: str) -> Feature:
@@ -76,7 +87,9 @@ def kind(feature: Input) -> str:
         return "a text, or what has one"
     if isinstance(feature, Text):
         return "a text"
-    return "a number" if isinstance(feature, Number) else f"a {' or '.join(_alike(feature.family))}"
+    if isinstance(feature, Moment):
+        return f"a {' or '.join(_alike(feature.family))}"
+    return "a number" if isinstance(feature, Number) else "an array of numbers"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,7 +16,18 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import LARGEST, WIDE, Category, Input, Moment, Number, Recipe, WideFeature
+from cerebro_plpy.features.recipe import (
+    ARRAYS,
+    LARGEST,
+    WIDE,
+    Category,
+    Input,
+    Moment,
+    Recipe,
+    Scaled,
+    Vector,
+    WideFeature,
+)
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
 
 VERSION = 1
@@ -28,6 +39,8 @@ MOST_SINGLE = 50
 MOST_ROWS = 1 << 53
 VALUE, CODE, EXTENT = "value", "code", "length"
 """Parts of a number, of a category, and of what is an input of its own; a moment has several."""
+ARRAY = "mean", "range"
+"""Parts of an array: of all its elements together, for one of many says little."""
 PRIOR = 0.5
 """Rows that are added to each bin, so that an empty one says no more than it knows."""
 
@@ -99,6 +112,8 @@ def parts_of(feature: Input) -> tuple[str, ...]:
     """What is looked at of a column; where the first part has no value, the column has none."""
     if isinstance(feature, Moment):
         return tuple(feature.parts)
+    if isinstance(feature, Vector):
+        return ARRAY
     if isinstance(feature, WIDE):
         return (EXTENT,)
     return (CODE,) if isinstance(feature, Category) else (VALUE,)
@@ -177,12 +192,20 @@ def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
     )
 
 
-def _number(feature: Number | Moment | WideFeature, part: str) -> Expression:
+def _number(feature: Scaled | WideFeature, part: str) -> Expression:
     if isinstance(feature, WIDE):
         return encoding.extent(feature)
     if isinstance(feature, Moment):
         return encoding.moment(feature.column, feature.family, part)
+    if isinstance(feature, Vector):
+        return _of_array(feature, part)
     return encoding.number(feature.column, feature.family)
+
+
+def _of_array(feature: Vector, part: str) -> Expression:
+    element = encoding.number_of("e.x", ARRAYS[feature.family])
+    text = sql(f"drift.{part}", number=element.text, array=encoding.elements(feature.column, feature.family))
+    return Expression(f"({text})", element.values)
 
 
 def _sample(reader: Reader, source: Source, rows: int, recipe: Recipe) -> None:

@@ -7,7 +7,7 @@ read; what is made of it afterwards relies on nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Union
 
@@ -34,7 +34,10 @@ MOMENTS = {
     "interval": ("epoch",),
 }
 """Families of points and spans of time, with the parts that are taken of each."""
-
+ARRAYS = {"integer[]": "integer", "real[]": "real", "numeric[]": "numeric", "cast to real[]": "real"}
+"""Families of arrays of numbers, with the family of an element; the last are types that have a cast to real[]."""
+MOST_NUMBERS = 64
+"""Elements of a vector that are numbers of their own."""
 
 MISSING = "missing"
 """What is 1 where a column has no value; all of these come after all others."""
@@ -104,6 +107,25 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Vector:
+    """A column of short arrays of one dimension: each element is a number of its own, with the scale of its place.
+
+    Places are counted from 1, whatever the lower bound of an array is. What stands beyond them is not taken.
+    """
+
+    kind: ClassVar[str] = "vector"
+    column: str
+    family: str
+    scales: tuple[Scale, ...]
+    missing: bool
+
+    @property
+    def places(self) -> range:
+        """Those of the elements."""
+        return range(1, len(self.scales) + 1)
+
+
+@dataclass(frozen=True)
 class Text:
     """A column of free text: its first `words`, each as a number from 1 to `buckets` that a hash gives it; then zeros.
 
@@ -133,7 +155,9 @@ class LeftOut:
 WideFeature = Union[Text]
 WIDE = (Text,)
 """Those that are an input of their own."""
-Input = Union[Number, Category, Moment, WideFeature]
+Scaled = Union[Number, Moment, Vector]
+"""Inputs that are numbers."""
+Input = Union[Scaled, Category, WideFeature]
 Feature = Union[Input, LeftOut]
 NUMBERS_INPUT, CODES_INPUT = "numbers", "codes"
 """The names of the inputs that columns share."""
@@ -160,8 +184,8 @@ class Recipe:
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """The inputs that are numbers, in order: the column of each, and what of it."""
-        scaled = [each for each in self.inputs if isinstance(each, (Number, Moment))]
-        parts = [(s.column, part) for s in scaled for part in (s.parts if isinstance(s, Moment) else ("value",))]
+        scaled = [each for each in self.inputs if not isinstance(each, (Category, *WIDE))]
+        parts = [(each.column, part) for each in scaled for part in _parts(each)]
         return (*parts, *((each.column, MISSING) for each in scaled if each.missing))
 
     @property
@@ -214,6 +238,12 @@ class Recipe:
         return cls(read)
 
 
+def _parts(feature: Scaled) -> Iterable[str]:
+    if isinstance(feature, Vector):
+        return map(str, feature.places)
+    return feature.parts if isinstance(feature, Moment) else ("value",)
+
+
 def _feature(value: object) -> Feature:
     kind = value.get("kind") if isinstance(value, dict) else None
     reader = _READERS.get(kind) if isinstance(kind, str) else None
@@ -256,6 +286,18 @@ def _free_text(value: object) -> Text:
     return Text(_column(found["column"]), words, _whole(found["buckets"], "buckets", MOST_BUCKETS))
 
 
+def _vector(value: object) -> Vector:
+    found = _record(value, "feature", "kind", "column", "family", "scales", "missing")
+    family = _choice(found["family"], "family", tuple(ARRAYS))
+    return Vector(_column(found["column"]), family, _scales(found["scales"], MOST_NUMBERS), _flag(found["missing"]))
+
+
+def _scales(value: object, most: int) -> tuple[Scale, ...]:
+    if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= most:
+        raise _wrong("scales", value, f"a list of 1 to {most} scales")
+    return tuple(map(_scale, value))
+
+
 def _left_out(value: object) -> LeftOut:
     found = _record(value, "feature", "kind", "column", "reason")
     return LeftOut(_column(found["column"]), _text(found["reason"], "reason"))
@@ -266,6 +308,7 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     Category.kind: _category,
     Moment.kind: _moment,
     Text.kind: _free_text,
+    Vector.kind: _vector,
     LeftOut.kind: _left_out,
 }
 

@@ -56,13 +56,13 @@ class Codes:
 
 @dataclass(frozen=True)
 class RecipeValues:
-    """The constants of a recipe: of each number its five, the numbers that say whether they are missing, categories.
+    """The constants of a recipe: of each number its five, numbers of which it is told if none is there, categories.
 
     Columns that are inputs of their own come as they are; of these it knows how they are sent.
     """
 
     scales: npt.NDArray[np.float64]
-    missing: tuple[int, ...]
+    missing: tuple[list[int], ...]
     categories: tuple[Codes, ...]
     wide: tuple[str, ...]
 
@@ -72,9 +72,9 @@ class RecipeValues:
         scales = typed(told, "scales", list)
         if not all(isinstance(row, list) and len(row) == CONSTANTS for row in scales):
             raise RequestError(f'"scales" must be lists of {CONSTANTS} numbers')
-        missing = tuple(integers(told, "missing"))
-        if not all(0 <= place < len(scales) for place in missing):
-            raise RequestError(f'"missing" must be places of {len(scales)} scales')
+        missing = tuple(integers({"missing": places}, "missing") for places in typed(told, "missing", list))
+        if not all(places and all(0 <= place < len(scales) for place in places) for places in missing):
+            raise RequestError(f'"missing" must be lists of places of {len(scales)} scales')
         categories = typed(told, "categories", list)
         lists = [integers({"categories": hashes}, "categories") for hashes in categories]
         if not all(hashes and len(hashes) % 2 == 0 for hashes in lists):
@@ -110,7 +110,8 @@ class RecipeValues:
         bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
         scaled = (bounded - center + padding - padding) / width
         numbers = np.where(unknown, 0.0, scaled).astype(np.float32)
-        return np.concatenate([numbers, unknown[:, list(self.missing)].astype(np.float32)], axis=1)
+        missing = [unknown[:, places].all(axis=1, keepdims=True).astype(np.float32) for places in self.missing]
+        return np.concatenate([numbers, *missing], axis=1)
 
     def _codes(self, marks: npt.NDArray[np.int64]) -> Array:
         pairs = marks.reshape(len(marks), -1, 2)

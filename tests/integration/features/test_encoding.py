@@ -6,8 +6,10 @@ import json
 import math
 from collections.abc import Sequence
 
+import drawn_arrays
 import numpy as np
 import pytest
+from drawn_arrays import Array
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session, encoded
@@ -16,7 +18,7 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale, Vector
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -60,6 +62,26 @@ def test_numbers(bench: Workbench, session: Session, type_name: str, family: str
     for value, (number, missing) in zip(drawn, found, strict=True):
         assert number == pytest.approx(np.float32(scale.apply(value)), rel=1e-6, abs=1e-15)
         assert missing == (value is None or math.isnan(value))
+
+
+def known(element: float | None) -> bool:
+    return element is not None and not math.isnan(element)
+
+
+@pytest.mark.parametrize("type_name", drawn_arrays.ELEMENTS)
+@trials(40)
+@given(data=st.data())
+def test_vectors(session: Session, type_name: str, data: st.DataObject) -> None:
+    """Elements are numbers by their places; an array of another number of dimensions has none."""
+    name, scales = data.draw(NAMES), data.draw(st.lists(SCALES, min_size=1, max_size=5))
+    drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
+    recipe = Recipe((Vector(name, drawn_arrays.FAMILIES[type_name], tuple(scales), missing=True),))
+    found, _ = encoded(session, recipe, table(name, type_name), texts(drawn))
+    for array, (*numbers, missing) in zip(drawn, found, strict=True):
+        elements = [(array or Array((), (), ())).at(place) for place in range(len(scales))]
+        expected = [np.float32(scale.apply(element)) for scale, element in zip(scales, elements, strict=True)]
+        assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-15)
+        assert missing == (not any(map(known, elements)))
 
 
 def test_numbers_beyond_double_precision(session: Session) -> None:

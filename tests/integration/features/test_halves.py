@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import drawn_arrays
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +17,18 @@ from workbench import Workbench
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Recipe, Scale, Text
+from cerebro_plpy.features.recipe import (
+    LARGEST,
+    MOMENTS,
+    Category,
+    LeftOut,
+    Moment,
+    Number,
+    Recipe,
+    Scale,
+    Text,
+    Vector,
+)
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.wire.frames import Bytes
@@ -82,6 +94,19 @@ def test_numbers(bench: Workbench, session: Session, type_name: str, family: str
     drawn = data.draw(st.lists(st.none() | floats, min_size=1, max_size=20))
     recipe = Recipe((Number(name, family, scale, missing=missing),))
     check(session, recipe, table(name, type_name), texts(drawn))
+
+
+@pytest.mark.parametrize("type_name", drawn_arrays.ELEMENTS)
+@trials(30)
+@given(data=st.data())
+def test_vectors(session: Session, type_name: str, data: st.DataObject) -> None:
+    name, scales = data.draw(NAMES), data.draw(st.lists(SCALES, min_size=1, max_size=5))
+    drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
+    features = (
+        Vector(name, drawn_arrays.FAMILIES[type_name], tuple(scales), missing=data.draw(st.booleans())),
+        Number("n", "integer", Scale(1.0, 2.0), missing=True),
+    )
+    check(session, Recipe(features), f"(SELECT v.*, 1 AS n FROM {table(name, type_name)} v)", texts(drawn))
 
 
 @trials(60)

@@ -21,3 +21,12 @@ pg_catalog.percentile_disc(%s::double precision[]) WITHIN GROUP (ORDER BY {c}) F
 SELECT GROUPING({names}) AS place, coalesce({names}) AS bin, count(*) AS rows
 FROM (SELECT {columns} FROM {source} t OFFSET 0) r
 GROUP BY GROUPING SETS ({sets})
+
+-- name: mean
+-- Of the elements of an array; NULL where none is a number.
+SELECT pg_catalog.avg(CASE WHEN n.x IS NOT NULL THEN least(greatest(n.x, '-1e300'::double precision), '1e300'::double precision) END)
+FROM (SELECT {number} AS x FROM pg_catalog.unnest({array}) AS e (x) OFFSET 0) n
+
+-- name: range
+SELECT CASE WHEN count(n.x) > 0 THEN least(max(n.x), '1e300'::double precision) - greatest(min(n.x), '-1e300'::double precision) END
+FROM (SELECT {number} AS x FROM pg_catalog.unnest({array}) AS e (x) OFFSET 0) n

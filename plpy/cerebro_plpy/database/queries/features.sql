@@ -1,7 +1,9 @@
 -- name: columns
--- With the types that domains stand for, and the columns that name a row: those of the primary key.
+-- With the types that domains stand for, whether they have a cast to real[], and the columns that name a row: those of the primary key.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
+       EXISTS (SELECT FROM pg_catalog.pg_cast c
+               WHERE c.castsource = b.oid AND c.casttarget = 'pg_catalog.float4[]'::pg_catalog.regtype) AS castable,
        EXISTS (SELECT FROM pg_catalog.pg_index i
                WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
@@ -10,7 +12,7 @@ FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
         UNION ALL
         SELECT t.oid, t.typname, t.typtype, t.typcategory, t.typbasetype FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
     )
-    SELECT d.typname, d.typtype, d.typcategory FROM d WHERE d.typtype <> 'd') b
+    SELECT d.oid, d.typname, d.typtype, d.typcategory FROM d WHERE d.typtype <> 'd') b
 WHERE a.attrelid = %s::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 

@@ -1,0 +1,180 @@
+"""What becomes of columns of arrays of numbers, by what training rows say of them: their sizes, and their elements.
+
+An array is a vector, whose elements have nothing to do with each other, or a series, in which they follow each other,
+or an image. Its type does not tell; but where elements are like those next to them, over rows, their order means
+something. All of it comes of a sample of rows, but for how many have an array at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features import encoding
+from cerebro_plpy.features.columns import RawColumn
+from cerebro_plpy.features.kinds import scale_of
+from cerebro_plpy.features.recipe import ARRAYS, MOST_NUMBERS, Feature, LeftOut, Scale, Vector
+from cerebro_plpy.features.statistics import AT_ONCE, Source, Spread, sampled
+
+ELEMENTS = 1_000_000
+FEWEST_ROWS, MOST_ROWS = 200, 50_000
+"""Rows of a sample: so many that there are about so many elements."""
+COMPARED_ROWS, COMPARED_PLACES = 2000, 200
+"""That tell whether elements are like those next to them."""
+FEWEST_STEPS = 8
+"""Fewer elements are no series."""
+LEAST_RESEMBLANCE = 0.3
+MOST_EQUAL = 0.9
+"""Of vectors more have the same length."""
+HALF = 0.5
+"""Of the arrays have a length, if it is the usual one; else most are not longer than it."""
+MOST = 0.9
+
+
+class Shapes(NamedTuple):
+    """Sizes of the arrays of a sample, and how many arrays have each, the most frequent first.
+
+    `unknown` is in how many of them no element is a number.
+    """
+
+    counts: tuple[tuple[tuple[int, ...], int], ...]
+    unknown: int
+
+    @property
+    def dimensions(self) -> int:
+        """How many the arrays have as a rule."""
+        return len(self.counts[0][0])
+
+    @property
+    def lengths(self) -> dict[int, int]:
+        """How many arrays of as many dimensions have which length in the first of them."""
+        found: dict[int, int] = {}
+        for sizes, rows in self.counts:
+            if len(sizes) == self.dimensions:
+                found[sizes[0]] = found.get(sizes[0], 0) + rows
+        return found
+
+    @property
+    def length(self) -> int:
+        """That of most arrays; where none is usual, one that few exceed.
+
+        >>> Shapes((((3,), 6), ((9,), 4)), 0).length, Shapes(tuple(((n,), 1) for n in range(1, 11)), 0).length
+        (3, 9)
+        """
+        lengths, rows = self.lengths, sum(self.lengths.values())
+        usual = max(lengths, key=lambda length: lengths[length])
+        if lengths[usual] >= HALF * rows:
+            return usual
+        below = 0
+        for length in sorted(lengths):
+            below += lengths[length]
+            if below >= MOST * rows:
+                return length
+        return max(lengths)
+
+    @property
+    def equal(self) -> float:
+        """The share of arrays that have the most frequent length."""
+        return max(self.lengths.values()) / sum(self.lengths.values())
+
+
+class Sample(NamedTuple):
+    """The rows of a source of which so many are looked at, and a column of them."""
+
+    reader: Reader
+    source: Source
+    rows: int
+    column: RawColumn
+    size: int
+
+    @property
+    def element(self) -> encoding.Expression:
+        """An element `e.x` as a number, NULL where it is none."""
+        return encoding.number_of("e.x", ARRAYS[self.column.family or ""])
+
+    def ask(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
+        """The answer to a question about its arrays."""
+        return self.reader.run(
+            sql(
+                f"arrays.{name}",
+                array=encoding.elements(self.column.name, self.column.family or ""),
+                number=self.element.text,
+                sampled=sampled(self.source, self.rows, size),
+                source=self.source.table,
+                side=self.source.side.text,
+                **texts,
+            ),
+            self._values(name),
+        )
+
+    def _values(self, name: str) -> tuple[object, ...]:
+        of_rows = (*self.source.hash.values, *self.source.side.values)
+        return (*self.element.values, *of_rows)
+
+
+def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> dict[str, Feature]:
+    """The feature of each of these columns, all of which are of arrays; `types` are the kinds that the caller wants."""
+    found: dict[str, Feature] = {}
+    for start in range(0, len(columns), AT_ONCE):
+        part = columns[start : start + AT_ONCE]
+        for column, (rows, present, elements) in zip(part, _present(reader, source, part)):
+            if not present:
+                found[column.name] = LeftOut(column.name, "it has no element in any row")
+                continue
+            size = min(MOST_ROWS, max(FEWEST_ROWS, int(ELEMENTS / elements)))
+            sample = Sample(reader, source, rows, column, size)
+            found[column.name] = _learned(sample, rows - present, types.get(column.name))
+    return found
+
+
+def _present(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Iterator[tuple[int, int, float]]:
+    """How many rows there are, and of each column how many have an element, and how many of them."""
+    arrays = [encoding.elements(column.name, column.family or "") for column in columns]
+    aggregates = "".join(sql("arrays.counted", array=array, n=f"n{place}") for place, array in enumerate(arrays))
+    statement = sql("arrays.present", aggregates=aggregates, source=source.table, side=source.side.text)
+    ((rows, *told),) = reader.run(statement, source.side.values)
+    return ((rows, *told[2 * place : 2 * place + 2]) for place in range(len(columns)))
+
+
+def _learned(sample: Sample, without: int, wanted: str | None) -> Feature:
+    column = sample.column
+    if column.key and wanted is None:
+        return LeftOut(column.name, "it is of the primary key, and names a row")
+    shapes = _shapes(sample)
+    if not shapes.counts:
+        return LeftOut(column.name, "it has no element in the rows that are looked at")
+    missing = bool(without or shapes.unknown)
+    return _vector(sample, shapes, missing)
+
+
+def _shapes(sample: Sample) -> Shapes:
+    rows = sample.ask("shapes", sample.size)
+    return Shapes(tuple((tuple(sizes), count) for sizes, count, _ in rows), sum(row[2] for row in rows))
+
+
+def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
+    name, length = sample.column.name, shapes.length
+    if shapes.dimensions > 1 or length > MOST_NUMBERS:
+        return LeftOut(name, f"its arrays have {shapes.dimensions} dimensions and the length {length}")
+    within = f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {length}"
+    scales = _scales(sample, "e.n", within)
+    if not missing and not any(scales.values()):
+        return LeftOut(name, "it has one value only")
+    found = tuple(scales.get(place) or Scale(0.0, 1.0) for place in range(1, length + 1))
+    return Vector(name, sample.column.family or "", found, missing)
+
+
+def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:
+    """Of each place its scale, None where all elements are the same."""
+    aggregates = sql("features.sampled_numbers", c="x", different=sql("features.several_numbers", c="x"))
+    rows = sample.ask("elements", sample.size, place=place, within=within, aggregates=aggregates)
+    return {place: scale_of(_spread(*told)) for place, *told in rows}
+
+
+def _spread(
+    quartiles: Sequence[float] | None, count: int, different: int, low: float | None, high: float | None
+) -> Spread:
+    found = None if quartiles is None else (quartiles[0], quartiles[1], quartiles[2])
+    return Spread(count, low, high, found, count, different)
