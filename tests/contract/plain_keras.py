@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,24 @@ def built(texts: list[str]) -> list[tuple[int | None, ...]]:
     import keras
 
     return [tuple(keras.models.model_from_json(text).output_shape) for text in texts]
+
+
+def shapes_apart(text: str) -> list[str]:
+    """The names of layers whose results are of other shapes than calls in the JSON say; but for those of one row."""
+    import keras
+
+    found = {each.name: tuple(each.output.shape[1:]) for each in keras.models.model_from_json(text).operations}
+    config = json.loads(text)["config"]
+    told = [each for layer in config["layers"] for each in _tensors(layer["inbound_nodes"])]
+    return [name for name, shape in told if found[name] != tuple(shape[1:]) and not name.startswith("getitem")]
+
+
+def _tensors(node: Any) -> Iterator[tuple[str, list[int | None]]]:
+    if isinstance(node, dict) and node.get("class_name") == "__keras_tensor__":
+        yield node["config"]["keras_history"][0], node["config"]["shape"]
+    elif isinstance(node, (dict, list)):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _tensors(part)
 
 
 def members_apart(

@@ -16,10 +16,13 @@ from trainer_peer import Peer
 from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates import sequences
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
+from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING
 from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
+from cerebro_plpy.configs.templates.series import SERIES
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template, Wide
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
@@ -29,6 +32,8 @@ TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
 WORDS = Wide(TEXT, (6,), 31)
 CLASSES = Classes(2)
 FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
+OF_ARRAYS = Table(1, 0, (), (Wide("series", (11, 2)), Wide("image", (9, 5, 1)), Wide("long vector", (70,))))
+SHAPES = {"series": ((1, 1), (4, 2), (70, 3)), "image": ((1, 1, 1), (3, 40, 1), (17, 9, 3))}
 CASES: tuple[tuple[Table, Head], ...] = (
     (TABLE, CLASSES),
     (TABLE, FLOATS),
@@ -59,10 +64,17 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
         codes = random.integers(0, table.cardinalities, (20, len(table.cardinalities)))
         codes[14:] = np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [max(table.cardinalities)]])
         found.append(codes.astype(np.float32))
-    for each in table.wide:
-        words = random.integers(0, each.levels, (20, *each.shape))
-        words[13], words[14:] = 0, np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [each.levels]])
-        found.append(words.astype(np.float32))
+    for wide in table.wide:
+        if wide.levels:
+            words = random.integers(0, wide.levels, (20, *wide.shape))
+            words[13], words[14:] = 0, np.array([[0], [-1], [-(10**6)], [1 << 24], [10**6], [wide.levels]])
+            found.append(words.astype(np.float32))
+            continue
+        x = random.normal(size=(20, wide.elements))
+        for row, value in enumerate(EXTREMES):
+            x[row], x[row + len(EXTREMES), 0] = value, value
+        x[14:] = 0.5
+        found.append(x.astype(np.float32))
     return found
 
 
@@ -71,7 +83,7 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
     small = {"width": 16, "depth": 2} if template.name != "linear" else {}
-    for table, head in CASES:
+    for table, head in (*CASES, (OF_ARRAYS, CLASSES)):
         text = template.architecture(table, head, template.params(head, ROWS, small))
         found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
         assert found.shape == (20, head.units) and np.isfinite(found).all()
@@ -98,6 +110,19 @@ def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, templat
     ]
     shapes = plain.submit(plain_keras.built, texts).result()
     assert shapes == [(None, head.units) for (_, head), _ in chosen]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", SHAPES)
+def test_arrays_of_any_shape_are_read_as_the_graph_says(plain: ProcessPoolExecutor, kind: str) -> None:
+    """By every block, however few steps or pixels there are; shapes that the JSON has are those that Keras finds."""
+    template = SERIES if kind == "series" else CNN
+    blocks = [{"block": block} for block in sequences.BLOCKS] if kind == "series" else [{}]
+    for shape in SHAPES[kind]:
+        for chosen in blocks:
+            params = template.params(CLASSES, ROWS, {"width": 8, "depth": 3, **chosen})
+            text = template.architecture(Table(0, 0, (), (Wide(kind, shape),)), CLASSES, params)
+            assert plain.submit(plain_keras.shapes_apart, text).result() == []
 
 
 @pytest.mark.long_for(framework="jax")

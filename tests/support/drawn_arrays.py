@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -32,6 +33,20 @@ class Array(NamedTuple):
             where = where * size + part
         return self.elements[where]
 
+    def laid_out(self, shape: tuple[int, ...]) -> list[float | None]:
+        """Its elements in this shape, one behind another; None where there is none.
+
+        Those of one dimension are taken in their order. One with fewer dimensions than the shape has sizes of 1 in the
+        others, one with more has no elements.
+        """
+        wanted = math.prod(shape)
+        if len(shape) == 1 or len(self.sizes) == 1:
+            return [*self.elements, *[None] * wanted][:wanted]
+        if len(self.sizes) > len(shape):
+            return [None] * wanted
+        whole = self._replace(sizes=self.sizes + (1,) * (len(shape) - len(self.sizes)))
+        return [whole.at(*place) for place in product(*map(range, shape))] if self.sizes else [None] * wanted
+
 
 def _text(element: float | None) -> str:
     return "NULL" if element is None else str(element)
@@ -52,6 +67,8 @@ ELEMENTS = {"integer[]": INTEGERS, "real[]": REALS, "double precision[]": DOUBLE
 """Of types of arrays."""
 FAMILIES = {name: name if name != "double precision[]" else "real[]" for name in ELEMENTS}
 
+NOTHING = Array((), (), ())
+
 
 def arrays(elements: st.SearchStrategy[float | None]) -> st.SearchStrategy[Array | None]:
     """An array of such elements, or NULL."""
@@ -63,4 +80,4 @@ def arrays(elements: st.SearchStrategy[float | None]) -> st.SearchStrategy[Array
         return st.builds(Array, st.just(sizes), bounds, found)
 
     sizes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
-    return st.one_of(st.none(), st.just(Array((), (), ())), sizes.flatmap(of))
+    return st.one_of(st.none(), st.just(NOTHING), sizes.flatmap(of))

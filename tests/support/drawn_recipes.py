@@ -9,13 +9,17 @@ from cerebro_plpy.features.recipe import (
     LARGEST,
     MOMENTS,
     NUMBERS,
+    Array,
     Category,
     Feature,
+    Image,
     LeftOut,
+    LongVector,
     Moment,
     Number,
     Recipe,
     Scale,
+    Series,
     Text,
     Vector,
 )
@@ -37,6 +41,20 @@ def moments(name: str) -> st.SearchStrategy[Feature]:
     return st.sampled_from(sorted(MOMENTS)).flatmap(of)
 
 
+def wide_arrays(name: str) -> st.SearchStrategy[Array]:
+    """Columns of arrays that are inputs of their own."""
+    sizes = st.integers(1, 4)
+    families, flags, alone = st.sampled_from(sorted(ARRAYS)), st.booleans(), st.tuples(SCALES)
+    series = st.tuples(sizes, VECTORS).flatmap(
+        lambda of: st.builds(Series, st.just(name), families, st.just((of[0], len(of[1]))), st.just(of[1]), flags)
+    )
+    return st.one_of(
+        st.builds(LongVector, st.just(name), families, st.tuples(sizes), alone, flags),
+        st.builds(Image, st.just(name), families, st.tuples(sizes, sizes, sizes), alone, flags),
+        series,
+    )
+
+
 def features(name: str) -> st.SearchStrategy[Feature]:
     values = st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)
     return st.one_of(
@@ -45,6 +63,7 @@ def features(name: str) -> st.SearchStrategy[Feature]:
         st.builds(Text, st.just(name), st.integers(1, 40), st.integers(1, 1000)),
         st.builds(LeftOut, st.just(name), WORDS),
         moments(name),
+        wide_arrays(name),
         st.builds(Vector, st.just(name), st.sampled_from(sorted(ARRAYS)), VECTORS, st.booleans()),
     )
 

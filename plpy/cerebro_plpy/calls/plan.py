@@ -21,7 +21,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.recipe import Category, Feature, LeftOut, Moment, Text, Vector
+from cerebro_plpy.features.recipe import Array, Category, Feature, LeftOut, Moment, Text, Vector
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
@@ -113,7 +113,9 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     if isinstance(feature, Text):
         said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
         return said, "as many words as nearly all training rows have"
-    if isinstance(feature, Vector):
+    if isinstance(feature, Array):
+        parts = f"{feature.kind} of {' x '.join(map(str, feature.shape))}"
+    elif isinstance(feature, Vector):
         parts = f"vector of {len(feature.scales)} numbers"
     else:
         parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
@@ -146,6 +148,6 @@ def _effort(effort: Effort, load: Workload, table: RawTable) -> Iterator[Row]:
 def _disk(effort: Effort, load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
     row = (inputs.elements + units) * FLOAT_BYTES
-    weights = load.weights + sum(encoders.weights(each) for each in inputs.wide)
+    weights = load.weights + sum(encoders.weights(each) - encoders.work(each) for each in inputs.wide)
     states = effort.configs * (HOPPING + 1) * weights * STATE_BYTES
     return (table.rows + table.validation_rows) * row + states

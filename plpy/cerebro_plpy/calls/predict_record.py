@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.matching import kind
-from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Moment, Number, Recipe, Text, Vector
+from cerebro_plpy.features.recipe import Array, Category, Feature, Input, LeftOut, Moment, Number, Recipe, Text, Vector
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
@@ -124,7 +124,7 @@ def _read_as(feature: Feature, type_: str) -> Feature:
     """The feature over a column that is read as this type."""
     if isinstance(feature, Category):
         return replace(feature, zoned=type_ == WITH_ZONE)
-    if isinstance(feature, Vector):
+    if isinstance(feature, (Vector, Array)):
         return replace(feature, family=ARRAYS_AS.get(type_, feature.family))
     numeric = isinstance(feature, Number) and type_ in ("numeric", "money")
     return replace(feature, family="numeric") if numeric and isinstance(feature, Number) else feature
@@ -139,7 +139,7 @@ def _type(feature: Input, before: str | None) -> str:
         return feature.family
     if before in EXACT:
         return before
-    if isinstance(feature, Vector):
+    if isinstance(feature, (Vector, Array)):
         if feature.family == CAST and before:
             return before
         return "double precision[]" if feature.family in ("real[]", CAST) else "numeric[]"

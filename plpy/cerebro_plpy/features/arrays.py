@@ -8,6 +8,7 @@ something. All of it comes of a sample of rows, but for how many have an array a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isqrt, prod
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.platform import Reader
@@ -15,7 +16,19 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.kinds import scale_of
-from cerebro_plpy.features.recipe import ARRAYS, MOST_NUMBERS, Feature, LeftOut, Scale, Vector
+from cerebro_plpy.features.recipe import (
+    ARRAYS,
+    MOST_ELEMENTS,
+    MOST_NUMBERS,
+    Array,
+    Feature,
+    Image,
+    LeftOut,
+    LongVector,
+    Scale,
+    Series,
+    Vector,
+)
 from cerebro_plpy.features.statistics import AT_ONCE, Source, Spread, sampled
 
 ELEMENTS = 1_000_000
@@ -25,6 +38,9 @@ COMPARED_ROWS, COMPARED_PLACES = 2000, 200
 """That tell whether elements are like those next to them."""
 FEWEST_STEPS = 8
 """Fewer elements are no series."""
+MOST_STEPS, MOST_CHANNELS = 1024, 64
+"""Longer series are cut."""
+MOST_PIXELS = 128 * 128
 LEAST_RESEMBLANCE = 0.3
 MOST_EQUAL = 0.9
 """Of vectors more have the same length."""
@@ -75,6 +91,11 @@ class Shapes(NamedTuple):
         return max(lengths)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The usual ones, of which only the first is no size that there is."""
+        return (self.length, *next(sizes[1:] for sizes, _ in self.counts if len(sizes) == self.dimensions))
+
+    @property
     def equal(self) -> float:
         """The share of arrays that have the most frequent length."""
         return max(self.lengths.values()) / sum(self.lengths.values())
@@ -106,12 +127,11 @@ class Sample(NamedTuple):
                 side=self.source.side.text,
                 **texts,
             ),
-            self._values(name),
+            self._values(),
         )
 
-    def _values(self, name: str) -> tuple[object, ...]:
-        of_rows = (*self.source.hash.values, *self.source.side.values)
-        return (*self.element.values, *of_rows)
+    def _values(self) -> tuple[object, ...]:
+        return (*self.element.values, *self.source.hash.values, *self.source.side.values)
 
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> dict[str, Feature]:
@@ -145,8 +165,65 @@ def _learned(sample: Sample, without: int, wanted: str | None) -> Feature:
     shapes = _shapes(sample)
     if not shapes.counts:
         return LeftOut(column.name, "it has no element in the rows that are looked at")
-    missing = bool(without or shapes.unknown)
-    return _vector(sample, shapes, missing)
+    kind, sizes = _kind(sample, shapes, wanted), shapes.sizes
+    if kind == Vector.kind:
+        return _vector(sample, shapes, bool(without or shapes.unknown))
+    of, shape = (Series, _steps(sizes)) if kind == Series.kind else (Image, _pixels(sizes))
+    if shape is None:
+        return LeftOut(column.name, f"no {kind} is made of arrays of {_listed(sizes)} elements")
+    return _wide(sample, of, shape, bool(without or shapes.unknown))
+
+
+def _kind(sample: Sample, shapes: Shapes, wanted: str | None) -> str:
+    """What the caller says, or what the elements are like."""
+    if wanted is not None:
+        return wanted
+    if shapes.dimensions > 1:
+        return Series.kind if shapes.dimensions == Series.dimensions else Image.kind
+    if shapes.length < FEWEST_STEPS:
+        return Vector.kind
+    return Series.kind if shapes.equal < MOST_EQUAL or _resembling(sample) else Vector.kind
+
+
+def _resembling(sample: Sample) -> bool:
+    ((found,),) = sample.ask("resemblance", COMPARED_ROWS, most=str(COMPARED_PLACES))
+    return found is not None and found >= LEAST_RESEMBLANCE
+
+
+def _steps(sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """The shape of a series, which has no more than so many steps."""
+    steps, channels = (*sizes, 1)[:2]
+    fits = len(sizes) <= Series.dimensions and channels <= MOST_CHANNELS
+    return (min(steps, MOST_STEPS), channels) if fits else None
+
+
+def _pixels(sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """The shape of an image; one whose pixels are one behind another is a square.
+
+    >>> _pixels((64,)), _pixels((28, 20)), _pixels((4, 5, 3)), _pixels((50,))
+    ((8, 8, 1), (28, 20, 1), (4, 5, 3), None)
+    """
+    side = isqrt(sizes[0])
+    if len(sizes) == 1 and side * side != sizes[0]:
+        return None
+    shape = (side, side, 1) if len(sizes) == 1 else (*sizes, 1)[:3]
+    return shape if len(sizes) <= Image.dimensions and prod(shape) <= MOST_PIXELS else None
+
+
+def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool) -> Feature:
+    name, family = sample.column.name, sample.column.family or ""
+    channels = shape[-1] if of.by_channel else 1
+    # Of arrays with as many channels, whose elements are in turns of each.
+    inner = f"coalesce(pg_catalog.array_length(t.array, 2), 1) = {channels}" if channels > 1 else "true"
+    scales = _scales(sample, f"(e.n - 1) % {channels}", inner)
+    if not missing and not any(scales.values()):
+        return LeftOut(name, "it has one value only")
+    found = tuple(scales.get(channel) or Scale(0.0, 1.0) for channel in range(channels))
+    return of(name, family, shape, found, missing)
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))
 
 
 def _shapes(sample: Sample) -> Shapes:
@@ -155,15 +232,17 @@ def _shapes(sample: Sample) -> Shapes:
 
 
 def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
-    name, length = sample.column.name, shapes.length
+    name, family, length = sample.column.name, sample.column.family or "", shapes.length
+    elements = prod(shapes.sizes)
     if shapes.dimensions > 1 or length > MOST_NUMBERS:
-        return LeftOut(name, f"its arrays have {shapes.dimensions} dimensions and the length {length}")
-    within = f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {length}"
-    scales = _scales(sample, "e.n", within)
+        if elements > MOST_ELEMENTS:
+            return LeftOut(name, f"its arrays have {elements} elements; a vector has at most {MOST_ELEMENTS}")
+        return _wide(sample, LongVector, (elements,), missing)
+    scales = _scales(sample, "e.n", f"pg_catalog.array_ndims(t.array) = 1 AND e.n <= {length}")
     if not missing and not any(scales.values()):
         return LeftOut(name, "it has one value only")
     found = tuple(scales.get(place) or Scale(0.0, 1.0) for place in range(1, length + 1))
-    return Vector(name, sample.column.family or "", found, missing)
+    return Vector(name, family, found, missing)
 
 
 def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:

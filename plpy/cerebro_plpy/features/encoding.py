@@ -12,13 +12,14 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
-from cerebro_plpy.features import words
+from cerebro_plpy.features import layout, words
 from cerebro_plpy.features.recipe import (
     ARRAYS,
     CODES_INPUT,
     LARGEST,
     NUMBERS_INPUT,
     WIDE,
+    Array,
     Category,
     Number,
     Recipe,
@@ -94,13 +95,66 @@ def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
 
 def wide(feature: WideFeature, row: str = "t") -> Expression:
     """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL."""
+    if isinstance(feature, Array):
+        return array(feature, row)
     text = category(feature.column, row=row).text
     return Expression(words.numbers(text, feature.words, feature.buckets))
 
 
 def extent(feature: WideFeature, row: str = "t") -> Expression:
     """How long the value of such a column is, as double precision; NULL where there is none."""
+    if isinstance(feature, Array):
+        return Expression(
+            f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), 0)::{DOUBLE}"
+        )
     return Expression(f"pg_catalog.length({category(feature.column, row=row).text})::{DOUBLE}")
+
+
+def absent(feature: Array, row: str = "t") -> Expression:
+    """Whether no element of an array is a number, as 1 or 0; so it is of NULL."""
+    value = number_of("e.x", ARRAYS[feature.family])
+    found = f"SELECT FROM pg_catalog.unnest({elements(feature.column, feature.family, row)}) AS e (x)"
+    text = f"CASE WHEN EXISTS ({found} WHERE {value.text} IS NOT NULL) THEN '0'::real ELSE '1'::real END"
+    return Expression(text, value.values)
+
+
+def array(feature: Array, row: str = "t") -> Expression:
+    """The elements of a column of arrays as the network takes them, of all dimensions one behind another."""
+    family = ARRAYS[feature.family]
+    value = number_of(layout.ELEMENT, family)
+    columns = [list(each) for each in zip(*array_constants(feature))]
+    several = len(feature.scales) > 1
+    center, low, high, width, padding = columns if several else (each[0] for each in columns)
+
+    def scaled(channel: str) -> str:
+        constant = f"(%s::{DOUBLE}[])[{channel}]" if several else f"%s::{DOUBLE}"
+        bounded = f"least(greatest(coalesce({value.text}, {constant}), {constant}), {constant})"
+        return f"(({bounded} - {constant} + {constant} - {constant}) / {constant})::real"
+
+    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, scaled, "'0'::real")
+    values = (*value.values, center, low, high, center, padding, padding, width)
+    return Expression(laid.text, values * laid.elements)
+
+
+def array_constants(feature: Array) -> list[tuple[float, ...]]:
+    """Of each scale of an array the center, the bounds, the width, and what is added and taken away: see `_scaled`."""
+    whole = ARRAYS[feature.family] == "integer"
+    return [
+        (scale.center, *scale.bounds, scale.width, 0.0 if whole and _is_coarse(scale) else 4 * scale.width)
+        for scale in feature.scales
+    ]
+
+
+def raw_array(feature: Array, row: str = "t") -> Expression:
+    """The same of elements as they are, in double precision; NaN stands for what is missing."""
+    value = number_of(layout.ELEMENT, ARRAYS[feature.family])
+    missing = f"'NaN'::{DOUBLE}"
+
+    def plain(_: str) -> str:
+        return f"coalesce({value.text}, {missing})"
+
+    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, plain, missing)
+    return Expression(laid.text, value.values * laid.elements)
 
 
 def encode(recipe: Recipe, row: str = "t") -> Encoding:
@@ -111,6 +165,8 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
     for feature in recipe.inputs:
         if isinstance(feature, Category):
             codes.append(code(feature, row))
+        if isinstance(feature, Array) and feature.missing:
+            numbers.append(absent(feature, row))
         if isinstance(feature, (Category, *WIDE)):
             continue
         scaled = list(_scaled_values(feature, row))
@@ -144,8 +200,11 @@ def _scaled_values(feature: Scaled, row: str) -> Iterator[tuple[Expression, Expr
         yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
 
 
-def paddings(feature: Scaled) -> Iterator[tuple[Scale, float]]:
+def paddings(feature: Scaled | Array) -> Iterator[tuple[Scale, float]]:
     """The scale of each number of a feature, and what is added and taken away before it is divided: see `_scaled`."""
+    if isinstance(feature, Array):
+        yield from [(Scale(0.0, 1.0), 0.0)] * feature.missing  # as it is
+        return
     if isinstance(feature, (Number, Vector)):
         whole = feature.family in WHOLE
         for scale in feature.scales if isinstance(feature, Vector) else (feature.scale,):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from cerebro_plpy.errors import FeatureNotSupported
@@ -16,14 +17,29 @@ from cerebro_plpy.features.encoding import (
     DOUBLE,
     Expression,
     NetworkInput,
+    absent,
+    array_constants,
     category,
     element,
     moment,
     number,
     paddings,
+    raw_array,
     wide_inputs,
 )
-from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text, Vector
+from cerebro_plpy.features.recipe import (
+    Array,
+    Category,
+    Feature,
+    LeftOut,
+    Moment,
+    Number,
+    Recipe,
+    Scale,
+    Text,
+    Vector,
+    WideFeature,
+)
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""
@@ -57,6 +73,8 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
     if isinstance(feature, Category):
         return replace(feature, values=NOTHING)
+    if isinstance(feature, Array):
+        return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
     if isinstance(feature, Text):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
@@ -76,12 +94,24 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             values += [moment(each.column, each.family, part, row) for part in each.parts]
         elif isinstance(each, Vector):
             values += [element(each.column, each.family, place, row) for place in each.places]
+        elif isinstance(each, Array):
+            values += [absent(each, row)] * each.missing
         elif isinstance(each, Category):
             text = f'({category(each.column, each.zoned, row).text}) COLLATE pg_catalog."C"'
             marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
     numbers = _array(values, f"'NaN'::{DOUBLE}", DOUBLE)
     found = (NetworkInput("numbers", "float64", numbers), NetworkInput("marks", "int64", _array(marks, "0", "bigint")))
-    return (*(each for each, items in zip(found, (values, marks)) if items), *wide_inputs(recipe, row))
+    return (
+        *(each for each, items in zip(found, (values, marks)) if items),
+        *map(_raw, recipe.wide, wide_inputs(recipe, row), repeat(row)),
+    )
+
+
+def _raw(feature: WideFeature, whole: NetworkInput, row: str) -> NetworkInput:
+    """What is sent of a column that is an input of its own: elements of arrays as they are."""
+    if isinstance(feature, Array):
+        return NetworkInput(whole.name, "float64", raw_array(feature, row))
+    return whole
 
 
 def _array(items: Sequence[Expression], missing: str, element: str) -> Expression:
@@ -94,9 +124,9 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     scales: list[list[float]] = []
     missing: list[list[int]] = []
     for each in recipe.inputs:
-        if isinstance(each, (Category, *WIDE)):
+        if isinstance(each, (Category, Text)):
             continue
-        if each.missing:
+        if each.missing and not isinstance(each, Array):
             count = len(each.scales) if isinstance(each, Vector) else 1
             missing.append(list(range(len(scales), len(scales) + count)))
         scales += [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
@@ -104,5 +134,13 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
         "scales": scales,
         "missing": missing,
         "categories": [[*each.first, *each.second] for each in marks],
-        "wide": [each.wide.dtype for each in recipe.wide],
+        "wide": [_wide(each) for each in recipe.wide],
     }
+
+
+def _wide(feature: WideFeature) -> dict[str, Any]:
+    """How a column is sent that is an input of its own, and its scales if it has any."""
+    if not isinstance(feature, Array):
+        return {"kind": feature.wide.dtype, "scales": []}
+    scales = [[low, high, center, width, padding] for center, low, high, width, padding in array_constants(feature)]
+    return {"kind": "float64", "scales": scales}

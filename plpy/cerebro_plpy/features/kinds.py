@@ -18,10 +18,12 @@ from cerebro_plpy.features.recipe import (
     NUMBERS,
     Category,
     Feature,
+    Image,
     LeftOut,
     Moment,
     Number,
     Scale,
+    Series,
     Text,
     Vector,
 )
@@ -104,7 +106,7 @@ def _kinds(family: str | None) -> tuple[str, ...]:
     if family in MOMENTS:
         return (Moment.kind, Category.kind)
     if family in ARRAYS:
-        return (Vector.kind,)
+        return (Vector.kind, Series.kind, Image.kind)
     return () if family is None else (Number.kind, Category.kind)
 
 

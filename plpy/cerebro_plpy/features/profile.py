@@ -20,6 +20,7 @@ from cerebro_plpy.features.recipe import (
     ARRAYS,
     LARGEST,
     WIDE,
+    Array,
     Category,
     Input,
     Moment,
@@ -114,6 +115,8 @@ def parts_of(feature: Input) -> tuple[str, ...]:
         return tuple(feature.parts)
     if isinstance(feature, Vector):
         return ARRAY
+    if isinstance(feature, Array):
+        return (*ARRAY, EXTENT)
     if isinstance(feature, WIDE):
         return (EXTENT,)
     return (CODE,) if isinstance(feature, Category) else (VALUE,)
@@ -193,16 +196,18 @@ def _bin(feature: Input, part: str, edges: Sequence[float]) -> Expression:
 
 
 def _number(feature: Scaled | WideFeature, part: str) -> Expression:
+    if isinstance(feature, (Vector, Array)):
+        return _of_array(feature, part)
     if isinstance(feature, WIDE):
         return encoding.extent(feature)
     if isinstance(feature, Moment):
         return encoding.moment(feature.column, feature.family, part)
-    if isinstance(feature, Vector):
-        return _of_array(feature, part)
     return encoding.number(feature.column, feature.family)
 
 
-def _of_array(feature: Vector, part: str) -> Expression:
+def _of_array(feature: Vector | Array, part: str) -> Expression:
+    if part == EXTENT and isinstance(feature, Array):
+        return encoding.extent(feature)
     element = encoding.number_of("e.x", ARRAYS[feature.family])
     text = sql(f"drift.{part}", number=element.text, array=encoding.elements(feature.column, feature.family))
     return Expression(f"({text})", element.values)

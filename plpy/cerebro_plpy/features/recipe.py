@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any, ClassVar, NamedTuple, Union
 
 from cerebro_plpy.configs.templates import encoders
@@ -38,6 +39,10 @@ ARRAYS = {"integer[]": "integer", "real[]": "real", "numeric[]": "numeric", "cas
 """Families of arrays of numbers, with the family of an element; the last are types that have a cast to real[]."""
 MOST_NUMBERS = 64
 """Elements of a vector that are numbers of their own."""
+MOST_ELEMENTS = 1 << 16
+"""Of an array that is an input of its own."""
+ABSENT = "absent"
+"""A number that is 1 where such an array has no element that is a number, and else 0."""
 
 MISSING = "missing"
 """What is 1 where a column has no value; all of these come after all others."""
@@ -144,6 +149,55 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Array:
+    """A column of arrays that is an input of its own: of this shape, cut or filled with zeros in each dimension.
+
+    There is a scale for all elements, or one for each channel, which is the last dimension. Where arrays are `missing`
+    a number says so.
+    """
+
+    column: str
+    family: str
+    shape: tuple[int, ...]
+    scales: tuple[Scale, ...]
+    missing: bool
+
+    kind: ClassVar[str]
+    dimensions: ClassVar[int]
+    by_channel: ClassVar[bool] = False
+
+    @property
+    def wide(self) -> Wide:
+        """The network's input."""
+        return Wide(self.kind, self.shape)
+
+
+@dataclass(frozen=True)
+class LongVector(Array):
+    """Arrays of any dimensions, whose elements have nothing to do with each other, in the order in which they lie."""
+
+    kind: ClassVar[str] = encoders.LONG_VECTOR
+    dimensions: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Series(Array):
+    """Arrays whose elements follow each other: of a number for each step, or of several channels."""
+
+    kind: ClassVar[str] = encoders.SERIES
+    dimensions: ClassVar[int] = 2
+    by_channel: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Image(Array):
+    """Arrays of height, width and channels."""
+
+    kind: ClassVar[str] = encoders.IMAGE
+    dimensions: ClassVar[int] = 3
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A column that is no input, and why."""
 
@@ -152,10 +206,11 @@ class LeftOut:
     reason: str
 
 
-WideFeature = Union[Text]
-WIDE = (Text,)
+WideFeature = Union[Text, Array]
+WIDE = (Text, Array)
 """Those that are an input of their own."""
 Scaled = Union[Number, Moment, Vector]
+SCALED = (Number, Moment, Vector)
 """Inputs that are numbers."""
 Input = Union[Scaled, Category, WideFeature]
 Feature = Union[Input, LeftOut]
@@ -184,8 +239,8 @@ class Recipe:
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """The inputs that are numbers, in order: the column of each, and what of it."""
-        scaled = [each for each in self.inputs if not isinstance(each, (Category, *WIDE))]
-        parts = [(each.column, part) for each in scaled for part in _parts(each)]
+        scaled = [each for each in self.inputs if isinstance(each, SCALED)]
+        parts = [(each.column, part) for each in self.inputs for part in _parts(each)]
         return (*parts, *((each.column, MISSING) for each in scaled if each.missing))
 
     @property
@@ -204,7 +259,7 @@ class Recipe:
         columns = {
             NUMBERS_INPUT: [column for column, _ in self.numbers],
             CODES_INPUT: [each.column for each in self.inputs if isinstance(each, Category)],
-            **{wide_name(place): [each.column] * each.wide.shape[0] for place, each in enumerate(self.wide, 1)},
+            **{wide_name(place): [each.column] * each.wide.elements for place, each in enumerate(self.wide, 1)},
         }
         found: dict[str, dict[str, tuple[int, ...]]] = {each.column: {} for each in self.inputs}
         for name, of in columns.items():
@@ -238,9 +293,14 @@ class Recipe:
         return cls(read)
 
 
-def _parts(feature: Scaled) -> Iterable[str]:
+def _parts(feature: Input) -> Iterable[str]:
+    """What of a column is a number of its own."""
     if isinstance(feature, Vector):
         return map(str, feature.places)
+    if isinstance(feature, Array):
+        return (ABSENT,) * feature.missing
+    if isinstance(feature, (Category, Text)):
+        return ()
     return feature.parts if isinstance(feature, Moment) else ("value",)
 
 
@@ -292,6 +352,23 @@ def _vector(value: object) -> Vector:
     return Vector(_column(found["column"]), family, _scales(found["scales"], MOST_NUMBERS), _flag(found["missing"]))
 
 
+def _array(of: type[Array]) -> Callable[[object], Array]:
+    def read(value: object) -> Array:
+        found = _record(value, "feature", "kind", "column", "family", "shape", "scales", "missing")
+        family, shape = _choice(found["family"], "family", tuple(ARRAYS)), found["shape"]
+        if not isinstance(shape, (list, tuple)) or len(shape) != of.dimensions:
+            raise _wrong("shape", shape, f"a list of {of.dimensions} sizes")
+        sizes = tuple(_whole(size, "a size", MOST_ELEMENTS) for size in shape)
+        if prod(sizes) > MOST_ELEMENTS:
+            raise _wrong("shape", shape, f"one of at most {MOST_ELEMENTS} elements")
+        scales = _scales(found["scales"], MOST_ELEMENTS)
+        if len(scales) != (sizes[-1] if of.by_channel else 1):
+            raise _wrong("scales", scales, "one for each channel" if of.by_channel else "one")
+        return of(_column(found["column"]), family, sizes, scales, _flag(found["missing"]))
+
+    return read
+
+
 def _scales(value: object, most: int) -> tuple[Scale, ...]:
     if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= most:
         raise _wrong("scales", value, f"a list of 1 to {most} scales")
@@ -309,6 +386,9 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     Moment.kind: _moment,
     Text.kind: _free_text,
     Vector.kind: _vector,
+    LongVector.kind: _array(LongVector),
+    Series.kind: _array(Series),
+    Image.kind: _array(Image),
     LeftOut.kind: _left_out,
 }
 

@@ -55,34 +55,73 @@ class Codes:
 
 
 @dataclass(frozen=True)
+class Wide:
+    """A column that is an input of its own: how it is sent; of arrays the five constants of each channel, else none."""
+
+    kind: str
+    scales: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, told: object) -> Wide:
+        """Read an object of "wide"."""
+        if not isinstance(told, dict):
+            raise RequestError(f'"wide" must be objects; received {told!r}'[:300])
+        kind = text(told, "kind", choices=raw_rows.INPUTS)
+        scales = _scales(told)
+        if len(scales) and kind != VALUES.name:
+            raise RequestError(f'"scales" are for {VALUES.name}; received kind {kind}')
+        return cls(kind, scales)
+
+    def values(self, part: Bytes, rows: int) -> Array:
+        """The values of rows, float32; of arrays NaN is what is missing, and nothing else is to be finite."""
+        if not len(self.scales):
+            return raw_rows.columns([{"kind": self.kind}], [part], rows)[0]
+        values = arrays.decode(part, rows, VALUES.element)
+        if values.ndim != 2 or values.shape[1] % len(self.scales):
+            raise RequestError(f"the arrays have shape {values.shape[1:]}", sqlstate="42804")
+        channels = values.reshape(rows, -1, len(self.scales))
+        return scaled(channels, self.scales, np.isnan(channels)).reshape(values.shape)
+
+
+def scaled(values: npt.NDArray[np.float64], scales: npt.NDArray[np.float64], unknown: Array) -> Array:
+    """Values by the constants of the last dimension, as float32; 0 where they are unknown."""
+    low, high, center, width, padding = scales.T
+    bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
+    found = (bounded - center + padding - padding) / width
+    return np.where(unknown, 0.0, found).astype(np.float32)
+
+
+def _scales(told: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+    scales = typed(told, "scales", list)
+    if not all(isinstance(row, list) and len(row) == CONSTANTS for row in scales):
+        raise RequestError(f'"scales" must be lists of {CONSTANTS} numbers')
+    return np.array(scales, np.float64).reshape(-1, CONSTANTS)
+
+
+@dataclass(frozen=True)
 class RecipeValues:
     """The constants of a recipe: of each number its five, numbers of which it is told if none is there, categories.
 
-    Columns that are inputs of their own come as they are; of these it knows how they are sent.
+    Columns that are inputs of their own are sent as `wide` says.
     """
 
     scales: npt.NDArray[np.float64]
     missing: tuple[list[int], ...]
     categories: tuple[Codes, ...]
-    wide: tuple[str, ...]
+    wide: tuple[Wide, ...]
 
     @classmethod
     def from_header(cls, told: Mapping[str, Any]) -> RecipeValues:
         """Read the object `recipe` of a request."""
-        scales = typed(told, "scales", list)
-        if not all(isinstance(row, list) and len(row) == CONSTANTS for row in scales):
-            raise RequestError(f'"scales" must be lists of {CONSTANTS} numbers')
+        numbers = _scales(told)
         missing = tuple(integers({"missing": places}, "missing") for places in typed(told, "missing", list))
-        if not all(places and all(0 <= place < len(scales) for place in places) for places in missing):
-            raise RequestError(f'"missing" must be lists of places of {len(scales)} scales')
+        if not all(places and all(0 <= place < len(numbers) for place in places) for places in missing):
+            raise RequestError(f'"missing" must be lists of places of {len(numbers)} scales')
         categories = typed(told, "categories", list)
         lists = [integers({"categories": hashes}, "categories") for hashes in categories]
         if not all(hashes and len(hashes) % 2 == 0 for hashes in lists):
             raise RequestError('"categories" must have two hashes of each value')
-        numbers = np.array(scales, np.float64).reshape(-1, CONSTANTS)
-        wide = typed(told, "wide", list)
-        if not all(kind in raw_rows.INPUTS for kind in wide):
-            raise RequestError(f'"wide" must be some of {", ".join(raw_rows.INPUTS)}')
+        wide = map(Wide.of, typed(told, "wide", list))
         return cls(numbers, missing, tuple(map(Codes.of, lists)), tuple(wide))
 
     def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
@@ -93,7 +132,7 @@ class RecipeValues:
             (MARKS, 2 * len(self.categories), self._codes),
         )
         wanted = [step for step in steps if step[1]]
-        expected = [*(kind.name for kind, _, _ in wanted), *self.wide]
+        expected = [*(kind.name for kind, _, _ in wanted), *(each.kind for each in self.wide)]
         if kinds != expected:
             raise RequestError(f'"arrays" must be {expected}; received {kinds!r}'[:300])
         parts = raw_rows.split(header, payload, len(expected))
@@ -101,15 +140,12 @@ class RecipeValues:
             step(_decoded(part, rows, kind.element, width))
             for part, (kind, width, step) in zip(parts, wanted, strict=False)
         ]
-        entries = [{"kind": kind} for kind in self.wide]
-        return [*found, *raw_rows.columns(entries, parts[len(wanted) :], rows)]
+        rest = zip(self.wide, parts[len(wanted) :], strict=True)
+        return [*found, *(each.values(part, rows) for each, part in rest)]
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
-        low, high, center, width, padding = self.scales.T
         unknown = np.isnan(values)
-        bounded = np.minimum(np.maximum(np.where(unknown, 0.0, values), low), high)
-        scaled = (bounded - center + padding - padding) / width
-        numbers = np.where(unknown, 0.0, scaled).astype(np.float32)
+        numbers = scaled(values, self.scales, unknown)
         missing = [unknown[:, places].all(axis=1, keepdims=True).astype(np.float32) for places in self.missing]
         return np.concatenate([numbers, *missing], axis=1)
 

@@ -9,7 +9,7 @@ from workbench import Workbench
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import CAST, Expression
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import Feature, LeftOut, Scale, Vector
+from cerebro_plpy.features.recipe import Feature, Image, LeftOut, LongVector, Scale, Series, Vector
 from cerebro_plpy.features.statistics import Source
 
 LISTS = """
@@ -27,12 +27,24 @@ LISTS = """
            (n % 4, n % 8)::embedding AS cast, '{1,2}'::real[] AS same, '{}'::real[] AS empty,
            CASE WHEN n = 1 THEN '{5,6}'::real[] END AS rare
     FROM generate_series(1, 200) AS n"""
+LONG = """
+    CREATE TABLE long_lists AS
+    SELECT n AS id, a.walk, a.noise, a.noise[1:7] AS short,
+           CASE WHEN n % 5 > 0 THEN a.walk[1:10 + n % 11] END AS growing,
+           ARRAY[a.walk, a.walk] AS across, ARRAY(SELECT ARRAY[x, 100 * x, 7] FROM unnest(a.walk) x) AS channels,
+           ARRAY(SELECT (100 * x)::integer FROM unnest(a.noise || a.noise) x) AS square,
+           ARRAY(SELECT ARRAY[ARRAY[x, x], ARRAY[x, 2 * x]] FROM unnest(a.walk[1:3]) x) AS image
+    FROM generate_series(1, 300) AS n, LATERAL (
+        SELECT array_agg(sin(s / 4.0 + n)::real ORDER BY s) AS walk,
+               array_agg(sin(s * 7919 * (1 + n) % 104729)::real ORDER BY s) AS noise
+        FROM generate_series(1, 32) s) AS a"""
 EVERYWHERE = Source("lists", Expression("true"), Expression("t.id::bigint << 32"))
 
 
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
     bench.rows(LISTS)
+    bench.rows(LONG)
     return Session(bench)
 
 
@@ -56,6 +68,30 @@ def test_arrays_of_other_sizes_and_elements_that_are_no_numbers(session: Session
     assert isinstance(strange, Vector) and strange.missing and len(strange.scales) == 4
     assert strange.scales[0].center in (4.0, 5.0) and strange.scales[3].width > 1e298
     assert isinstance(rare, Vector) and rare.missing and len(rare.scales) == 2
+
+
+def test_what_is_next_to_each_other_in_a_series_is_alike(session: Session) -> None:
+    found = learned(session, EVERYWHERE._replace(table="long_lists"))
+    kinds = {name: (each.kind, getattr(each, "shape", None)) for name, each in found.items()}
+    assert kinds == {
+        "id": ("left out", None), "walk": ("series", (32, 1)), "noise": ("vector", None), "short": ("vector", None),
+        "growing": ("series", (19, 1)), "across": ("series", (2, 32)), "channels": ("series", (32, 3)),
+        "square": ("vector", None), "image": ("image", (3, 2, 2)),
+    }  # fmt: skip
+    channels, growing = found["channels"], found["growing"]
+    assert isinstance(channels, Series) and isinstance(growing, Series) and growing.missing
+    one, hundred, same = channels.scales
+    assert hundred.width == pytest.approx(100 * one.width, rel=1e-6) and same == Scale(0.0, 1.0)
+
+
+def test_the_caller_says_what_an_array_is(session: Session) -> None:
+    types = {"walk": "vector", "square": "image", "noise": "series", "channels": "vector", "growing": "image"}
+    found = learned(session, EVERYWHERE._replace(table="long_lists"), **types)
+    assert isinstance(found["walk"], Vector) and len(found["walk"].scales) == 32
+    assert isinstance(found["square"], Image) and found["square"].shape == (8, 8, 1)
+    assert isinstance(found["noise"], Series)
+    assert isinstance(found["channels"], LongVector) and found["channels"].shape == (96,)
+    assert found["growing"] == LeftOut("growing", "no image is made of arrays of 19 elements")
 
 
 def test_rows_that_are_held_back_change_nothing(session: Session, bench: Workbench) -> None:

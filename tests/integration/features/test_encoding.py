@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import drawn_arrays
 import numpy as np
 import pytest
-from drawn_arrays import Array
+from drawn_arrays import NOTHING
+from drawn_recipes import wide_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session, encoded
@@ -18,6 +20,7 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale, Vector
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
@@ -78,10 +81,29 @@ def test_vectors(session: Session, type_name: str, data: st.DataObject) -> None:
     recipe = Recipe((Vector(name, drawn_arrays.FAMILIES[type_name], tuple(scales), missing=True),))
     found, _ = encoded(session, recipe, table(name, type_name), texts(drawn))
     for array, (*numbers, missing) in zip(drawn, found, strict=True):
-        elements = [(array or Array((), (), ())).at(place) for place in range(len(scales))]
+        elements = [(array or NOTHING).at(place) for place in range(len(scales))]
         expected = [np.float32(scale.apply(element)) for scale, element in zip(scales, elements, strict=True)]
         assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-15)
         assert missing == (not any(map(known, elements)))
+
+
+@pytest.mark.parametrize("type_name", drawn_arrays.ELEMENTS)
+@trials(40)
+@given(data=st.data())
+def test_arrays_that_are_inputs_of_their_own(session: Session, type_name: str, data: st.DataObject) -> None:
+    """They are cut and filled up in each dimension, whatever sizes, bounds and elements they have."""
+    name = data.draw(NAMES)
+    feature = replace(data.draw(wide_arrays(name)), family=drawn_arrays.FAMILIES[type_name], missing=True)
+    drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
+    numbers, wide = network_inputs(Recipe((feature,)))
+    statement = f"SELECT {numbers.value.text}, {wide.value.text} FROM {table(name, type_name)} t"
+    rows = session.run(statement, (*numbers.value.values, *wide.value.values, texts(drawn)))
+    scales = feature.scales * (math.prod(feature.shape) // len(feature.scales))
+    for array, ((absent,), found) in zip(drawn, rows, strict=True):
+        elements = (array or NOTHING).laid_out(feature.shape)
+        expected = [np.float32(scale.apply(element)) for scale, element in zip(scales, elements, strict=True)]
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-15)
+        assert absent == (not any(map(known, (array or NOTHING).elements)))
 
 
 def test_numbers_beyond_double_precision(session: Session) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import drawn_arrays
 import numpy as np
 import pytest
+from drawn_recipes import wide_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session
@@ -99,14 +101,25 @@ def test_numbers(bench: Workbench, session: Session, type_name: str, family: str
 @pytest.mark.parametrize("type_name", drawn_arrays.ELEMENTS)
 @trials(30)
 @given(data=st.data())
-def test_vectors(session: Session, type_name: str, data: st.DataObject) -> None:
-    name, scales = data.draw(NAMES), data.draw(st.lists(SCALES, min_size=1, max_size=5))
+def test_arrays(session: Session, type_name: str, data: st.DataObject) -> None:
+    name, scales = (
+        data.draw(NAMES.filter(lambda name: name not in ("n", "w"))),
+        data.draw(st.lists(SCALES, min_size=1, max_size=5)),
+    )
     drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
+    wide = replace(data.draw(wide_arrays(name)), column="w", family=drawn_arrays.FAMILIES[type_name])
     features = (
+        wide,
         Vector(name, drawn_arrays.FAMILIES[type_name], tuple(scales), missing=data.draw(st.booleans())),
         Number("n", "integer", Scale(1.0, 2.0), missing=True),
     )
-    check(session, Recipe(features), f"(SELECT v.*, 1 AS n FROM {table(name, type_name)} v)", texts(drawn))
+    column = quote_identifier(name)
+    check(
+        session,
+        Recipe(features),
+        f"(SELECT v.*, 1 AS n, v.{column} AS w FROM {table(name, type_name)} v)",
+        texts(drawn),
+    )
 
 
 @trials(60)

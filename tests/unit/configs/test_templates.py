@@ -125,6 +125,10 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
             8 * levels + (columns + 8 * len(table.cardinalities) + word * len(table.wide) + 1) * width + word * words
         )
         return first + (depth - 1) * (width + 1) * width + (width + 1) * units
+    if template.name in ("series", "cnn"):  # of a table without such arrays
+        hidden = {"series": 2, "cnn": 4}[template.name] * width
+        before = columns + 8 * len(table.cardinalities) + 32 * len(table.wide)
+        return 8 * levels + 32 * words + (before + 1) * hidden + (hidden + 1) * units
     deeper, out = width * width + width, (width + 1) * units
     if template.name == "realmlp_simple":
         of_texts = 32 * words + len(table.wide) * 32 * width

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.resnet import RESNET
+from cerebro_plpy.configs.templates.series import SERIES
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import Table, Template
 from cerebro_plpy.configs.templates.text import TEXT
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.errors import UndefinedObject
 
-TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR, TEXT)
+TEMPLATES: tuple[Template, ...] = (REALMLP, SIMPLE, TABM, RESNET, TRANSFORMER, LINEAR, TEXT, SERIES, CNN)
 
-USUAL: tuple[Template, ...] = (TEXT, REALMLP, SIMPLE, LINEAR)
+USUAL: tuple[Template, ...] = (TEXT, SERIES, CNN, REALMLP, SIMPLE, LINEAR)
 """Those that are tried where nobody names any, as far as they are for the columns that a table has. Others take many
 times as long for an epoch, or came to less in the same time on a processor: they are there for who has more of it, or a
 GPU."""

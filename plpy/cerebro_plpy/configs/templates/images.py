@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor
 from cerebro_plpy.configs.templates.template import Params
 
 WIDTH, DEPTH = 32, 2
-"""Of what no template has a field for."""
+"""Where a template does not say them, as image_width and image_depth."""
 LAYERS = 2
 """Of a block."""
 MOST_WIDER = 4
@@ -14,11 +15,28 @@ MOST_WIDER = 4
 SMALL = 4
 """Pixels of a side that is not halved any more, and what remains of an image is laid beside each other."""
 
+SLOWER = 2
+"""So many times as long as a dense layer takes a convolution for a product."""
+PIXELS = 9
+"""Of a convolution."""
+WEIGHTS = PIXELS * WIDTH * WIDTH * (1 + 2 + 4)
+
+
+def work(shape: tuple[int, ...]) -> int:
+    """About how many weights of dense layers take as long for a row as the usual convolutions over such an image."""
+    height, width, before = shape
+    total, filters = 0, WIDTH
+    for _ in range(DEPTH):
+        total += height * width * PIXELS * (before + filters) * filters
+        before, filters = filters, 2 * filters
+        height, width = (side // 2 if side > SMALL else side for side in (height, width))
+    return SLOWER * total
+
 
 def encoded(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
     """What an image of shape (height, width, channels) comes to; every layer has a name that begins with this one."""
-    first, x = int(params.get("width", WIDTH)), image
-    for number in range(int(params.get("depth", DEPTH))):
+    first, x = int(params.get("image_width", WIDTH)), image
+    for number in range(int(params.get("image_depth", DEPTH))):
         filters = first * min(2**number, MOST_WIDER)
         for layer in range(LAYERS):
             x = _convolution(graph, f"{name}_{number}_{layer}", x, filters)
@@ -29,7 +47,7 @@ def encoded(graph: Graph, name: str, image: Tensor, params: Params) -> Tensor:
 def _convolution(graph: Graph, name: str, x: Tensor, filters: int) -> Tensor:
     config = {"filters": filters, "kernel_size": 3, "padding": "same", "use_bias": False}
     y = graph.layer("Conv2D", name, x, (*x.shape[:2], filters), **config)
-    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape)
+    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=parts.MOMENTUM)
     return graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
 
 

@@ -33,6 +33,8 @@ from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, H
 
 OUTPUT = "prediction"
 BIAS_RATE = 0.1
+MOMENTUM = 0.9
+"""Of means over batches: with Keras' 0.99 they are far from what they should be after some epochs of a small table."""
 STEEPNESS = 2.0**15
 """What a regularizer watches is at least 0, and here 1; so much less of it is in the loss. As much as float16 holds."""
 

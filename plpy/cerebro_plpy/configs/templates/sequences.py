@@ -15,7 +15,7 @@ from cerebro_plpy.configs.templates.template import Params
 
 CONVOLUTION, RECURRENT, ATTENTION = BLOCKS = ("convolution", "recurrent", "attention")
 WIDTH, DEPTH = 64, 3
-"""Of what no template has a field for."""
+"""Where a template does not say them, as series_width and series_depth."""
 KERNELS = 7, 5, 3
 """Of the first layers, as in the fully convolutional networks of Wang, Yan and Oates, "Time Series Classification from
 Scratch" (2017); further ones have the last."""
@@ -25,6 +25,19 @@ MOST = {RECURRENT: 64, ATTENTION: 64}
 """Steps that such a block takes: of a longer series several are one."""
 PARTS = 4
 HEADS = 4
+SLOWER = 2
+"""So many times as long as a dense layer takes a convolution for a product."""
+WEIGHTS = WIDTH * WIDTH * (KERNELS[1] + KERNELS[2])
+
+
+def work(shape: tuple[int, ...]) -> int:
+    """About how many weights of dense layers take as long for a row as the usual convolutions over such a series."""
+    steps, channels = shape
+    total, before = 0, channels
+    for kernel in KERNELS:
+        total += steps * kernel * before * WIDTH
+        before, steps = WIDTH, steps // 2 if steps > FEW else steps
+    return SLOWER * total
 
 
 def encoded(graph: Graph, name: str, series: Tensor, params: Params) -> Tensor:
@@ -36,8 +49,8 @@ def encoded(graph: Graph, name: str, series: Tensor, params: Params) -> Tensor:
 
 
 def _convolved(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
-    width = int(params.get("width", WIDTH))
-    for number in range(int(params.get("depth", DEPTH))):
+    width = int(params.get("series_width", WIDTH))
+    for number in range(int(params.get("series_depth", DEPTH))):
         x = _convolution(graph, f"{name}_{number}", x, (width, KERNELS[min(number, len(KERNELS) - 1)]))
         if x.shape[0] > FEW:
             x = graph.layer("MaxPooling1D", f"{name}_{number}_half", x, (x.shape[0] // 2, width), pool_size=2)
@@ -49,14 +62,14 @@ def _convolution(graph: Graph, name: str, x: Tensor, size: tuple[int, int]) -> T
     width, kernel = size
     config = {"filters": width, "kernel_size": kernel, "padding": "same", "use_bias": False}
     y = graph.layer("Conv1D", name, x, (x.shape[0], width), **config)
-    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape)
+    y = graph.layer("BatchNormalization", f"{name}_normal", y, y.shape, momentum=parts.MOMENTUM)
     y = graph.layer("Activation", f"{name}_relu", y, y.shape, activation="relu")
     return graph.operation("Add", x, y) if x.shape == y.shape else y
 
 
 def _recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
     """What two layers remember that read the series from either end."""
-    width, depth = int(params.get("width", WIDTH)), int(params.get("depth", DEPTH))
+    width, depth = int(params.get("series_width", WIDTH)), int(params.get("series_depth", DEPTH))
     x = _together(graph, name, x, width, RECURRENT)
     for number in range(depth):
         whole = number < depth - 1
@@ -69,18 +82,18 @@ def _recurrent(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
 def _read_by(graph: Graph, name: str, x: Tensor, how: tuple[int, bool, bool]) -> Tensor:
     width, whole, backwards = how
     shape = (x.shape[0], width) if whole else (width,)
-    config = {"units": width, "return_sequences": whole, "go_backwards": backwards}
+    config = {"units": width, "return_sequences": whole, "go_backwards": backwards, "reset_after": True}
     read = graph.layer("GRU", f"{name}_{'back' if backwards else 'forth'}", x, shape, **config)
     return graph.operation("Flip", read, axis=1) if whole and backwards else read
 
 
 def _attending(graph: Graph, name: str, x: Tensor, params: Params) -> Tensor:
-    width = int(params.get("width", WIDTH))
+    width = int(params.get("series_width", WIDTH))
     x = _together(graph, name, x, width, ATTENTION)
     x = graph.layer("Dense", f"{name}_wide", x, (x.shape[0], width), units=width)
     x = graph.operation("Add", x, _places(graph, name, x))
-    for number in range(int(params.get("depth", DEPTH))):
-        x = _attention(graph, f"{name}_{number}", x, float(params.get("dropout", 0.0)))
+    for number in range(int(params.get("series_depth", DEPTH))):
+        x = _attention(graph, f"{name}_{number}", x, float(params.get("series_dropout", 0.0)))
     return _read(graph, name, graph.layer("LayerNormalization", f"{name}_last", x, x.shape))
 
 

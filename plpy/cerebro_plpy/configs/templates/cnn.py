@@ -1,0 +1,39 @@
+"""The template `cnn`: convolutions over images, and a dense layer over what they see and other columns."""
+
+from __future__ import annotations
+
+from cerebro_plpy.configs.draws import Choices, Range
+from cerebro_plpy.configs.templates import embeddings, encoders, parts
+from cerebro_plpy.configs.templates.functional import Graph
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+
+HIDDEN = 4
+"""Units of the hidden layer behind, for each of the width."""
+
+
+def _architecture(table: Table, head: Head, params: Params) -> str:
+    graph = Graph(CNN.name)
+    x = embeddings.plain_columns(graph, table, {f"image_{name}": params[name] for name in ("width", "depth")})
+    x = parts.dropped(graph, "dropout_0", x, float(params["dropout"]))
+    units = HIDDEN * int(params["width"])
+    y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
+    y = parts.dropped(graph, "dropout_1", y, float(params["dropout"]))
+    raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
+    return graph.text(parts.prediction(graph, raw, head))
+
+
+CNN = Template(
+    name="cnn",
+    meaning="Convolutions over images, for tables with arrays that are images",
+    kind=encoders.IMAGE,
+    fields=(
+        Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
+        *FIT_FIELDS,
+        Field("weight_decay", "How fast weights shrink, times lr", 1e-3, Range(1e-5, 0.1, "log"), limits=(0.0, 10.0)),
+        Field("dropout", "The share of units left out", 0.3, Range(0.0, 0.6, "linear"), limits=(0.0, 0.95)),
+        Field("width", "Channels of the first block", 32, Choices((16, 32, 64)), limits=(1, 4096), whole=True),
+        Field("depth", "Blocks of two convolutions", 2, Range(1, 4, "linear", whole=True), limits=(1, 8), whole=True),
+    ),
+    architecture=_architecture,
+    optimizer={"learning_rate": "lr", "weight_decay": "weight_decay"},
+)
