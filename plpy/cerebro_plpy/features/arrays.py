@@ -31,7 +31,7 @@ from cerebro_plpy.features.recipe import (
 )
 from cerebro_plpy.features.statistics import AT_ONCE, Source, Spread, sampled
 
-ELEMENTS = 1_000_000
+ELEMENTS = 300_000
 FEWEST_ROWS, MOST_ROWS = 200, 50_000
 """Rows of a sample: so many that there are about so many elements."""
 COMPARED_ROWS, COMPARED_PLACES = 2000, 200
