@@ -12,19 +12,28 @@ from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.recipe import Feature, Image, LeftOut, LongVector, Scale, Series, Vector
 from cerebro_plpy.features.statistics import Source
 
+EMBEDDING = """
+    CREATE TYPE public.embedding;
+    CREATE FUNCTION public.embedding_in(cstring) RETURNS public.embedding LANGUAGE internal IMMUTABLE STRICT
+        AS 'textin';
+    CREATE FUNCTION public.embedding_out(public.embedding) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT
+        AS 'textout';
+    CREATE TYPE public.embedding (INPUT = public.embedding_in, OUTPUT = public.embedding_out, LIKE = text);
+    CREATE CAST (public.embedding AS real[]) WITH INOUT"""
+"""A type of an extension, as pgvector has one."""
 LISTS = """
     CREATE DOMAIN pair AS integer[] CHECK (VALUE IS NULL OR cardinality(VALUE) <= 5);
-    CREATE TYPE embedding AS (first real, second real);
-    CREATE FUNCTION of_embedding(embedding) RETURNS real[] LANGUAGE sql IMMUTABLE
-        AS 'SELECT ARRAY[$1.first, $1.second]';
-    CREATE CAST (embedding AS real[]) WITH FUNCTION of_embedding(embedding);
+    CREATE TYPE own AS (first real, second real);
+    CREATE FUNCTION of_own(own) RETURNS real[] LANGUAGE sql AS 'SELECT ARRAY[$1.first, $1.second]';
+    CREATE CAST (own AS real[]) WITH FUNCTION of_own(own);
     CREATE TABLE lists AS
     SELECT n AS id, ARRAY[10 + n % 5, 1000 * (n % 3), 7]::pair AS whole,
            CASE WHEN n = 3 THEN NULL WHEN n = 4 THEN '{}' WHEN n = 5 THEN '{NULL,NaN,NULL,NULL}' WHEN n = 6 THEN '{1}'
                 WHEN n = 7 THEN '[-3:0]={1,2,3,Infinity}' WHEN n = 8 THEN '{1,2,3,4,5,6,7}'
                 WHEN n = 9 THEN '{{1,2},{3,4}}'
                 ELSE ARRAY[n % 10, sin(n), NULL, -1e308 * sin(n)] END::numeric[] AS strange,
-           (n % 4, n % 8)::embedding AS cast, '{1,2}'::real[] AS same, '{}'::real[] AS empty,
+           (n % 4, n % 8)::own AS own, format('{%s,%s}', n % 4, n % 8)::public.embedding AS cast,
+           '{1,2}'::real[] AS same, '{}'::real[] AS empty,
            CASE WHEN n = 1 THEN '{5,6}'::real[] END AS rare
     FROM generate_series(1, 200) AS n"""
 LONG = """
@@ -42,7 +51,8 @@ EVERYWHERE = Source("lists", Expression("true"), Expression("t.id::bigint << 32"
 
 
 @pytest.fixture(scope="module")
-def session(bench: Workbench) -> Session:
+def session(bench: Workbench, shared_superuser: Workbench) -> Session:
+    shared_superuser.rows(EMBEDDING)
     bench.rows(LISTS)
     bench.rows(LONG)
     return Session(bench)
@@ -59,6 +69,7 @@ def test_a_short_array_is_a_number_of_each_place(session: Session) -> None:
     assert found["whole"] == Vector("whole", "integer[]", (*scales[:2], Scale(0.0, 1.0)), missing=False)
     cast = found["cast"]
     assert isinstance(cast, Vector) and cast.family == CAST and [each.center for each in cast.scales] == [1.0, 3.0]
+    assert found["own"] == LeftOut("own", "no input can be made of type own")  # whose cast is its owner's code
     assert found["same"] == LeftOut("same", "it has one value only")
     assert found["empty"] == LeftOut("empty", "it has no element in any row")
 

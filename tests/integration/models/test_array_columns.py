@@ -86,5 +86,5 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> Non
     told = bench.rows("SELECT column_name, attribution, gap FROM cerebro.attribution('shapes', 'shapes', 'id')")
     assert {name for name, _, _ in told} == columns and len(told) == len(columns) * (ROWS + 2)
     assert all(value is not None for _, value, _ in told) and any(value for name, value, _ in told if name == "wave")
-    shown = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'shapes'"))
+    shown: dict[str, str] = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'shapes'"))
     assert (shown["wave"], shown["picture"], shown["point"]) == ("series", "image", "vector")

@@ -1,9 +1,11 @@
 -- name: columns
--- With the types that domains stand for, whether they have a cast to real[], and the columns that name a row: those of the primary key.
+-- With the types that domains stand for, whether they have a cast to real[] that only a superuser can have made, and the columns that name a row: those of the primary key.
 SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, b.typname::text AS base,
        b.typtype::text AS kind, b.typcategory::text AS category,
-       EXISTS (SELECT FROM pg_catalog.pg_cast c
-               WHERE c.castsource = b.oid AND c.casttarget = 'pg_catalog.float4[]'::pg_catalog.regtype) AS castable,
+       EXISTS (SELECT FROM pg_catalog.pg_cast c LEFT JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
+                                                LEFT JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+               WHERE c.castsource = b.oid AND c.casttarget = 'pg_catalog.float4[]'::pg_catalog.regtype
+                 AND (c.castmethod <> 'f' OR l.lanname IN ('c', 'internal'))) AS castable,
        EXISTS (SELECT FROM pg_catalog.pg_index i
                WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key
 FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
