@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     ARRAYS,
     LARGEST,
     MOMENTS,
@@ -17,12 +17,12 @@ from cerebro_plpy.features.recipe import (
     LongVector,
     Moment,
     Number,
-    Recipe,
     Scale,
     Series,
     Text,
     Vector,
 )
+from cerebro_plpy.features.recipe import Recipe
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)

@@ -18,9 +18,10 @@ from cerebro_plpy.errors import InsufficientPrivilege, ObjectNotReady
 from cerebro_plpy.features import profile
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS
+from cerebro_plpy.features.feature import Input
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.profile import CODE, Profile, parts_of, stability
-from cerebro_plpy.features.recipe import Input, Recipe
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
 

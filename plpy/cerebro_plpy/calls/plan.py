@@ -21,7 +21,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.recipe import Array, Category, Feature, LeftOut, Moment, Text, Vector
+from cerebro_plpy.features.feature import Array, Category, Feature, LeftOut, Moment, Text, Vector
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING

@@ -17,8 +17,9 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.encoding import CAST
+from cerebro_plpy.features.feature import Array, Category, Feature, Input, LeftOut, Moment, Number, Text, Vector
 from cerebro_plpy.features.matching import kind
-from cerebro_plpy.features.recipe import Array, Category, Feature, Input, LeftOut, Moment, Number, Recipe, Text, Vector
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor

@@ -30,7 +30,7 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
 from cerebro_plpy.errors import ActiveTransaction
-from cerebro_plpy.features.recipe import LeftOut
+from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.table import RawTable, read_table
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace

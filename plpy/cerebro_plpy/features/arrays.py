@@ -15,8 +15,7 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.kinds import scale_of
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     ARRAYS,
     MOST_ELEMENTS,
     MOST_NUMBERS,
@@ -29,6 +28,7 @@ from cerebro_plpy.features.recipe import (
     Series,
     Vector,
 )
+from cerebro_plpy.features.kinds import scale_of
 from cerebro_plpy.features.statistics import AT_ONCE, Source, Spread, sampled
 
 ELEMENTS = 300_000

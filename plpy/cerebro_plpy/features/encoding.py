@@ -13,21 +13,19 @@ from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features import layout, words
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     ARRAYS,
-    CODES_INPUT,
     LARGEST,
-    NUMBERS_INPUT,
     WIDE,
     Array,
     Category,
     Number,
-    Recipe,
     Scale,
     Scaled,
     Vector,
     WideFeature,
 )
+from cerebro_plpy.features.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
 
 DOUBLE = "double precision"
 TEXTS = {

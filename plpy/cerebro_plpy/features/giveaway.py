@@ -14,7 +14,8 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import MISSING, Category, Moment, Recipe
+from cerebro_plpy.features.feature import Category, Moment
+from cerebro_plpy.features.recipe import MISSING, Recipe
 from cerebro_plpy.features.statistics import Source, sampled
 
 MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300

@@ -27,19 +27,19 @@ from cerebro_plpy.features.encoding import (
     raw_array,
     wide_inputs,
 )
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     Array,
     Category,
     Feature,
     LeftOut,
     Moment,
     Number,
-    Recipe,
     Scale,
     Text,
     Vector,
     WideFeature,
 )
+from cerebro_plpy.features.recipe import Recipe
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""

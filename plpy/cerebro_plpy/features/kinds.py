@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     ARRAYS,
     LARGEST,
     MOMENTS,

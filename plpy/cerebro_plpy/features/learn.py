@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.features import arrays, kinds, statistics
 from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.recipe import ARRAYS, Recipe
+from cerebro_plpy.features.feature import ARRAYS
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import Source
 
 

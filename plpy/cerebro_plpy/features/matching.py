@@ -10,18 +10,8 @@ from dataclasses import replace
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
-from cerebro_plpy.features.recipe import (
-    ARRAYS,
-    NUMBERS,
-    Category,
-    Feature,
-    Input,
-    LeftOut,
-    Moment,
-    Number,
-    Recipe,
-    Text,
-)
+from cerebro_plpy.features.feature import ARRAYS, NUMBERS, Category, Feature, Input, LeftOut, Moment, Number, Text
+from cerebro_plpy.features.recipe import Recipe
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""

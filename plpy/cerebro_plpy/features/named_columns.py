@@ -11,7 +11,7 @@ from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedCol
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import NUMBERS
+from cerebro_plpy.features.feature import NUMBERS
 from cerebro_plpy.features.statistics import Source
 
 

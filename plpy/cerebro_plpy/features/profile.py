@@ -16,7 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import (
+from cerebro_plpy.features.feature import (
     ARRAYS,
     LARGEST,
     WIDE,
@@ -24,11 +24,11 @@ from cerebro_plpy.features.recipe import (
     Category,
     Input,
     Moment,
-    Recipe,
     Scaled,
     Vector,
     WideFeature,
 )
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
 
 VERSION = 1

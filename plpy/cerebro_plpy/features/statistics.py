@@ -16,7 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding, words
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import MOMENTS, MOST_CATEGORIES
+from cerebro_plpy.features.feature import MOMENTS, MOST_CATEGORIES
 
 SAMPLE = 50_000
 AT_ONCE = 100

@@ -19,13 +19,14 @@ from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
+from cerebro_plpy.features.feature import NUMBERS
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.labels import label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
-from cerebro_plpy.features.recipe import NUMBERS, Recipe
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
 from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total

@@ -15,7 +15,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, RawColumn
-from cerebro_plpy.features.recipe import NUMBERS
+from cerebro_plpy.features.feature import NUMBERS
 from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.tally import FEW_CLASSES, MOST_CLASSES, Tally
 

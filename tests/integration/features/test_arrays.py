@@ -8,8 +8,8 @@ from workbench import Workbench
 
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import CAST, Expression
+from cerebro_plpy.features.feature import Feature, Image, LeftOut, LongVector, Scale, Series, Vector
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import Feature, Image, LeftOut, LongVector, Scale, Series, Vector
 from cerebro_plpy.features.statistics import Source
 
 EMBEDDING = """

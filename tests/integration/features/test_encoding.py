@@ -21,7 +21,8 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import network_inputs
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale, Vector
+from cerebro_plpy.features.feature import LARGEST, MOMENTS, Category, Moment, Number, Scale, Vector
+from cerebro_plpy.features.recipe import Recipe
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

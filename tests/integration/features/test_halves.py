@@ -18,19 +18,9 @@ from workbench import Workbench
 
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
+from cerebro_plpy.features.feature import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Scale, Text, Vector
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
-from cerebro_plpy.features.recipe import (
-    LARGEST,
-    MOMENTS,
-    Category,
-    LeftOut,
-    Moment,
-    Number,
-    Recipe,
-    Scale,
-    Text,
-    Vector,
-)
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.wire.frames import Bytes

@@ -13,9 +13,10 @@ from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import TEXT, RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.feature import Category, LeftOut, Moment, Number, Text
 from cerebro_plpy.features.kinds import check_types
 from cerebro_plpy.features.learn import learn
-from cerebro_plpy.features.recipe import MISSING, Category, LeftOut, Moment, Number, Recipe, Text
+from cerebro_plpy.features.recipe import MISSING, Recipe
 from cerebro_plpy.features.split import naming, read_split, row_hash, sides
 from cerebro_plpy.features.statistics import Source
 

@@ -16,7 +16,7 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features import encoding, statistics, words
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import Text
+from cerebro_plpy.features.feature import Text
 from cerebro_plpy.features.statistics import Source, Wording
 
 PIECES = ("The", "film", "don't", "'", "''", "Straße", "ÉTÉ", "x1", "a_b", "😀", "日本語", "\u00a0", "naïve", "İ")

@@ -12,7 +12,7 @@ from versions import Trained, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
-from cerebro_plpy.features.recipe import Moment, Number
+from cerebro_plpy.features.feature import Moment, Number
 
 pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 

@@ -14,8 +14,9 @@ from roles import another_role, refused
 from trials import trials
 from workbench import Workbench
 
+from cerebro_plpy.features.feature import Number, Scale
 from cerebro_plpy.features.profile import VALUE, bins, edges_of
-from cerebro_plpy.features.recipe import Number, Recipe, Scale
+from cerebro_plpy.features.recipe import Recipe
 
 pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 

@@ -15,7 +15,7 @@ from versions import Trained, deploy, trained
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
-from cerebro_plpy.features.recipe import Category, Number
+from cerebro_plpy.features.feature import Category, Number
 
 pytestmark = pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 

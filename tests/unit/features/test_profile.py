@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from trials import trials
 
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.features.feature import Category, Input
 from cerebro_plpy.features.profile import MOST_SINGLE, Part, Profile, countings, edges_of, parts_of, stability
-from cerebro_plpy.features.recipe import Category, Input, Recipe
+from cerebro_plpy.features.recipe import Recipe
 
 COUNTS = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)
 NUMBERS = st.lists(st.floats(-1e9, 1e9), max_size=11)

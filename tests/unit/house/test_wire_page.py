@@ -229,7 +229,7 @@ SHOWN = {
 NUMBERS = np.arange(2, dtype=">i8").tobytes()
 COLUMN = {"kind": "float32", "divide": 2.0, "array": "x", "column": "x", "source": "points"}
 FLOATS = np.array([1, 0, 700, 1, 1], np.int32).tobytes() + np.ones(1, np.float32).tobytes()
-DOUBLES = np.array([1, 0, 701, 1, 1], np.int32).tobytes() + np.ones(1).tobytes()
+DOUBLES = np.array([1, 0, 701, 2, 1], np.int32).tobytes() + np.ones(2).tobytes()
 IMAGE = struct.pack(">iiIiii", 1, 0, 17, 1, 1, 4) + b"none"
 POINT = {"alternative": 0, "values": {"c": 1, "w": 2, "r": 0.5}}
 SPACE = [
@@ -285,7 +285,10 @@ CONVERSATIONS: dict[str, list[Request]] = {
     "recipe": [
         begun(
             "predict", sealed=True,
-            recipe={"scales": [[0, 1, 0, 1, 4]], "missing": [0], "categories": [], "wide": []},
+            recipe={
+                "scales": [], "missing": [], "categories": [],
+                "wide": [{"kind": "float64", "scales": [[0, 1, 0, 1, 4]]}],
+            },
         ),
         ask("tell", DOUBLES, rows=1, arrays=[{"kind": "float64"}], labels=["a", "b"]),
     ],
