@@ -11,7 +11,7 @@ import drawn_arrays
 import numpy as np
 import pytest
 from drawn_arrays import NOTHING
-from drawn_recipes import wide_arrays
+from drawn_recipes import WIDE_ARRAYS
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session, encoded
@@ -94,7 +94,7 @@ def test_vectors(session: Session, type_name: str, data: st.DataObject) -> None:
 def test_arrays_that_are_inputs_of_their_own(session: Session, type_name: str, data: st.DataObject) -> None:
     """They are cut and filled up in each dimension, whatever sizes, bounds and elements they have."""
     name = data.draw(NAMES)
-    feature = replace(data.draw(wide_arrays(name)), family=drawn_arrays.FAMILIES[type_name], missing=True)
+    feature = replace(data.draw(WIDE_ARRAYS), column=name, family=drawn_arrays.FAMILIES[type_name], missing=True)
     drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
     numbers, wide = network_inputs(Recipe((feature,)))
     statement = f"SELECT {numbers.value.text}, {wide.value.text} FROM {table(name, type_name)} t"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import drawn_arrays
 import numpy as np
 import pytest
-from drawn_recipes import wide_arrays
+from drawn_recipes import WIDE_ARRAYS
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session
@@ -97,7 +97,7 @@ def test_arrays(session: Session, type_name: str, data: st.DataObject) -> None:
         data.draw(st.lists(SCALES, min_size=1, max_size=5)),
     )
     drawn = data.draw(st.lists(drawn_arrays.arrays(drawn_arrays.ELEMENTS[type_name]), min_size=1, max_size=5))
-    wide = replace(data.draw(wide_arrays(name)), column="w", family=drawn_arrays.FAMILIES[type_name])
+    wide = replace(data.draw(WIDE_ARRAYS), column="w", family=drawn_arrays.FAMILIES[type_name])
     features = (
         wide,
         Vector(name, drawn_arrays.FAMILIES[type_name], tuple(scales), missing=data.draw(st.booleans())),

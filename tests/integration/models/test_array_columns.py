@@ -88,3 +88,16 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> Non
     assert all(value is not None for _, value, _ in told) and any(value for name, value, _ in told if name == "wave")
     shown: dict[str, str] = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'shapes'"))
     assert (shown["wave"], shown["picture"], shown["point"]) == ("series", "image", "vector")
+
+
+def test_a_bare_call_tries_what_is_made_for_the_arrays_first(bench: Workbench, shapes: Trained) -> None:
+    arguments = (
+        "'shapes', 'kind', columns => 'picture, wave', types => '{\"picture\": \"image\", \"wave\": \"series\"}'"
+    )
+    plan = bench.rows(f"SELECT section, name, what FROM cerebro.plan({arguments}, configs => 3)")
+    assert [name for section, name, _ in plan if section == "template"][:2] == ["series", "cnn"]
+    told = {name: what.split(";")[0] for section, name, what in plan if section == "column"}
+    assert told == {"picture": "image of 4 x 3 x 1", "wave": "series of 22 x 1"}
+    wishes = "model => 'pictures', models => '{cnn}', configs => 1, epochs => 1, seed => 1"
+    assert bench.rows(f"SELECT template, status FROM cerebro.train({arguments}, {wishes})") == [("cnn", "completed")]
+    assert bench.value("SELECT count(prediction) FROM cerebro.predict('pictures', 'shapes')") == ROWS + 2

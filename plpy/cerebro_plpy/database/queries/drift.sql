@@ -23,8 +23,8 @@ FROM (SELECT {columns} FROM {source} t OFFSET 0) r
 GROUP BY GROUPING SETS ({sets})
 
 -- name: mean
--- Of the elements of an array; NULL where none is a number.
-SELECT pg_catalog.avg(CASE WHEN n.x IS NOT NULL THEN least(greatest(n.x, '-1e300'::double precision), '1e300'::double precision) END)
+-- Of the elements of an array; NULL where none is a number. A mean computes squares, too, which must not be too large.
+SELECT pg_catalog.avg(CASE WHEN n.x IS NOT NULL THEN least(greatest(n.x, '-1e100'::double precision), '1e100'::double precision) END)
 FROM (SELECT {number} AS x FROM pg_catalog.unnest({array}) AS e (x) OFFSET 0) n
 
 -- name: range
