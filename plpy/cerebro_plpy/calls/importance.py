@@ -10,20 +10,17 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cerebro_plpy.calls.predict_source import SETTINGS
+from cerebro_plpy.calls.raw_source import explored_version, raw_source
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
 from cerebro_plpy.features.labels import usable_label
-from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Split, naming, row_hash
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
-from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer import wire
 
@@ -35,8 +32,7 @@ FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
-    db.platform.check_explored(MODULE)
-    version = versions.deployed(db, MODULE, model)
+    version = explored_version(db, MODULE, model)
     metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
     rows = _rows(db, version, source)
     if not rows:
@@ -52,9 +48,7 @@ def importance(db: Database, gd: dict[str, Any], model: str | None, source: str 
 
 def _rows(db: Database, version: Version, source: str | None) -> list[Row]:
     """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
-    table = Catalog(db, MODULE).relation(source, "source")
-    columns = raw_columns(LocalSession(db), table.oid)
-    recipe = matched(MODULE, version.recipe, columns, table.spelling)
+    table, columns, recipe = raw_source(Catalog(db, MODULE), version.recipe, source)
     target = usable_label(MODULE, columns, version.target, version.task)
     order = row_hash(naming(columns, Split("random", 0.0, None)), version.seed)
     number = _number(version, target)

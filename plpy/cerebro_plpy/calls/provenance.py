@@ -89,7 +89,7 @@ def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmSt
     """Where the configurations of a run begin that goes on from a version: with its weights, and another optimizer."""
     if asked.start is None:
         return {}
-    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), 0)
+    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), None)
     return {key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs) for key in asked.templates}
 
 

@@ -10,7 +10,7 @@ from cerebro_plpy.calls.aim import most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
 from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
@@ -78,7 +78,8 @@ def _listed(mst_keys: Sequence[int]) -> str:
 def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) -> Candidate:
     """The best that a run has come to: a configuration, or an ensemble of several."""
     train = _train(run)
-    found = [Candidate(each, _network(db, run, each), []) for each in best_of(db, workplace, run)]
+    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    found = [Candidate(each, _network(run, each, logged[each.mst_key]), []) for each in best_of(db, workplace, run)]
     if len(found) < 2:
         return found[0]
     library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]
@@ -99,11 +100,10 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in best]
 
 
-def _network(db: Database, run: LoggedRun, result: Result) -> Network:
-    """The network that a run has come to."""
-    train, key = _train(run), result.mst_key
-    (logged,) = (row for row in db.glance(sql("run.logged_configs"), run.run_id) if row["mst_key"] == key)
-    state = StateSource("weights_of_chunks", f"{run.run_id}/{key}/best", 0, stored=result.state)
+def _network(run: LoggedRun, result: Result, logged: Row) -> Network:
+    """The network that a configuration has come to, which is logged so."""
+    train = _train(run)
+    state = StateSource("weights_of_chunks", f"{run.run_id}/{result.mst_key}/best", 0, stored=result.state)
     recipe, texts = Recipe.from_json(train.recipe), (logged["architecture"], logged["compile_params"])
     return Network(recipe, train.classes, *texts, state, logged["backend"])
 
