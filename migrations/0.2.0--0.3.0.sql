@@ -109,6 +109,8 @@ CREATE TABLE cerebro.version_log (
     software        jsonb NOT NULL,
     fingerprint     text,
     profile         jsonb,
+    importance       double precision[],
+    importance_error double precision[],
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -121,6 +123,8 @@ COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine t
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
+COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
+COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,

@@ -154,6 +154,15 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
     theirs.close()
 
 
+@pytest.mark.postgresql("on Greenplum no model by name is dumped here")
+def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workbench) -> None:
+    for view in ("model", "model_version", "feature"):
+        query = f"SELECT to_jsonb(v) FROM cerebro.{view} v ORDER BY 1"
+        shown = bench.rows(query)
+        assert shown and copy.owner.rows(query) == shown
+    assert {value for (value,) in copy.owner.rows("SELECT importance FROM cerebro.feature")} == {0.5}
+
+
 @pytest.mark.long
 @pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:

@@ -7,6 +7,7 @@ the time of the call that trained the version. Whether what comes out predicts i
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,7 @@ RATE_SHARE = 0.3
 
 def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str) -> list[Row]:
     """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
+    began = time.monotonic()
     check_transaction(db, MODULE)
     db.platform.check_explored(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
@@ -70,7 +72,7 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
             train(db, workplace, replace(request, spec=look.noted(request.spec)), None, nobody, run_id)
-    register(db, gd, run_id)
+    register(db, gd, run_id, began + made.asked.budget)
     return db.glance(sql("refresh.version"), run_id)
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cerebro_plpy.calls.aim import most_members
+from cerebro_plpy.calls.aim import importance_share, most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
+from cerebro_plpy.calls.version_importance import Latest, add_importance
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -31,14 +32,18 @@ OTHERWISE = ("auc",)
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
 
 
-def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
-    """Make a version of the best configuration of a run."""
+def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
+    """Make a version of the best configuration of a run, whose budget ends then, by time.monotonic()."""
     run = outputs.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
-        _add(db, workplace, run)
+        version, backend = _add(db, workplace, run)
+        train = _train(run)
+        if importance_share(train.budget):
+            add_importance(workplace, Latest(train.model, version, backend), ends)
 
 
-def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
+def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
+    """Make the version; its number, and the framework that it predicts with."""
     train = _train(run)
     source = held_table(Catalog(db, MODULE), train)
     result, network, told = _best(db, workplace, run, source)
@@ -63,6 +68,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
+    return added.version, network.backend
 
 
 def _listed(mst_keys: Sequence[int]) -> str:
