@@ -96,9 +96,9 @@ CREATE TABLE cerebro.version_log (
     params          jsonb NOT NULL,
     metric          text NOT NULL,
     value           double precision,
-    training_rows   bigint NOT NULL,
-    validation_rows bigint NOT NULL,
-    seed            bigint NOT NULL,
+    training_rows   bigint,
+    validation_rows bigint,
+    seed            bigint,
     recipe          jsonb NOT NULL,
     classes         text[] NOT NULL,
     margin          double precision,
@@ -117,6 +117,7 @@ COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with al
 COMMENT ON COLUMN cerebro.version_log.source IS 'the table that it was trained on, as it must stand in a statement';
 COMMENT ON COLUMN cerebro.version_log.target_type IS 'the type of the target, as PostgreSQL writes it';
 COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that were held back';
+COMMENT ON COLUMN cerebro.version_log.seed IS 'NULL, as are the numbers of rows, where a model table was registered that does not tell';
 COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';

@@ -13,6 +13,7 @@ from cerebro_plpy.features.recipe import (
     LeftOut,
     Moment,
     Number,
+    PlainArray,
     Recipe,
     Scale,
     Text,
@@ -20,6 +21,8 @@ from cerebro_plpy.features.recipe import (
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
+SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
+DIVISORS = st.floats(0, 1e30, exclude_min=True)
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
 
 
@@ -44,8 +47,19 @@ def features(name: str) -> st.SearchStrategy[Feature]:
     )
 
 
+def plain_array(name: str) -> st.SearchStrategy[Feature]:
+    return st.builds(PlainArray, st.just(name), SHAPES, DIVISORS, st.just(False))
+
+
 RECIPES = (
     st.lists(NAMES, max_size=6, unique=True)
     .flatmap(lambda names: st.tuples(*(features(name) for name in names)))
     .map(Recipe)
 )
+
+PLAIN_ARRAYS = (
+    st.lists(NAMES, min_size=1, max_size=3, unique=True)
+    .flatmap(lambda names: st.tuples(*(plain_array(name) for name in names)))
+    .map(Recipe)
+)
+"""Those of models that no template has made."""

@@ -17,7 +17,7 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.matching import kind
-from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, Recipe, Text
+from cerebro_plpy.features.recipe import Category, Feature, Input, LeftOut, Number, PlainArray, Recipe, Text
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor
@@ -124,6 +124,8 @@ def _typed(recipe: Recipe, source: Mapping[str, str]) -> tuple[Recipe, dict[str,
 def _type(feature: Input, before: str | None) -> str:
     if isinstance(feature, Category):
         return before or "text"
+    if isinstance(feature, PlainArray):
+        return "real" if feature.single else "real[]"
     if isinstance(feature, Text):
         return "text"
     if not isinstance(feature, Number):

@@ -34,6 +34,8 @@ def add_importance(workplace: Workplace, latest: Latest, ends: float) -> None:
         workplace.platform.check_explored(MODULE)
     except FeatureNotSupported:
         return
+    if time.monotonic() >= ends:
+        return
     try:
         error = _computed(workplace, latest, ends)
     except QueryCanceled:

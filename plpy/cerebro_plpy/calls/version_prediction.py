@@ -33,9 +33,9 @@ def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
     return asker(db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)}))
 
 
-def arrays(version: Usable) -> list[dict[str, str]]:
+def arrays(version: Usable) -> list[dict[str, object]]:
     """How the inputs of the network are sent."""
-    return [{"kind": each.kind} for each in inputs(version, version.recipe)]
+    return [each.entry for each in inputs(version, version.recipe)]
 
 
 def asker(

@@ -22,7 +22,18 @@ from cerebro_plpy.features.encoding import (
     paddings,
     wide_inputs,
 )
-from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text
+from cerebro_plpy.features.recipe import (
+    WIDE,
+    Category,
+    Feature,
+    LeftOut,
+    Moment,
+    Number,
+    PlainArray,
+    Recipe,
+    Scale,
+    Text,
+)
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""
@@ -54,7 +65,7 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, parts=dict.fromkeys(feature.parts, UNKNOWN))
     if isinstance(feature, Category):
         return replace(feature, values=NOTHING)
-    if isinstance(feature, Text):
+    if isinstance(feature, (Text, PlainArray)):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
         f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",

@@ -13,8 +13,15 @@ from typing import Any, ClassVar, NamedTuple, Union
 
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.template import FARTHEST, Table, Wide, wide_name
-from cerebro_plpy.database.names import check_name
-from cerebro_plpy.errors import DataCorrupted, InvalidName
+from cerebro_plpy.features.grammar import LARGEST as LARGEST
+from cerebro_plpy.features.grammar import choice as _choice
+from cerebro_plpy.features.grammar import column as _column
+from cerebro_plpy.features.grammar import finite as _finite
+from cerebro_plpy.features.grammar import flag as _flag
+from cerebro_plpy.features.grammar import record as _record
+from cerebro_plpy.features.grammar import text as _text
+from cerebro_plpy.features.grammar import whole as _whole
+from cerebro_plpy.features.grammar import wrong as _wrong
 from cerebro_plpy.features.words import MOST_WORDS
 
 VERSION = 1
@@ -22,8 +29,8 @@ MOST_FEATURES = 1600
 """As many columns as a table can have."""
 MOST_CATEGORIES = 10_000
 MOST_BUCKETS = 1 << 18
-LARGEST = 1e300
-"""No constant is larger: then nothing that is computed of it is infinite."""
+MOST_DIMENSIONS, MOST_PLAIN, LARGEST_DIVISOR = 6, 1 << 24, 1e30
+"""Of arrays that a network takes as they are."""
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 MOMENTS = {
@@ -122,6 +129,25 @@ class Text:
 
 
 @dataclass(frozen=True)
+class PlainArray:
+    """A column of arrays of numbers that the network takes as they are, of this shape, but for what divides them all.
+
+    Where it is `single`, the column has a number, which is an array of one.
+    """
+
+    kind: ClassVar[str] = "array"
+    column: str
+    shape: tuple[int, ...]
+    divisor: float
+    single: bool
+
+    @property
+    def wide(self) -> Wide:
+        """The network's input."""
+        return Wide(self.kind, self.shape)
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A column that is no input, and why."""
 
@@ -130,8 +156,8 @@ class LeftOut:
     reason: str
 
 
-WideFeature = Union[Text]
-WIDE = (Text,)
+WideFeature = Union[Text, PlainArray]
+WIDE = (Text, PlainArray)
 """Those that are an input of their own."""
 Input = Union[Number, Category, Moment, WideFeature]
 Feature = Union[Input, LeftOut]
@@ -256,6 +282,20 @@ def _free_text(value: object) -> Text:
     return Text(_column(found["column"]), words, _whole(found["buckets"], "buckets", MOST_BUCKETS))
 
 
+def _plain_array(value: object) -> PlainArray:
+    found = _record(value, "feature", "kind", "column", "shape", "divisor", "single")
+    sizes, divisor = found["shape"], found["divisor"]
+    if not isinstance(sizes, (list, tuple)) or not 1 <= len(sizes) <= MOST_DIMENSIONS:
+        raise _wrong("shape", sizes, f"a list of 1 to {MOST_DIMENSIONS} numbers")
+    shape = tuple(_whole(size, "shape", MOST_PLAIN) for size in sizes)
+    single = _flag(found["single"], "single")
+    if math.prod(shape) > (1 if single else MOST_PLAIN):
+        raise _wrong("shape", sizes, f"at most {1 if single else MOST_PLAIN} elements")
+    if not isinstance(divisor, (int, float)) or isinstance(divisor, bool) or not 0 < divisor <= LARGEST_DIVISOR:
+        raise _wrong("divisor", divisor, f"a number above 0, at most {LARGEST_DIVISOR:g}")
+    return PlainArray(_column(found["column"]), shape, float(divisor), single)
+
+
 def _left_out(value: object) -> LeftOut:
     found = _record(value, "feature", "kind", "column", "reason")
     return LeftOut(_column(found["column"]), _text(found["reason"], "reason"))
@@ -266,6 +306,7 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     Category.kind: _category,
     Moment.kind: _moment,
     Text.kind: _free_text,
+    PlainArray.kind: _plain_array,
     LeftOut.kind: _left_out,
 }
 
@@ -276,57 +317,3 @@ def _scale(value: object) -> Scale:
     if not _finite(center) or not _finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
         raise _wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
     return Scale(float(center), float(width))
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
-
-
-def _column(value: object) -> str:
-    name = _text(value, "column")
-    try:
-        check_name(name)
-    except InvalidName as error:
-        raise _wrong("column", value, "the name of a column") from error
-    return name
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise _wrong(what, value, "a text")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise _wrong(what, ascii(value), "a text of Unicode characters") from error
-    return value
-
-
-def _whole(value: object, what: str, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise _wrong(what, value, f"a whole number from 1 to {most}")
-    return value
-
-
-def _flag(value: object, what: str = "missing") -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(what, value, "true or false")
-    return value
-
-
-def _choice(value: object, what: str, choices: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise _wrong(what, value, f"one of {', '.join(choices)}")
-    return value
-
-
-def _record(value: object, what: str, *names: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != set(names):
-        raise _wrong(what, value, f"an object with {', '.join(names)}")
-    return value
-
-
-def _wrong(what: str, value: object, expected: str) -> DataCorrupted:
-    return DataCorrupted(
-        f"the recipe of the model is damaged: {what} is {value!r:.100}; expected {expected}",
-        hint="Train the model again.",
-    )

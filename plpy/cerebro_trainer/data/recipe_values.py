@@ -87,7 +87,8 @@ class RecipeValues:
 
     def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
         """The inputs of a model of the values of rows: float32, of shape (rows, ...)."""
-        rows, kinds = integer(header, "rows", minimum=1), [text(each, "kind") for each in items(header, "arrays")]
+        rows, entries = integer(header, "rows", minimum=1), items(header, "arrays")
+        kinds = [text(each, "kind") for each in entries]
         steps = (
             (VALUES, len(self.scales), self._scaled),
             (MARKS, 2 * len(self.categories), self._codes),
@@ -101,8 +102,7 @@ class RecipeValues:
             step(_decoded(part, rows, kind.element, width))
             for part, (kind, width, step) in zip(parts, wanted, strict=False)
         ]
-        entries = [{"kind": kind} for kind in self.wide]
-        return [*found, *raw_rows.columns(entries, parts[len(wanted) :], rows)]
+        return [*found, *raw_rows.columns(entries[len(wanted) :], parts[len(wanted) :], rows)]
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         low, high, center, width, padding = self.scales.T
