@@ -84,6 +84,10 @@ class NamedModels:
         """Lets a version of a model by name predict; its number: cerebro.deploy."""
         return int(self._calls.call_cerebro("deploy", model=model, version=str(version)))
 
+    def register(self, model: str, table: str, mst_key: int | None = None) -> int:
+        """Gives a model of a model table a name; the number of the version that it is: cerebro.register."""
+        return int(self._calls.call_cerebro("register", model=model, table_name=table, mst_key=mst_key))
+
     def drop_model(self, model: str) -> None:
         """Removes a model by name with all its versions: cerebro.drop_model."""
         self._calls.call_cerebro("drop_model", model=model)

@@ -161,9 +161,9 @@ CREATE TABLE cerebro.version_log (
     params          jsonb NOT NULL,
     metric          text NOT NULL,
     value           double precision,
-    training_rows   bigint NOT NULL,
-    validation_rows bigint NOT NULL,
-    seed            bigint NOT NULL,
+    training_rows   bigint,
+    validation_rows bigint,
+    seed            bigint,
     recipe          jsonb NOT NULL,
     classes         text[] NOT NULL,
     margin          double precision,
@@ -174,18 +174,23 @@ CREATE TABLE cerebro.version_log (
     software        jsonb NOT NULL,
     fingerprint     text,
     profile         jsonb,
+    importance       double precision[],
+    importance_error double precision[],
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
 COMMENT ON COLUMN cerebro.version_log.source IS 'the table that it was trained on, as it must stand in a statement';
 COMMENT ON COLUMN cerebro.version_log.target_type IS 'the type of the target, as PostgreSQL writes it';
 COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that were held back';
+COMMENT ON COLUMN cerebro.version_log.seed IS 'NULL, as are the numbers of rows, where a model table was registered that does not tell';
 COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
+COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
+COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,

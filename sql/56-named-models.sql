@@ -37,6 +37,13 @@ return named_models.deploy(plpy, GD, model, version)
 $$;
 COMMENT ON FUNCTION cerebro.deploy(text, text) IS 'Let a version of an own model predict from now on: best, newest, previous (the one that did so before), or a number; return its number';
 
+CREATE OR REPLACE FUNCTION cerebro.register(model text, table_name text, mst_key integer DEFAULT NULL) RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.register(plpy, GD, model, table_name, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.register(text, text, integer) IS 'Give a model that madlib_fit or madlib_fit_multiple_model has trained a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
+
 CREATE OR REPLACE FUNCTION cerebro.drop_model(model text) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models

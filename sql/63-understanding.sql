@@ -24,6 +24,14 @@ return understanding.importance(plpy, GD, model, source)
 $$;
 COMMENT ON FUNCTION cerebro.importance(text, text) IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
 
+CREATE OR REPLACE FUNCTION cerebro.version_importance(model text, version integer, seconds double precision) RETURNS TABLE (
+    importance double precision[], importance_error double precision[])
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
+from cerebro_plpy.api import understanding
+return understanding.version_importance(plpy, GD, model, version, seconds)
+$$;
+COMMENT ON FUNCTION cerebro.version_importance(text, integer, double precision) IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
+
 CREATE OR REPLACE FUNCTION cerebro.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding

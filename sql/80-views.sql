@@ -151,13 +151,14 @@ COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
-       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' AS constants
+       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' AS constants,
+       v.importance[f.n] AS importance, v.importance_error[f.n] AS importance_error
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(
          CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END)
          WITH ORDINALITY AS f (feature, n)
 WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
-COMMENT ON VIEW cerebro.feature IS 'What each version learned of each column before it was trained: how the column is encoded with which constants, or why it is left out';
+COMMENT ON VIEW cerebro.feature IS 'What each version learned of each column before it was trained: how the column is encoded with which constants, or why it is left out; and how much worse predictions get without it';
 
 CREATE OR REPLACE VIEW cerebro.template AS
 SELECT t.template, t.description, t.field, t.meaning, t.usual, t.usual_regression, t.range FROM cerebro.template_fields() t;

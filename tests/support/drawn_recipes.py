@@ -19,6 +19,7 @@ from cerebro_plpy.features.feature import (
     LongVector,
     Moment,
     Number,
+    PlainArray,
     Scale,
     Series,
     Text,
@@ -33,6 +34,8 @@ SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, L
 VECTORS = st.lists(SCALES, min_size=1, max_size=3).map(tuple)
 COLUMN = st.just("c")
 """The name of every column, until it gets one of its own: strategies that are made anew for each name take long."""
+SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
+DIVISORS = st.floats(0, 1e30, exclude_min=True)
 FLAGS, FAMILIES, SIZES = st.booleans(), st.sampled_from(sorted(ARRAYS)), st.integers(1, 4)
 
 
@@ -64,3 +67,11 @@ FEATURES: st.SearchStrategy[Feature] = st.one_of(
 RECIPES = st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]).map(
     lambda pairs: Recipe(tuple(replace(feature, column=name) for name, feature in pairs))
 )
+PLAIN_ARRAYS = (
+    st.lists(NAMES, min_size=1, max_size=3, unique=True)
+    .flatmap(
+        lambda names: st.tuples(*(st.builds(PlainArray, st.just(n), SHAPES, DIVISORS, st.just(False)) for n in names))
+    )
+    .map(Recipe)
+)
+"""Those of models that no template has made."""

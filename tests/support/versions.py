@@ -133,6 +133,7 @@ def deploy(
         "training_rows": 1, "validation_rows": 1, "seed": 1, "recipe": Json(recipe.to_json()),
         "classes": list(classes), "margin": margin, "architecture": architecture, "compile_params": compiled,
         "backend": "tensorflow", "state_bytes": 1, "software": Json({}),
+        "importance": [0.5] * len(recipe.features), "importance_error": [0.25] * len(recipe.features),
     }  # fmt: skip
     columns = ", ".join(row)
     bench.rows(f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})", *row.values())

@@ -50,6 +50,7 @@ def runs(bench: Workbench, shared_superuser: Workbench) -> Iterator[Runs]:
     if not bench.greenplum:
         bench.rows(f"SELECT cerebro.grant_predict('model', '{OTHER}')")
         name_model(bench, completed)
+        bench.rows("SELECT cerebro.register('registered', 'model', 2)")
         bench.rows(f"SELECT cerebro.grant_predict('named', '{OTHER}')")
     shared_superuser.rows(
         f"INSERT INTO cerebro.form_timing (owner, machine, program, batch_size, threads, form, compile_seconds)"
@@ -153,6 +154,17 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
     theirs.rows("SELECT madlib_predict('model', 'points', 'id', 'x', 'told', mst_key => 1)")
     assert differing(copy.administrator, "told", "predicted") == []
     theirs.close()
+
+
+@pytest.mark.postgresql("on Greenplum no model by name is dumped here")
+def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workbench) -> None:
+    for view in ("model", "model_version", "feature"):
+        query = f"SELECT to_jsonb(v) FROM cerebro.{view} v ORDER BY 1"
+        shown = bench.rows(query)
+        assert shown and copy.owner.rows(query) == shown
+    assert {value for (value,) in copy.owner.rows("SELECT importance FROM cerebro.feature")} == {0.5, None}
+    registered = "SELECT * FROM cerebro.predict('registered', 'points', 'id') ORDER BY id::integer"
+    assert copy.owner.rows(registered) == bench.rows(registered)
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import background, plan, templates, versions
+from cerebro_plpy.calls import background, model_tables, plan, templates, versions
 from cerebro_plpy.calls import train as training
 from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.database.caller import Row
@@ -28,6 +28,11 @@ def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
     """Let a version predict; its number."""
     return call(plpy, gd, lambda db: versions.deploy(db, model, version))
+
+
+def register(plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None) -> int:
+    """Give a model of a model table a name; the number of the version."""
+    return call(plpy, gd, lambda db: model_tables.register(db, model, table_name, mst_key))
 
 
 def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:

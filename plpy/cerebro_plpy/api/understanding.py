@@ -9,6 +9,7 @@ from typing import Any
 from cerebro_plpy.api.entry import Globals, call, stepped
 from cerebro_plpy.calls.attribution import Attributed, attribution_blocks_of
 from cerebro_plpy.calls.evaluate_source import evaluate_source, evaluation_blocks_of
+from cerebro_plpy.calls.importance import held_back_importance
 from cerebro_plpy.calls.importance import importance as columns_importance
 from cerebro_plpy.calls.predict_source import Block
 from cerebro_plpy.database.caller import Row
@@ -32,6 +33,13 @@ def evaluate(
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """The importance of each column."""
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
+
+
+def version_importance(
+    plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
+) -> list[Row]:
+    """The importances of the columns of a version over rows that were held back."""
+    return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
 
 
 def attribution_blocks(

@@ -31,6 +31,8 @@ AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
 """Of a budget that is too short for that."""
+IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
+"""As much of the budget more is for the importances of columns, unless that were less than so many seconds."""
 MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 1.5, 8, 0.1
 """Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
 ENDING_SHARE = 0.06
@@ -145,16 +147,27 @@ def most_members(picks: int, budget: float) -> int:
     return 1 if picks == 1 else max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / MEMBER_SECONDS)))
 
 
+def importance_share(budget: float) -> float:
+    """How many seconds of a budget are set aside for the importances of columns; they may have what else is left of it.
+
+    >>> importance_share(300.0), importance_share(10.0)
+    (9.0, 0.0)
+    """
+    share = IMPORTANCE_SHARE * budget
+    return share if share >= LEAST_IMPORTANCE else 0.0
+
+
 def deadline(budget: float, spent: float, picks: int = 1) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
     >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
-    (Deadline(last_visit=252.0, cancel=270.0), Deadline(last_visit=1.7, cancel=2.0))
+    (Deadline(last_visit=243.0, cancel=261.0), Deadline(last_visit=1.7, cancel=2.0))
     >>> deadline(300.0, 20.0, picks=5)
-    Deadline(last_visit=240.0, cancel=258.0)
+    Deadline(last_visit=231.0, cancel=249.0)
     """
     members = MEMBER_SECONDS * (most_members(picks, budget) if picks > 1 else 0)
-    afterwards = min(AFTERWARDS + AFTERWARDS_SHARE * budget + members, MOST_AFTERWARDS * budget)
+    afterwards = AFTERWARDS + AFTERWARDS_SHARE * budget + importance_share(budget) + members
+    afterwards = min(afterwards, MOST_AFTERWARDS * budget)
     moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards)
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 

@@ -8,15 +8,12 @@ from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
 from cerebro_plpy.calls.predict_source import Raw, answered, id_text, raw_blocks
+from cerebro_plpy.calls.raw_source import explored_version, raw_source
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.matching import matched
-from cerebro_plpy.tables import versions
 from cerebro_plpy.trainer import wire
 
 MODULE = "attribution"
@@ -34,10 +31,8 @@ def attribution_blocks_of(
     """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    db.platform.check_explored(MODULE)
-    version = versions.deployed(db, MODULE, model)
-    table = catalog.relation(source, "source")
-    recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
+    version = explored_version(db, MODULE, model)
+    table, _, recipe = raw_source(catalog, version.recipe, source)
     names = [each.column for each in recipe.inputs]
     raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))
     asked = {"arrays": arrays(version), "columns": places(version.recipe)}

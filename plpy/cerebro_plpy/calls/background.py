@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from cerebro_plpy.calls import train as training
 from cerebro_plpy.calls.fit import fit
@@ -31,6 +31,7 @@ from cerebro_plpy.platform.workplace import BACKGROUND, Workplace, label
 from cerebro_plpy.trainer import fields, settings
 
 Task = Mapping[str, Any]
+T = TypeVar("T")
 COLUMNS = ("rank", "mst_key", "template", "params", "epochs", "metric", "validation", "training", "seconds")
 LOGGED = "run {} goes on in the background"
 
@@ -93,22 +94,18 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
         db.leave_client()
 
     if "fit" in task:
-        fit(db, gd, _arguments(fields.kind("fit", task["fit"], dict)), version, logged)
+        values = fields.kind("fit", task["fit"], dict)
+        fit(db, gd, _arguments("fit", lambda: FitArguments.from_json(values)), version, logged)
     elif "train" in task:
-        training.train(db, gd, _train_arguments(fields.kind("train", task["train"], dict)), version, logged)
+        values = fields.kind("train", task["train"], dict)
+        training.train(db, gd, _arguments("train", lambda: TrainArguments(**values)), version, logged)
     else:
         resume(db, gd, fields.kind("resume", task.get("resume"), int), logged)
 
 
-def _arguments(values: Mapping[str, Any]) -> FitArguments:
+def _arguments(call: str, read: Callable[[], T]) -> T:
+    """What a task says that a call is asked."""
     try:
-        return FitArguments.from_json(values)
+        return read()
     except (TypeError, AttributeError) as error:
-        raise InvalidParameter(f"these are no arguments of a fit: {error}", hint=fields.HINT) from error
-
-
-def _train_arguments(values: Mapping[str, Any]) -> TrainArguments:
-    try:
-        return TrainArguments(**values)
-    except TypeError as error:
-        raise InvalidParameter(f"these are no arguments of a train: {error}", hint=fields.HINT) from error
+        raise InvalidParameter(f"these are no arguments of a {call}: {error}", hint=fields.HINT) from error

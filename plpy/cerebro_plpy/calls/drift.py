@@ -10,19 +10,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cerebro_plpy.calls.raw_source import explored_version, raw_source
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InsufficientPrivilege, ObjectNotReady
 from cerebro_plpy.features import profile
-from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS
 from cerebro_plpy.features.feature import Input
-from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.profile import CODE, Profile, parts_of, stability
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
 
 MODULE = "drift"
@@ -43,11 +40,9 @@ class Rows:
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     """A row for each raw column, that which lies farthest from before first."""
     catalog = Catalog(db, MODULE)
-    db.platform.check_explored(MODULE)
-    version = versions.deployed(db, MODULE, model)
+    version = explored_version(db, MODULE, model)
     before = read_profile(db, version)
-    table = catalog.relation(source, "source")
-    recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
+    table, _, recipe = raw_source(catalog, version.recipe, source)
     now = profile.bins(Rows(db), table.quoted, recipe, {key: part.edges for key, part in before.parts.items()})
     return sorted(_compared(recipe, before, now), key=lambda row: -math.inf if row["psi"] is None else -row["psi"])
 

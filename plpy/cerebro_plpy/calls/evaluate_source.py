@@ -11,19 +11,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, predicted, raw_blocks
+from cerebro_plpy.calls.raw_source import explored_version, raw_source
 from cerebro_plpy.calls.version_prediction import predictor
-from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidName, UndefinedColumn
-from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.labels import usable_label
-from cerebro_plpy.features.matching import matched
-from cerebro_plpy.tables import versions
+from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.tables.versions import Version
 
 MODULE = "evaluate"
@@ -71,11 +68,8 @@ def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments)
 
 def _labelled(db: Database, arguments: Arguments) -> Labelled:
     model, source, group_by = arguments
-    db.platform.check_explored(MODULE)
-    version = versions.deployed(db, MODULE, model)
-    table = Catalog(db, MODULE).relation(source, "source")
-    columns = raw_columns(LocalSession(db), table.oid)
-    recipe = matched(MODULE, version.recipe, columns, table.spelling)
+    version = explored_version(db, MODULE, model)
+    table, columns, recipe = raw_source(Catalog(db, MODULE), version.recipe, source)
     target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)
     return Labelled(version, table, Raw(table.quoted, recipe, _pair(target, groups)), groups)
@@ -92,24 +86,12 @@ def _pair(target: Expression, groups: Sequence[str]) -> Expression:
 def _groups(columns: Sequence[RawColumn], wanted: Sequence[str | None], table: Relation) -> tuple[str, ...]:
     """Names of columns, which may be written as in SQL, too."""
     known = [column.name for column in columns]
-    found = []
-    for given in wanted:
-        name = given if given in known else _folded(given)
-        if name not in known:
-            raise UndefinedColumn(
-                f"{MODULE} error: {table.spelling} has no column {given!r}, which group_by names.",
-                hint=near_matches(str(given), known),
-            )
-        found.append(name)
-    return tuple(dict.fromkeys(found))
-
-
-def _folded(given: str | None) -> str:
-    try:
-        (name,) = split_columns(given or "")
-    except (ValueError, InvalidName):
-        return ""
-    return name
+    names = ("" if name is None else name for name in wanted)
+    return tuple(
+        dict.fromkeys(
+            name if name in known else column_name(MODULE, known, name, "group_by", table.spelling) for name in names
+        )
+    )
 
 
 def _known(db: Database, blocks: Iterator[list[Row]], target: str) -> Iterator[list[Row]]:

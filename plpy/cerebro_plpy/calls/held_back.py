@@ -13,6 +13,7 @@ from cerebro_plpy.calls.version_prediction import network_program
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features.columns import RawColumn, raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, network_inputs
 from cerebro_plpy.features.matching import matched
@@ -60,19 +61,23 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     rows = _rows(columns, spec, source, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
-    arrays = [{"kind": each.kind, "column": each.name} for each in inputs]
+    arrays = [{"column": each.name, **each.entry} for each in inputs]
     asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
     program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
     job, request = Job("predict", program, network.state.key), {"block": BLOCK_ROWS, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
     found: list[tuple[int, Told]] = []
     configured = Expression(sql("session.configure"), (json.dumps(TEXTS),)).inlined()
-    for worker, declare in together(workplace, crew, steps):
-        if declare is not None:
-            for ids, values in fetched(workplace, worker.session, f"{configured}; {declare}"):
-                found += _told(json.loads(ids), values, network.classes)
-            finish = crew.visits.predicted(worker)
-            worker.session.run(finish.sql, finish.values)
+    try:
+        for worker, declare in together(workplace, crew, steps):
+            if declare is not None:
+                for ids, values in fetched(workplace, worker.session, f"{configured}; {declare}"):
+                    found += _told(json.loads(ids), values, network.classes)
+                finish = crew.visits.predicted(worker)
+                worker.session.run(finish.sql, finish.values)
+    except CerebroError:  # who may go on after it has others
+        workplace.dismiss(crew.workers)
+        raise
     return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
 
 

@@ -5,56 +5,102 @@ The rows are read once; a trainer shuffles each column among them in its own mem
 
 from __future__ import annotations
 
+import time
 from math import isfinite, sqrt
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.held_back import held_table
 from cerebro_plpy.calls.predict_source import SETTINGS
+from cerebro_plpy.calls.provenance import read_made
+from cerebro_plpy.calls.raw_source import RawSource, explored_version, raw_source
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
+from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.labels import usable_label
-from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Split, naming, row_hash
+from cerebro_plpy.features.table import held_back
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
-from cerebro_plpy.tables import versions
 from cerebro_plpy.tables.versions import Version
-from cerebro_plpy.trainer import wire
+from cerebro_plpy.trainer import segment, wire
+from cerebro_plpy.trainer.process import TrainerSpec
 
 MODULE = "importance"
 MOST_ROWS, REPEATS = 5000, 5
+LEAST_ROWS, MOST_CELLS = 250, 250_000
+"""Of the rows that a run has held back: fewer where there are many columns, whatever the machine."""
 FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 """For versions that were compared by what is no metric here."""
+ALL = Expression("true")
+
+
+class Sample(NamedTuple):
+    """Rows that columns are shuffled among: so many on that side of a source; and, by time.monotonic(), until when.
+
+    Where a `trainer` was started like that already, it is used.
+    """
+
+    source: RawSource
+    side: Expression
+    rows: int
+    trainer: TrainerSpec | None = None
+    ends: float | None = None
 
 
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
-    db.platform.check_explored(MODULE)
-    version = versions.deployed(db, MODULE, model)
-    metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
-    rows = _rows(db, version, source)
-    if not rows:
+    version = explored_version(db, MODULE, model)
+    sample = Sample(raw_source(Catalog(db, MODULE), version.recipe, source), ALL, MOST_ROWS)
+    found = _importances(db, gd, version, sample)
+    if not found:
         db.notice(f"{MODULE}: there are no rows with a {version.target}")
-        return []
-    told = _losses(db, gd, version, metric, rows)
-    found = [
-        {"column_name": each.column, **_summary(losses), "metric": metric, "rows": len(rows)}
-        for each, losses in zip(version.recipe.places, told)
-    ]
     return sorted(found, key=lambda row: (row["importance"] is None, -(row["importance"] or 0.0)))
 
 
-def _rows(db: Database, version: Version, source: str | None) -> list[Row]:
+def held_back_importance(
+    db: Database, gd: dict[str, Any], model: str | None, version: int | None, seconds: float | None
+) -> Row:
+    """Importances by the rows that a version was not trained on, and their errors, in the order of its features.
+
+    NULLs for columns that are left out, and for those for which the time is not enough.
+    """
+    began = time.monotonic()
+    db.platform.check_explored(MODULE)
+    made, catalog = read_made(db, MODULE, model, version), Catalog(db, MODULE)
+    source = raw_source(catalog, made.version.recipe, held_table(catalog, made.asked).quoted)
+    rows = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(made.version.recipe.inputs))))
+    sample = Sample(
+        source,
+        held_back(MODULE, source.columns, made.asked).side,
+        rows,
+        segment.trainer_spec(gd, made.version.backend),
+        None if seconds is None else began + seconds,
+    )
+    found = {row["column_name"]: row for row in _importances(db, gd, made.version, sample)}
+    features = [None if isinstance(each, LeftOut) else found.get(each.column) for each in made.version.recipe.features]
+    return {name: [row and row[name] for row in features] for name in ("importance", "importance_error")}
+
+
+def _importances(db: Database, gd: dict[str, Any], version: Version, sample: Sample) -> list[Row]:
+    metric = version.metric if version.metric in METRICS[version.task] else FALLBACKS[version.task]
+    rows = _rows(db, version, sample)
+    if not rows:
+        return []
+    told = _losses(db, gd, version, metric, rows, sample)
+    return [
+        {"column_name": each.column, **_summary(losses), "metric": metric, "rows": len(rows)}
+        for each, losses in zip(version.recipe.places, told)
+    ]
+
+
+def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
     """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
-    table = Catalog(db, MODULE).relation(source, "source")
-    columns = raw_columns(LocalSession(db), table.oid)
-    recipe = matched(MODULE, version.recipe, columns, table.spelling)
+    table, columns, recipe = sample.source
     target = usable_label(MODULE, columns, version.target, version.task)
     order = row_hash(naming(columns, Split("random", 0.0, None)), version.seed)
     number = _number(version, target)
@@ -64,11 +110,12 @@ def _rows(db: Database, version: Version, source: str | None) -> list[Row]:
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
         table=table.quoted,
         target=target.text,
+        side=sample.side.text,
         order=order.text,
     )
     values = (value for _, expression in made for value in expression.values)
     with db.configured(**SETTINGS, **TEXTS):
-        return db.rows(statement, *values, *target.values, *order.values, MOST_ROWS)
+        return db.rows(statement, *values, *target.values, *sample.side.values, *order.values, sample.rows)
 
 
 def _number(version: Version, target: Expression) -> Expression:
@@ -80,9 +127,9 @@ def _number(version: Version, target: Expression) -> Expression:
 
 
 def _losses(
-    db: Database, gd: dict[str, Any], version: Version, metric: str, rows: list[Row]
+    db: Database, gd: dict[str, Any], version: Version, metric: str, rows: list[Row], sample: Sample
 ) -> list[tuple[float, ...]]:
-    """By how much the metric gets worse for each column, each time that it is shuffled."""
+    """By how much the metric gets worse for each column, each time that it is shuffled; none where time was up."""
     asked = {
         "arrays": arrays(version),
         "target": {"kind": "float64"},
@@ -91,14 +138,15 @@ def _losses(
         "classes": len(version.classes),
         "repeats": REPEATS,
         "seed": version.seed,
+        "seconds": None if sample.ends is None else max(0.0, sample.ends - time.monotonic()),
     }
-    teller = asker(db, gd, version, wire.request("permute", asked))
+    teller = asker(db, gd, version, wire.request("permute", asked), sample.trainer)
     try:
         teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in rows[0]])
         answer = teller.answer()
     finally:
         teller.end()
-    return [tuple(map(float, told.decode().strip("{}").split(","))) for told in answer]
+    return [tuple(map(float, filter(None, told.decode().strip("{}").split(",")))) for told in answer]
 
 
 def places(recipe: Recipe) -> list[list[tuple[int, ...]]]:
@@ -108,11 +156,11 @@ def places(recipe: Recipe) -> list[list[tuple[int, ...]]]:
 
 
 def _summary(losses: tuple[float, ...]) -> dict[str, float | None]:
-    """The mean and its standard error; NULLs where the metric is not defined.
+    """The mean and its standard error; NULLs where the metric is not defined, or there was no time.
 
     >>> _summary((1.0, 3.0)), _summary((1.0, float("nan")))
     ({'importance': 2.0, 'importance_error': 1.0}, {'importance': None, 'importance_error': None})
     """
-    if not all(map(isfinite, losses)):
+    if not losses or not all(map(isfinite, losses)):
         return {"importance": None, "importance_error": None}
     return {"importance": fmean(losses), "importance_error": stdev(losses) / sqrt(len(losses))}

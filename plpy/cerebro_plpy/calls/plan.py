@@ -21,7 +21,8 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.feature import Array, Category, Feature, LeftOut, Moment, Text, Vector
+from cerebro_plpy.features.feature import Array, Category, Feature, LeftOut, Moment, PlainArray, Text, Vector
+from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
@@ -110,6 +111,8 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
         return "left out", feature.reason
     if isinstance(feature, Category):
         return f"category of {len(feature.values)} values", "values that are there more than once; others count as none"
+    if isinstance(feature, PlainArray):
+        return kind(feature), "as it is"
     if isinstance(feature, Text):
         said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
         return said, "as many words as nearly all training rows have"

@@ -17,7 +17,18 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.encoding import CAST
-from cerebro_plpy.features.feature import Array, Category, Feature, Input, LeftOut, Moment, Number, Text, Vector
+from cerebro_plpy.features.feature import (
+    Array,
+    Category,
+    Feature,
+    Input,
+    LeftOut,
+    Moment,
+    Number,
+    PlainArray,
+    Text,
+    Vector,
+)
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import granted_versions
@@ -134,6 +145,8 @@ def _read_as(feature: Feature, type_: str) -> Feature:
 def _type(feature: Input, before: str | None) -> str:
     if isinstance(feature, Category):
         return before or "text"
+    if isinstance(feature, PlainArray):
+        return "real" if feature.single else "real[]"
     if isinstance(feature, Text):
         return "text"
     if isinstance(feature, Moment):

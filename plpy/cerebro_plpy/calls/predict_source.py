@@ -11,16 +11,14 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Optional
 
+from cerebro_plpy.calls.raw_source import raw_source
 from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
-from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import InvalidName, UndefinedColumn
-from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression
-from cerebro_plpy.features.matching import matched
+from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import Usable, Wanted
@@ -56,8 +54,7 @@ def predict_source(
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
-    table = catalog.relation(source, "source")
-    recipe = matched(MODULE, version.recipe, raw_columns(LocalSession(db), table.oid), table.spelling)
+    table, _, recipe = raw_source(catalog, version.recipe, source)
     raw = Raw(table.quoted, recipe, id_text(catalog, table, id_col))
     rows = raw_blocks(db, version, raw, shared=shared)
     blocks = predicted(version, rows, predictor(db, gd, version))
@@ -133,13 +130,4 @@ def _id_column(catalog: Catalog, table: Relation, given: str | None) -> str | No
     if given is None:
         key: str | None = catalog.db.value(sql("predict.key"), table.oid)
         return key
-    columns = catalog.columns(table)
-    try:
-        (name,) = split_columns(given)
-        columns[name]
-    except (ValueError, KeyError, InvalidName) as error:
-        raise UndefinedColumn(
-            f"{catalog.module} error: {table.spelling} has no column {given!r}, which id_col names.",
-            hint=f"Its columns are: {', '.join(columns)}. Put a name with capitals or other signs in double quotes.",
-        ) from error
-    return name
+    return column_name(catalog.module, catalog.columns(table), given, "id_col", table.spelling)

@@ -20,6 +20,7 @@ from cerebro_plpy.platform.protocol import TrainingPlatform
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.run.request import WarmState
 from cerebro_plpy.tables import outputs, versions
+from cerebro_plpy.tables.registry import REGISTERED
 from cerebro_plpy.tables.versions import Version
 
 
@@ -50,6 +51,12 @@ def read_made(db: Database, module: str, model: str | None, number: int | None) 
         )
     row = rows[0]
     version = versions.checked(db, module, row)
+    if row["template"] == REGISTERED:
+        raise ObjectNotReady(
+            f"{module} error: version {number} of model {model!r} was registered: no run has made it under this name.",
+            hint="Only what cerebro.train has made can be trained again: a replay_run of madlib_fit_multiple_model()"
+            " repeats what made a model table.",
+        )
     params = json.loads(row["params"])
     logged = db.glance(sql("provenance.configs"), version.run_id, [version.mst_key])
     spec = outputs.read_run(db, version.run_id).spec if logged else None
@@ -89,7 +96,7 @@ def begun_from(platform: TrainingPlatform, asked: TrainSpec) -> dict[int, WarmSt
     """Where the configurations of a run begin that goes on from a version: with its weights, and another optimizer."""
     if asked.start is None:
         return {}
-    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), 0)
+    rows = platform.state_rows(version_table(asked.start.run_id, asked.start.mst_key), None)
     return {key: WarmState("weights_of_chunks", rows, (), epochs=asked.start.epochs) for key in asked.templates}
 
 

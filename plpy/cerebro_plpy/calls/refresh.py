@@ -7,6 +7,7 @@ the time of the call that trained the version. Whether what comes out predicts i
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +29,12 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.dispatch import Session, transaction
-from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DatatypeMismatch, InvalidName, ObjectNotReady, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.table import SETTINGS, RawTable, known_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
@@ -50,6 +52,7 @@ RATE_SHARE = 0.3
 
 def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | None, version: str) -> list[Row]:
     """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
+    began = time.monotonic()
     check_transaction(db, MODULE)
     db.platform.check_explored(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
@@ -69,7 +72,7 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
             train(db, workplace, replace(request, spec=look.noted(request.spec)), None, nobody, run_id)
-    register(db, gd, run_id)
+    register(db, gd, run_id, began + made.asked.budget)
     return db.glance(sql("refresh.version"), run_id)
 
 
@@ -113,17 +116,10 @@ class Look:
 def _growing(reader: Reader, source: Relation, since: str) -> str:
     """The name of a column whose values can be compared."""
     columns = {column.name: column for column in raw_columns(reader, source.oid)}
-    try:
-        (name,) = split_columns(since)
-        found = columns[name]
-    except (ValueError, KeyError, InvalidName) as error:
-        raise UndefinedColumn(
-            f"{MODULE} error: {source.spelling} has no column {since!r}, which since names.",
-            hint=f"Its columns are: {', '.join(columns)}. Put a name with capitals or other signs in double quotes.",
-        ) from error
-    if found.family is None:
+    name = column_name(MODULE, columns, since, "since", source.spelling)
+    if columns[name].family is None:
         raise DatatypeMismatch(
-            f"{MODULE} error: since names column {name!r} of type {found.type}; expected one that grows.",
+            f"{MODULE} error: since names column {name!r} of type {columns[name].type}; expected one that grows.",
             hint="For example a number that counts rows, or the time at which they were entered.",
         )
     return name

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cerebro_plpy.calls.aim import most_members
+from cerebro_plpy.calls.aim import importance_share, most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
 from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
+from cerebro_plpy.calls.version_importance import Latest, add_importance
 from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
@@ -31,14 +32,18 @@ OTHERWISE = ("auc",)
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
 
 
-def register(db: Database, gd: dict[str, Any], run_id: int) -> None:
-    """Make a version of the best configuration of a run."""
+def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None:
+    """Make a version of the best configuration of a run, whose budget ends then, by time.monotonic()."""
     run = outputs.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
-        _add(db, workplace, run)
+        version, backend = _add(db, workplace, run)
+        train = _train(run)
+        if importance_share(train.budget):
+            add_importance(workplace, Latest(train.model, version, backend), ends)
 
 
-def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
+def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
+    """Make the version; its number, and the framework that it predicts with."""
     train = _train(run)
     source = held_table(Catalog(db, MODULE), train)
     result, network, told = _best(db, workplace, run, source)
@@ -63,6 +68,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> None:
         f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
+    return added.version, network.backend
 
 
 def _listed(mst_keys: Sequence[int]) -> str:
@@ -78,7 +84,8 @@ def _listed(mst_keys: Sequence[int]) -> str:
 def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) -> Candidate:
     """The best that a run has come to: a configuration, or an ensemble of several."""
     train = _train(run)
-    found = [Candidate(each, _network(db, run, each), []) for each in best_of(db, workplace, run)]
+    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    found = [Candidate(each, _network(run, each, logged[each.mst_key]), []) for each in best_of(db, workplace, run)]
     if len(found) < 2:
         return found[0]
     library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]
@@ -99,11 +106,10 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in best]
 
 
-def _network(db: Database, run: LoggedRun, result: Result) -> Network:
-    """The network that a run has come to."""
-    train, key = _train(run), result.mst_key
-    (logged,) = (row for row in db.glance(sql("run.logged_configs"), run.run_id) if row["mst_key"] == key)
-    state = StateSource("weights_of_chunks", f"{run.run_id}/{key}/best", 0, stored=result.state)
+def _network(run: LoggedRun, result: Result, logged: Row) -> Network:
+    """The network that a configuration has come to, which is logged so."""
+    train = _train(run)
+    state = StateSource("weights_of_chunks", f"{run.run_id}/{result.mst_key}/best", 0, stored=result.state)
     recipe, texts = Recipe.from_json(train.recipe), (logged["architecture"], logged["compile_params"])
     return Network(recipe, train.classes, *texts, state, logged["backend"])
 

@@ -7,6 +7,7 @@ since. Only the packed tables are read anew, and must be what they were.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ class Rest(NamedTuple):
 def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged = nobody) -> None:
     """Train the rest of a run, and make the output tables that its call named; `logged` hears when it goes on."""
     check_transaction(db, MODULE)
+    began, spent = time.monotonic(), 0.0
     row, spec = claim_unfinished(db, run_id)
     arguments = spec.arguments
     settings.devices(settings.read(db), arguments.use_gpus)
@@ -77,7 +79,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         history.await_workers(workplace, row["run_id"])
         train(db, workplace, request, InterruptedRun(row["run_id"], known), logged)
     if outputs is None:
-        return register(db, gd, row["run_id"])
+        return register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
     # The outputs tell of the tables by the names that the call used.
     named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
     finish(db, row["run_id"], named, keep_states=arguments.keep_states)

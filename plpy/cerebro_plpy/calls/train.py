@@ -70,7 +70,7 @@ def train(
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
             run_to_end(db, workplace, request, None, logged, run_id)
-    register(db, gd, run_id)
+    register(db, gd, run_id, began + wanted.budget)
     return db.glance(sql("version.leaderboard"), run_id)
 
 

@@ -212,7 +212,7 @@ def software_finding(workplace: Workplace, made: Made, run_id: int) -> Finding:
 def state_finding(db: Database, workplace: Workplace, made: Made, run_id: int) -> Finding:
     """Whether the state that came out is that of the version, to the bit."""
     found, platform = state_again(db, workplace, made, run_id), workplace.platform
-    kept = StoredState(made.version.state_table, 0)
+    kept = StoredState(made.version.state_table, None)
     text = sql("provenance.differing", one=platform.state_rows(*kept), other=platform.state_rows(*found))
     ((differing, chunks),) = workplace.control.run(text)
     if differing:

@@ -19,6 +19,7 @@ from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable
 from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer import requests, segment, settings, wire
 from cerebro_plpy.trainer.predictor import Predictor, Told
+from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.settings import TrainerOptions
 from cerebro_plpy.trainer.wire import Header
 
@@ -32,17 +33,22 @@ def predictor(db: Database, gd: dict[str, Any], version: Usable) -> Predictor:
     return asker(db, gd, version, wire.request("tell", {"arrays": arrays(version), **_asked(db, version)}))
 
 
-def arrays(version: Usable) -> list[dict[str, str]]:
+def arrays(version: Usable) -> list[dict[str, object]]:
     """How the inputs of the network are sent."""
-    return [{"kind": each.kind} for each in inputs(version, version.recipe)]
+    return [each.entry for each in inputs(version, version.recipe)]
 
 
-def asker(db: Database, gd: dict[str, Any], version: Usable, asked: Header) -> Predictor:
-    """The version in the trainer of the caller's session, as soon as this is asked of it."""
+def asker(
+    db: Database, gd: dict[str, Any], version: Usable, asked: Header, started: TrainerSpec | None = None
+) -> Predictor:
+    """The version in the trainer of the caller's session, as soon as this is asked of it.
+
+    Where that was `started` in some other way than usual for one session alone, it is used as it is.
+    """
     chosen = settings.read(db)
     settings.check_trainer(chosen)
     told = Told(
-        spec=settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
+        spec=started or settings.trainer_spec(chosen, TrainerOptions(framework=version.backend)),
         idle_seconds=chosen.trainer_idle_seconds,
         asked=asked,
         fill=_filling(db, gd, version),

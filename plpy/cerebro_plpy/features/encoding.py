@@ -20,6 +20,7 @@ from cerebro_plpy.features.feature import (
     Array,
     Category,
     Number,
+    PlainArray,
     Scale,
     Scaled,
     Vector,
@@ -67,6 +68,13 @@ class NetworkInput(NamedTuple):
     name: str
     kind: str
     value: Expression
+    array: PlainArray | None = None
+
+    @property
+    def entry(self) -> dict[str, object]:
+        """How it is sent, as a trainer is told it, which divides arrays that are taken as they are."""
+        own = {"column": self.array.column, "divide": self.array.divisor} if self.array else {}
+        return {"kind": self.kind, **own}
 
     @property
     def sent(self) -> Expression:
@@ -86,13 +94,23 @@ def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
 
 def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
     """The inputs that are one column each, of rows that have this alias."""
-    return tuple(
-        NetworkInput(wide_name(place), each.wide.dtype, wide(each, row)) for place, each in enumerate(recipe.wide, 1)
-    )
+    return tuple(_wide_input(wide_name(place), each, row) for place, each in enumerate(recipe.wide, 1))
+
+
+def _wide_input(name: str, feature: WideFeature, row: str) -> NetworkInput:
+    array = feature if isinstance(feature, PlainArray) else None
+    return NetworkInput(name, feature.wide.dtype, wide(feature, row), array)
 
 
 def wide(feature: WideFeature, row: str = "t") -> Expression:
-    """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL."""
+    """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL.
+
+    But for arrays that are taken as they are: whether one has no NULL, and the shape that is wanted, the trainer sees.
+    """
+    if isinstance(feature, PlainArray):
+        name = f"{row}.{quote_identifier(feature.column)}"
+        plain = f"ARRAY[{name}]" if feature.single else name
+        return Expression(f"coalesce({plain}::real[], ARRAY[NULL]::real[])")
     if isinstance(feature, Array):
         return array(feature, row)
     text = category(feature.column, row=row).text
@@ -105,6 +123,8 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
         return Expression(
             f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), 0)::{DOUBLE}"
         )
+    if isinstance(feature, PlainArray):
+        return Expression(f"pg_catalog.cardinality({wide(feature, row).text})::{DOUBLE}")
     return Expression(f"pg_catalog.length({category(feature.column, row=row).text})::{DOUBLE}")
 
 

@@ -28,6 +28,8 @@ ARRAYS = {"integer[]": "integer", "real[]": "real", "numeric[]": "numeric", "cas
 """Families of arrays of numbers, with the family of an element; the last are types that have a cast to real[]."""
 MOST_NUMBERS = 64
 """Elements of a vector that are numbers of their own."""
+MOST_DIMENSIONS, MOST_PLAIN, LARGEST_DIVISOR = 6, 1 << 24, 1e30
+"""Of arrays that a network takes as they are."""
 MOST_ELEMENTS = 1 << 16
 """Of an array that is an input of its own."""
 ABSENT = "absent"
@@ -184,6 +186,25 @@ class Image(Array):
 
 
 @dataclass(frozen=True)
+class PlainArray:
+    """A column of arrays of numbers that the network takes as they are, of this shape, but for what divides them all.
+
+    Where it is `single`, the column has a number, which is an array of one.
+    """
+
+    kind: ClassVar[str] = "array"
+    column: str
+    shape: tuple[int, ...]
+    divisor: float
+    single: bool
+
+    @property
+    def wide(self) -> Wide:
+        """The network's input."""
+        return Wide(self.kind, self.shape)
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A column that is no input, and why."""
 
@@ -192,8 +213,8 @@ class LeftOut:
     reason: str
 
 
-WideFeature = Union[Text, Array]
-WIDE = (Text, Array)
+WideFeature = Union[Text, Array, PlainArray]
+WIDE = (Text, Array, PlainArray)
 """Those that are an input of their own."""
 Scaled = Union[Number, Moment, Vector]
 SCALED = (Number, Moment, Vector)

@@ -11,11 +11,14 @@ from cerebro_plpy.errors import DataCorrupted, InvalidName
 from cerebro_plpy.features.feature import (
     ARRAYS,
     LARGEST,
+    LARGEST_DIVISOR,
     MOMENTS,
     MOST_BUCKETS,
     MOST_CATEGORIES,
+    MOST_DIMENSIONS,
     MOST_ELEMENTS,
     MOST_NUMBERS,
+    MOST_PLAIN,
     NUMBERS,
     Array,
     Category,
@@ -25,6 +28,7 @@ from cerebro_plpy.features.feature import (
     LongVector,
     Moment,
     Number,
+    PlainArray,
     Scale,
     Series,
     Text,
@@ -99,6 +103,20 @@ def _array(of: type[Array]) -> Callable[[object], Array]:
     return read
 
 
+def _plain_array(value: object) -> PlainArray:
+    found = record(value, "feature", "kind", "column", "shape", "divisor", "single")
+    sizes, divisor = found["shape"], found["divisor"]
+    if not isinstance(sizes, (list, tuple)) or not 1 <= len(sizes) <= MOST_DIMENSIONS:
+        raise wrong("shape", sizes, f"a list of 1 to {MOST_DIMENSIONS} numbers")
+    shape = tuple(_whole(size, "shape", MOST_PLAIN) for size in sizes)
+    single = _flag(found["single"], "single")
+    if prod(shape) > (1 if single else MOST_PLAIN):
+        raise wrong("shape", sizes, f"at most {1 if single else MOST_PLAIN} elements")
+    if not isinstance(divisor, (int, float)) or isinstance(divisor, bool) or not 0 < divisor <= LARGEST_DIVISOR:
+        raise wrong("divisor", divisor, f"a number above 0, at most {LARGEST_DIVISOR:g}")
+    return PlainArray(_column(found["column"]), shape, float(divisor), single)
+
+
 def _scales(value: object, most: int) -> tuple[Scale, ...]:
     if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= most:
         raise wrong("scales", value, f"a list of 1 to {most} scales")
@@ -119,6 +137,7 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     LongVector.kind: _array(LongVector),
     Series.kind: _array(Series),
     Image.kind: _array(Image),
+    PlainArray.kind: _plain_array,
     LeftOut.kind: _left_out,
 }
 

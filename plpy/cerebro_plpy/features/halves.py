@@ -34,6 +34,7 @@ from cerebro_plpy.features.feature import (
     LeftOut,
     Moment,
     Number,
+    PlainArray,
     Scale,
     Text,
     Vector,
@@ -75,7 +76,7 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, values=NOTHING)
     if isinstance(feature, Array):
         return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
-    if isinstance(feature, Text):
+    if isinstance(feature, (Text, PlainArray)):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
         f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",
@@ -124,7 +125,7 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     scales: list[list[float]] = []
     missing: list[list[int]] = []
     for each in recipe.inputs:
-        if isinstance(each, (Category, Text)):
+        if isinstance(each, (Category, Text, PlainArray)):
             continue
         if each.missing and not isinstance(each, Array):
             count = len(each.scales) if isinstance(each, Vector) else 1

@@ -5,16 +5,30 @@ Numbers of any type are numbers, and a date is a point of time like a timestamp;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
-from cerebro_plpy.features.feature import ARRAYS, NUMBERS, Category, Feature, Input, LeftOut, Moment, Number, Text
+from cerebro_plpy.features.feature import (
+    ARRAYS,
+    NUMBERS,
+    Category,
+    Feature,
+    Input,
+    LeftOut,
+    Moment,
+    Number,
+    PlainArray,
+    Text,
+)
 from cerebro_plpy.features.recipe import Recipe
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""
+_NUMBERS_ARRAY = re.compile(r"(smallint|integer|bigint|real|double precision|numeric(\([-0-9,]+\))?)\[\]")
 
 
 def matched(module: str, recipe: Recipe, columns: Sequence[RawColumn], spelling: str) -> Recipe:
@@ -42,6 +56,10 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
         fits = column.family is not None
         zoned = replace(feature, zoned=column.family == ZONED)
         return zoned if fits else _refuse(module, feature, column, spelling)
+    if isinstance(feature, PlainArray):
+        single = column.family in NUMBERS
+        fits = prod(feature.shape) == 1 if single else bool(_NUMBERS_ARRAY.fullmatch(column.type))
+        return replace(feature, single=single) if fits else _refuse(module, feature, column, spelling)
     if isinstance(feature, Text):
         return feature if column.family == TEXT else _refuse(module, feature, column, spelling)
     if column.family not in _alike(feature.family):
@@ -75,6 +93,8 @@ def kind(feature: Input) -> str:
     """What values a column that a model takes may have, for messages."""
     if isinstance(feature, Category):
         return "a text, or what has one"
+    if isinstance(feature, PlainArray):
+        return f"an array of {' x '.join(map(str, feature.shape))} numbers"
     if isinstance(feature, Text):
         return "a text"
     if isinstance(feature, Moment):

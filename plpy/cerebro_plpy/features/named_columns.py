@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.database.names import split_columns
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn
+from cerebro_plpy.errors import DatatypeMismatch, InvalidName, InvalidParameter, UndefinedColumn
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
@@ -24,6 +25,20 @@ def named(module: str, columns: Sequence[RawColumn], name: str, what: str, where
     raise UndefinedColumn(
         f"{module} error: there is no column {name!r}{where}, which {what} names.", hint=near_matches(name, known)
     )
+
+
+def column_name(module: str, names: Collection[str], text: str, what: str, spelling: str) -> str:
+    """The name that is written so, as in SQL: small letters where it is not quoted; `spelling` is that of the table."""
+    try:
+        (name,) = split_columns(text)
+    except (ValueError, InvalidName):
+        name = ""
+    if name not in names:
+        raise UndefinedColumn(
+            f"{module} error: {spelling} has no column {text!r}, which {what} names.",
+            hint=f"Its columns are: {', '.join(names)}. Put a name with capitals or other signs in double quotes.",
+        )
+    return name
 
 
 def weighing(module: str, columns: Sequence[RawColumn], name: str | None) -> RawColumn | None:

@@ -21,6 +21,7 @@ from cerebro_plpy.features.feature import (
     Input,
     LeftOut,
     Moment,
+    PlainArray,
     Text,
     Vector,
     WideFeature,
@@ -117,6 +118,6 @@ def _parts(feature: Input) -> Iterable[str]:
         return map(str, feature.places)
     if isinstance(feature, Array):
         return (ABSENT,) * feature.missing
-    if isinstance(feature, (Category, Text)):
+    if isinstance(feature, (Category, Text, PlainArray)):
         return ()
     return feature.parts if isinstance(feature, Moment) else ("value",)

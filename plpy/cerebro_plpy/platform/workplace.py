@@ -69,6 +69,7 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
         self._watch: WorkerSession | None = None
@@ -238,6 +239,14 @@ class Workplace:
                 self.db.notice(f"going on with {number} of {len(posts)} workers: {error.message}")
                 break
         return made
+
+    def standing(self, posts: Sequence[int | None], framework: str) -> Sequence[Worker]:
+        """Workers that this call has had on these posts before, with what their trainers hold; else new ones."""
+        key = (tuple(posts), framework)
+        known, there = self._standing.get(key, ()), [session for _, session in self._open]
+        if not known or not all(self.local or worker.session in there for worker in known):
+            known = self._standing[key] = self.workers(posts, (framework,))
+        return known
 
     def background(self) -> WorkerSession:
         """A session that can be left alone with what it does."""

@@ -116,7 +116,7 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
     Trainers of a run with as many as are asked for, or of the usual size, can be used again.
     """
     asked, platform = workplace.together, workplace.platform
-    workers = workplace.workers(workplace.platform.posts(segments, 1), (framework,))
+    workers = workplace.standing(workplace.platform.posts(segments, 1), framework)
     trainers = [
         replace(trainer, trainers=asked or platform.scoring_trainers(trainer.trainers, workplace.local))
         for trainer in trainers_of(workplace, workers, settings.devices(workplace.settings, gpu))

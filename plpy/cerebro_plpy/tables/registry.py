@@ -14,6 +14,9 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.tables import model_grants
 
+REGISTERED = "registered"
+"""In the place of a template: of a version whose model a function of MADlib's has trained."""
+
 
 class Name(NamedTuple):
     """What a name of the caller's has: how rows are divided, in all its versions, and the version that predicts.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch
 from cerebro_plpy.trainer import ownership, segment, turns
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
@@ -67,8 +67,12 @@ class Predictor:
         try:
             answer, payload = link.reply()
             self._answer = list(_split(bytes(payload), answer["lengths"]))
+        except ConfigFailure as error:  # it is not one of many that others outlive
+            self._answer = DatatypeMismatch(error.message, detail=error.detail, hint=error.hint)
+            self._link = None
         except CerebroError as error:
             self._answer = error
+            self._link = None  # an error ends the job
 
     def end(self) -> None:
         """No further block comes, and the trainer waits for the next call; nothing is asked of the database here."""

@@ -64,6 +64,12 @@ def has_trainer(gd: Globals) -> bool:
     return KEY in gd
 
 
+def trainer_spec(gd: Globals, framework: str) -> TrainerSpec | None:
+    """How the trainer of this session was started, if it has this framework: who asks for one like it gets the same."""
+    link: Link | None = gd.get(KEY)
+    return link.spec if link is not None and link.spec.framework == framework else None
+
+
 def rest(gd: Globals, seconds: int) -> None:
     """A call is over: the trainer of this session, if there is one, drops data and state, and ends when no other call
     comes in that time.

@@ -30,7 +30,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),
     "permute": (
-        "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "idle_seconds",
+        "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
+        "idle_seconds",
     ),
     "attribute": ("rows", "arrays", "lengths", "columns", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),

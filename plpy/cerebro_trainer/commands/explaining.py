@@ -6,6 +6,7 @@ A column of a table may have become several inputs of the network, which belong 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,20 +18,24 @@ from cerebro_trainer.data.order import shuffled
 from cerebro_trainer.data.scores import LOSSES
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.protocol import Attributions, Places
-from cerebro_trainer.wire.fields import integer, text, typed
+from cerebro_trainer.wire.fields import integer, number, text, typed
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Shuffling:
-    """What is asked: the metric, the places of each column, and how often and by which seed each is shuffled."""
+    """What is asked: the metric, the places of each column, and how often and by which seed each is shuffled.
+
+    In so many `seconds`, or however long it takes.
+    """
 
     metric: str
     columns: tuple[Places, ...]
     classes: int
     repeats: int
     seed: int
+    seconds: float
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], inputs: Sequence[Array]) -> Shuffling:
@@ -41,17 +46,21 @@ class Shuffling:
             classes=integer(header, "classes", minimum=0),
             repeats=integer(header, "repeats", minimum=1),
             seed=integer(header, "seed"),
+            seconds=math.inf if header.get("seconds") is None else number(header, "seconds"),
         )
 
     def losses(
         self, predict: Callable[[Sequence[Array]], Array], inputs: Sequence[Array], target: Array
     ) -> Iterator[list[float]]:
-        """By how much the metric gets worse for each column, each time that it is shuffled."""
+        """By how much the metric gets worse for each column, each time; none as of when the time is up."""
+        ends = time.monotonic() + self.seconds
         before = self._loss(predict(inputs), target)
-        for number, column in enumerate(self.columns):
-            orders = (shuffled((self.seed, number, repeat), len(target)) for repeat in range(self.repeats))
-            found = (predict(_moved(inputs, column, order)) for order in orders)
-            yield [self._loss(outputs, target) - before for outputs in found]
+        for place, column in enumerate(self.columns):
+            losses: list[float] = []
+            while len(losses) < self.repeats and time.monotonic() < ends:
+                order = shuffled((self.seed, place, len(losses)), len(target))
+                losses.append(self._loss(predict(_moved(inputs, column, order)), target) - before)
+            yield losses if len(losses) == self.repeats else []
 
     def _loss(self, outputs: Array, target: Array) -> float:
         values = outputs.reshape(len(outputs), -1).astype(np.float64)

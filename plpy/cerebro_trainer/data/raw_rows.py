@@ -50,6 +50,7 @@ def told(entry: Mapping[str, Any]) -> Iterator[None]:
         yield
     except RequestError as error:
         if "source" not in entry:
+            error.message += f" (column {text(entry, 'column')})" if "column" in entry else ""
             raise
         error.message += f" (column {text(entry, 'column')} of table {text(entry, 'source')})"
         whole = str(entry.get("kind")) in WHOLE and error.sqlstate == "22003"  # it names the number itself

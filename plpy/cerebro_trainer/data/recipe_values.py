@@ -72,10 +72,10 @@ class Wide:
             raise RequestError(f'"scales" are for {VALUES.name}; received kind {kind}')
         return cls(kind, scales)
 
-    def values(self, part: Bytes, rows: int) -> Array:
-        """The values of rows, float32; of arrays NaN is what is missing, and nothing else is to be finite."""
+    def values(self, entry: dict[str, Any], part: Bytes, rows: int) -> Array:
+        """The values of rows, float32; of scaled arrays NaN is what is missing, and others may be infinite."""
         if not len(self.scales):
-            return raw_rows.columns([{"kind": self.kind}], [part], rows)[0]
+            return raw_rows.columns([entry], [part], rows)[0]
         values = arrays.decode(part, rows, VALUES.element)
         if values.ndim != 2 or values.shape[1] % len(self.scales):
             raise RequestError(f"the arrays have shape {values.shape[1:]}", sqlstate="42804")
@@ -126,7 +126,8 @@ class RecipeValues:
 
     def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
         """The inputs of a model of the values of rows: float32, of shape (rows, ...)."""
-        rows, kinds = integer(header, "rows", minimum=1), [text(each, "kind") for each in items(header, "arrays")]
+        rows, entries = integer(header, "rows", minimum=1), items(header, "arrays")
+        kinds = [text(each, "kind") for each in entries]
         steps = (
             (VALUES, len(self.scales), self._scaled),
             (MARKS, 2 * len(self.categories), self._codes),
@@ -140,8 +141,8 @@ class RecipeValues:
             step(_decoded(part, rows, kind.element, width))
             for part, (kind, width, step) in zip(parts, wanted, strict=False)
         ]
-        rest = zip(self.wide, parts[len(wanted) :], strict=True)
-        return [*found, *(each.values(part, rows) for each, part in rest)]
+        rest = zip(self.wide, entries[len(wanted) :], parts[len(wanted) :], strict=True)
+        return [*found, *(each.values(entry, part, rows) for each, entry, part in rest)]
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         unknown = np.isnan(values)

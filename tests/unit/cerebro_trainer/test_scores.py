@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.features.scores import SCORES, Told
+from cerebro_trainer.commands import explaining
 from cerebro_trainer.commands.explaining import Shuffling
 from cerebro_trainer.data.scores import LOSSES
 
@@ -49,7 +51,7 @@ def test_a_class_that_is_not_known_counts_as_wrong() -> None:
 
 def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> None:
     numbers, codes = np.arange(40.0).reshape(10, 4), np.arange(20).reshape(10, 2)
-    asked = Shuffling(metric="mae", columns=([[0, 3], [1]], [[], []]), classes=0, repeats=2, seed=3)
+    asked = Shuffling(metric="mae", columns=([[0, 3], [1]], [[], []]), classes=0, repeats=2, seed=3, seconds=math.inf)
     seen: list[list[np.ndarray]] = []
 
     def predict(inputs: object) -> np.ndarray:
@@ -64,3 +66,26 @@ def test_what_belongs_to_a_column_is_shuffled_together_and_nothing_else_is() -> 
         assert (moved[0][:, 3] - moved[0][:, 0] == 3).all() and (moved[0][:, 0] == 2 * (moved[1][:, 1] - 1)).all()
         assert (moved[0][:, 1:3] == numbers[:, 1:3]).all() and (moved[1][:, 0] == codes[:, 0]).all()
     assert math.isfinite(sum(map(sum, losses)))
+
+
+def test_where_the_time_is_up_the_columns_before_have_what_they_have_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here each prediction takes a second, the first one that of the rows as they are."""
+    numbers = np.arange(30.0).reshape(10, 3)
+    columns = tuple([[place]] for place in range(3))
+
+    def losses(seconds: float) -> list[list[float]]:
+        now = [0.0]
+        monkeypatch.setattr(explaining, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+        def predict(inputs: object) -> np.ndarray:
+            now[0] += 1
+            return inputs[0].sum(axis=1, keepdims=True)  # type: ignore[index,no-any-return]
+
+        asked = Shuffling("mae", columns, 0, repeats=2, seed=3, seconds=seconds)
+        return [*asked.losses(predict, [numbers], numbers[:, 0])]
+
+    whole = losses(math.inf)
+    assert [len(each) for each in whole] == [2, 2, 2]
+    for seconds in range(9):
+        done = min(3, max(0, (seconds - 1) // 2))
+        assert losses(seconds) == [*whole[:done], *[[]] * (3 - done)]

@@ -94,6 +94,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.verify("a", 1)
     session.refresh("a", "b")
     session.deploy("a", 1)
+    session.register("a", "b", 1)
     session.drop_model("a")
     session.predict_byom("a", 1, "b", "c", "d", "e", **options(arguments.ByomOptions))
     session.grant_usage("a")

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from drawn_recipes import RECIPES, SCALES
+from drawn_recipes import PLAIN_ARRAYS, RECIPES, SCALES
 from hostile import changed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,13 +25,13 @@ from cerebro_plpy.features.recipe import Recipe
 FAR = FARTHEST * (1 + 1e-9)
 
 
-@given(RECIPES)
+@given(RECIPES | PLAIN_ARRAYS)
 def test_json_says_the_same_again(recipe: Recipe) -> None:
     assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 
 @trials(300)
-@given(st.data(), RECIPES)
+@given(st.data(), RECIPES | PLAIN_ARRAYS)
 def test_what_is_changed_is_a_recipe_or_refused(data: st.DataObject, recipe: Recipe) -> None:
     """And one that is read can be used: nothing later relies on what was not checked."""
     value: Any = data.draw(changed(json.loads(json.dumps(recipe.to_json()))))

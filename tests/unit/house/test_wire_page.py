@@ -309,7 +309,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
             columns=[[[0]]], metric="auc", classes=2, repeats=2, seed=1),
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}),
         ask("permute", FLOATS * 4, rows=2, arrays=[{"kind": "float32"}], lengths=[48, 48], target={"kind": "float32"},
-            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, idle_seconds=60),
+            columns=[[[0]]], metric="r2", classes=0, repeats=2, seed=1, seconds=60, idle_seconds=60),
     ],
     "attribute": [
         begun("predict"),

@@ -23,6 +23,7 @@ GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
                         cerebro.model_log, cerebro.version_log, cerebro.grant_log, cerebro.grant_state TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
+GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
 GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO {role};

@@ -26,6 +26,22 @@ SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->>
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
+-- name: add_registered
+INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
+                                 recipe, classes, architecture, compile_params, backend, state_bytes, software)
+VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::text, %s::double precision,
+        %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), '{}')
+
+-- name: add_registered_state
+INSERT INTO {table} (part, chunk) SELECT s.part, s.chunk FROM ({rows}) s (part, chunk)
+
+-- name: told_of_key
+-- What the information table of a model table tells of a model.
+SELECT pg_catalog.to_json(t)::text AS told FROM {table} t WHERE t.mst_key = %s::integer
+
+-- name: told_of_single
+SELECT pg_catalog.to_json(t)::text AS told FROM {table} t
+
 -- name: deploy
 UPDATE cerebro.model_log m SET previous = m.deployed, deployed = %s::integer, deployed_at = pg_catalog.clock_timestamp()
 WHERE m.owner = current_user AND m.model = %s::text
@@ -77,7 +93,7 @@ ORDER BY l.rank, l.mst_key LIMIT %s::integer
 SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
-WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
+WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template <> 'registered'
 
 -- name: like
 -- Configurations of the caller's newest versions for a target of that name and task, and columns of these names.
@@ -85,7 +101,7 @@ SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params
        'model ' || v.model || ', version ' || v.version AS origin
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
-WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text
+WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text AND v.template <> 'registered'
   AND (SELECT pg_catalog.array_agg(f.feature ->> 'column' ORDER BY f.feature ->> 'column' COLLATE "C")
        FROM pg_catalog.jsonb_array_elements(
            CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END) AS f (feature))

@@ -1,0 +1,35 @@
+"""The raw rows of a table or view as a model by name sees them, and the model where more is asked than predictions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.matching import matched
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.tables import versions
+from cerebro_plpy.tables.versions import Version
+
+
+class RawSource(NamedTuple):
+    """The table or view, its columns, and a recipe as it is over them."""
+
+    table: Relation
+    columns: tuple[RawColumn, ...]
+    recipe: Recipe
+
+
+def raw_source(catalog: Catalog, recipe: Recipe, source: str | None) -> RawSource:
+    """What a call names as its source, in the caller's own session."""
+    table = catalog.relation(source, "source")
+    columns = raw_columns(LocalSession(catalog.db), table.oid)
+    return RawSource(table, columns, matched(catalog.module, recipe, columns, table.spelling))
+
+
+def explored_version(db: Database, module: str, model: str | None) -> Version:
+    """The version of a model of the caller's that predicts, where more can be asked of it than predictions."""
+    db.platform.check_explored(module)
+    return versions.deployed(db, module, model)
