@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerebro_plpy.features.recipe import (
-    LARGEST,
-    MOMENTS,
-    NUMBERS,
-    Category,
-    Feature,
-    LeftOut,
-    Moment,
-    Number,
-    Recipe,
-    Scale,
-    Text,
-)
+from cerebro_plpy.features.recipe import MOMENTS, NUMBERS, Category, Feature, LeftOut, Moment, Number, Recipe, Text
+from cerebro_plpy.features.scale import LARGEST, Scale
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
-SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
+CONSTANTS = st.floats(-LARGEST, LARGEST)
+EDGES = st.lists(CONSTANTS, max_size=5, unique=True).map(sorted).map(tuple)
+SCALES = st.builds(Scale, CONSTANTS, st.floats(1 / LARGEST, LARGEST, exclude_min=True), EDGES)
 
 
 def moments(name: str) -> st.SearchStrategy[Feature]:

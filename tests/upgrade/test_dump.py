@@ -21,7 +21,8 @@ from servers import Address, Database
 from versions import copy_state, deploy
 from workbench import Row, Workbench, compile_text, opened, several
 
-from cerebro_plpy.features.recipe import Number, Recipe, Scale
+from cerebro_plpy.features.recipe import Number, Recipe
+from cerebro_plpy.features.scale import Scale
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 OTHER = f"other_{WORKER}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
 from cerebro_plpy.calls.preparation import Prepared, packed
 from cerebro_plpy.calls.registration import register
@@ -145,7 +145,7 @@ def build_request(
         train=train_spec(aim, prepared, chosen, tried),
     )
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, aim.wanted.picks))
+    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table)))
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
@@ -207,7 +207,7 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         params={key: dict(each.params) for key, each in keyed.items()},
         weight=aim.arguments.weight,
         fingerprint=prepared.fingerprint,
-        ensemble=aim.wanted.picks,
+        ensemble=picks_of(aim, table),
         share=table.share,
         profile=prepared.profile.to_json(),
     )

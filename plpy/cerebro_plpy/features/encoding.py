@@ -13,18 +13,8 @@ from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features import words
-from cerebro_plpy.features.recipe import (
-    CODES_INPUT,
-    LARGEST,
-    NUMBERS_INPUT,
-    WIDE,
-    Category,
-    Moment,
-    Number,
-    Recipe,
-    Scale,
-    WideFeature,
-)
+from cerebro_plpy.features.recipe import CODES_INPUT, NUMBERS_INPUT, WIDE, Category, Moment, Number, Recipe, WideFeature
+from cerebro_plpy.features.scale import LARGEST, Scale
 
 DOUBLE = "double precision"
 TEXTS = {

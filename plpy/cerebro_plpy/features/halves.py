@@ -22,7 +22,8 @@ from cerebro_plpy.features.encoding import (
     paddings,
     wide_inputs,
 )
-from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Scale, Text
+from cerebro_plpy.features.recipe import WIDE, Category, Feature, LeftOut, Moment, Number, Recipe, Text
+from cerebro_plpy.features.scale import Scale
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""

@@ -16,7 +16,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.recipe import LARGEST, WIDE, Category, Input, Moment, Number, Recipe, WideFeature
+from cerebro_plpy.features.recipe import WIDE, Category, Input, Moment, Number, Recipe, WideFeature
+from cerebro_plpy.features.scale import LARGEST
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
 
 VERSION = 1

@@ -6,23 +6,22 @@ read; what is made of it afterwards relies on nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple, Union
 
 from cerebro_plpy.configs.templates import encoders
-from cerebro_plpy.configs.templates.template import FARTHEST, Table, Wide, wide_name
+from cerebro_plpy.configs.templates.template import Table, Wide, wide_name
 from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
+from cerebro_plpy.features.scale import LARGEST, Scale
 
 VERSION = 1
 MOST_FEATURES = 1600
 """As many columns as a table can have."""
 MOST_CATEGORIES = 10_000
 MOST_WORDS, MOST_BUCKETS = 1024, 1 << 18
-LARGEST = 1e300
-"""No constant is larger: then nothing that is computed of it is infinite."""
+MOST_EDGES = 65
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 MOMENTS = {
@@ -37,34 +36,6 @@ MOMENTS = {
 
 MISSING = "missing"
 """What is 1 where a column has no value; all of these come after all others."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How a number becomes one near 0, before it loses digits: (x - center) / width, at most FARTHEST from 0.
-
-    What lies far out is left to the network, which has all digits that a float32 has.
-    """
-
-    center: float
-    width: float
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Beyond them nothing changes any more, so that numbers of any size can be computed with."""
-        reach = FARTHEST * self.width
-        return max(-LARGEST, self.center - reach), min(LARGEST, self.center + reach)
-
-    def apply(self, value: float | None) -> float:
-        """What becomes of a number; NULL and NaN are in the middle.
-
-        >>> [Scale(10.0, 2.0).apply(value) for value in (None, 11.0, -math.inf)]
-        [0.0, 0.5, -1000000.0]
-        """
-        if value is None or math.isnan(value):
-            return 0.0
-        low, high = self.bounds
-        return (min(max(value, low), high) - self.center) / self.width
 
 
 @dataclass(frozen=True)
@@ -159,9 +130,13 @@ class Recipe:
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
         """The inputs that are numbers, in order: the column of each, and what of it."""
-        scaled = [each for each in self.inputs if isinstance(each, (Number, Moment))]
+        scaled = self._scaled
         parts = [(s.column, part) for s in scaled for part in (s.parts if isinstance(s, Moment) else ("value",))]
         return (*parts, *((each.column, MISSING) for each in scaled if each.missing))
+
+    @property
+    def _scaled(self) -> tuple[Number | Moment, ...]:
+        return tuple(each for each in self.inputs if isinstance(each, (Number, Moment)))
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
@@ -192,7 +167,8 @@ class Recipe:
         """What a template makes a network for; raises InvalidParameter where there is no input."""
         missing = sum(what == MISSING for _, what in self.numbers)
         wide = tuple(each.wide for each in self.wide)
-        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide)
+        pieces = tuple(scale.pieces for each in self._scaled for scale in _scales(each))
+        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide, pieces)
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -211,6 +187,10 @@ class Recipe:
         if len({each.column for each in read}) < len(read):
             raise _wrong("features", [each.column for each in read], "no column twice")
         return cls(read)
+
+
+def _scales(feature: Number | Moment) -> tuple[Scale, ...]:
+    return (feature.scale,) if isinstance(feature, Number) else tuple(feature.parts.values())
 
 
 def _feature(value: object) -> Feature:
@@ -270,11 +250,15 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
 
 
 def _scale(value: object) -> Scale:
-    found = _record(value, "scale", "center", "width")
-    center, width = found["center"], found["width"]
+    found = _record(value, "scale", "center", "width", "edges")
+    center, width, edges = found["center"], found["width"], found["edges"]
     if not _finite(center) or not _finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
         raise _wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
-    return Scale(float(center), float(width))
+    if not isinstance(edges, (list, tuple)) or len(edges) > MOST_EDGES or not all(map(_finite, edges)):
+        raise _wrong("edges", edges, f"at most {MOST_EDGES} numbers, none beyond {LARGEST:g}")
+    if any(low >= high for low, high in zip(edges, edges[1:])):
+        raise _wrong("edges", edges, "numbers of which each is greater than the one before")
+    return Scale(float(center), float(width), tuple(map(float, edges)))
 
 
 def _finite(value: object) -> bool:

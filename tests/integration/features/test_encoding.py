@@ -16,7 +16,8 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.recipe import MOMENTS, Category, Moment, Number, Recipe
+from cerebro_plpy.features.scale import LARGEST, Scale
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

@@ -16,7 +16,8 @@ from workbench import Workbench
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
-from cerebro_plpy.features.recipe import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Recipe, Scale
+from cerebro_plpy.features.recipe import MOMENTS, Category, LeftOut, Moment, Number, Recipe
+from cerebro_plpy.features.scale import LARGEST, Scale
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.wire.frames import Bytes

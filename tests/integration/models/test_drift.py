@@ -15,7 +15,8 @@ from trials import trials
 from workbench import Workbench
 
 from cerebro_plpy.features.profile import VALUE, bins, edges_of
-from cerebro_plpy.features.recipe import Number, Recipe, Scale
+from cerebro_plpy.features.recipe import Number, Recipe
+from cerebro_plpy.features.scale import Scale
 
 pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 

@@ -19,7 +19,8 @@ from cerebro_plpy.configs.templates.choice import TEMPLATES
 from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Template
 from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
 from cerebro_plpy.features.encoding import encode
-from cerebro_plpy.features.recipe import Recipe, Scale
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.scale import Scale
 
 FAR = FARTHEST * (1 + 1e-9)
 

@@ -76,7 +76,10 @@ def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) ->
     >>> usual_weights(Table(numbers=10), Classes(2))
     141824
     """
-    inputs = table.numbers * (1 + PERIODIC) + table.indicators + len(table.cardinalities) * EMBEDDING
+    pieces = sum(max(0, len(edges) - 1) for edges in table.pieces)
+    # Networks over pieces are half as wide.
+    numbers = max(table.numbers * (1 + PERIODIC), (table.numbers + pieces) // 2)
+    inputs = numbers + table.indicators + len(table.cardinalities) * EMBEDDING
     wide = sum(encoders.work(each) for each in table.wide)
     return width * (inputs + (depth - 1) * width + head.units) + wide
 
