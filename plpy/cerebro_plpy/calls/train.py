@@ -19,7 +19,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
-from cerebro_plpy.configs.templates.effort import Effort
+from cerebro_plpy.configs.templates.effort import Effort, patience
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -157,7 +157,7 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     for key, (template, params, _) in enumerate(tried, 1):
         steps = steps_of(source, int(params["batch_size"]), planned.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, planned.epochs, prepared.counts)
+        fitted = template.fit_params(params, monitor, patience(planned.epochs), prepared.counts)
         architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
         configs.append(
             Config(key, key, compiled, fitted, parse_compile_params(compiled, None), parse_fit_params(fitted))

@@ -19,6 +19,8 @@ MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 4
 """Epochs are given up for so many configurations, and no more."""
+PATIENCE_SHARE, LEAST_PATIENCE = 3, 8
+"""A configuration that gets no better for a third of its epochs ends, but not before so many."""
 LEAST_SAMPLE = 1000
 """Rows that are trained on, whatever time there is."""
 MORE = 2
@@ -67,6 +69,15 @@ class Effort:
     epochs: int
     configs: int
     seconds: float
+
+
+def patience(epochs: int) -> int:
+    """For how many epochs a configuration that has so many may get no better; it gives its time to others.
+
+    >>> patience(3), patience(64), patience(256)
+    (8, 22, 86)
+    """
+    return max(LEAST_PATIENCE, -(-epochs // PATIENCE_SHARE))
 
 
 def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) -> int:
