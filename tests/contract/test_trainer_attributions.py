@@ -20,7 +20,7 @@ from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measu
 ROWS = 300
 """More than a batch."""
 TABLES = {
-    "mixed": Table(3, 2, (4, 12)),
+    "mixed": Table(3, 2, (4, 12), pieces=((-1.0, 0.0, 0.5), (0.0, 2.0), ())),
     "numbers": Table(2),
     "categories": Table(0, 0, (5, 3)),
 }

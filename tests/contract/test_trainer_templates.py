@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from concurrent.futures import ProcessPoolExecutor
@@ -16,19 +17,22 @@ from trainer_peer import Peer
 from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates import sequences
+from cerebro_plpy.configs.templates import embeddings, parts, sequences
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.cnn import CNN
-from cerebro_plpy.configs.templates.embeddings import EMBEDDING
+from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
+from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
 from cerebro_plpy.configs.templates.encoders import TEXT
+from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.series import SERIES
 from cerebro_plpy.configs.templates.tabm import TABM
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template, Wide
+from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Measure, Table, Template, Wide
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
-TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES)
+PIECES = (-2.0, -0.5, 0.0, 1e6), (0.25,), ()
+TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES, pieces=PIECES)
 WORDS = Wide(TEXT, (6,), 31)
 CLASSES = Classes(2)
 FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
@@ -82,9 +86,11 @@ def extreme_inputs(table: Table) -> list[np.ndarray]:
 @by_name
 def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, template: Template) -> None:
     """By Keras alone, with weights of any size, and the same by what it writes of the model."""
-    small = {"width": 16, "depth": 2} if template.name != "linear" else {}
-    for table, head in (*CASES, (OF_ARRAYS, CLASSES)):
-        text = template.architecture(table, head, template.params(head, ROWS, small))
+    small: dict[str, object] = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    pieces = [{**small, "numbers": PIECEWISE}] if NUMBERS_FIELD in template.fields else []
+    cases = [(case, small) for case in (*CASES, (OF_ARRAYS, CLASSES))]
+    for (table, head), params in [*cases, *((CASES[0], params) for params in pieces)]:
+        text = template.architecture(table, head, template.params(head, ROWS, params))
         found, again = plain.submit(plain_keras.predictions_twice, text, extreme_inputs(table)).result()
         assert found.shape == (20, head.units) and np.isfinite(found).all()
         np.testing.assert_array_equal(again, found)
@@ -94,6 +100,22 @@ def test_whatever_comes_is_predicted_within_bounds(plain: ProcessPoolExecutor, t
             assert (low <= found).all() and (found <= high).all()
         else:
             np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.long_for(framework="jax")
+def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoolExecutor) -> None:
+    graph, (given, _) = Graph("pieces"), extreme_inputs(TABLE)
+    text = graph.text(parts.joined(graph, embeddings.numbers(graph, TABLE, None)))
+    found, _ = plain.submit(plain_keras.predictions_twice, text, [given]).result()
+    z = np.clip(given.astype(np.float64), -FARTHEST, FARTHEST)
+    clipped = z / np.sqrt(1 + (z / 3) ** 2)
+    pieces = [
+        np.clip((z[:, place] - low) / (high - low), 0, 1)
+        for place, edges in enumerate(PIECES)
+        for low, high in itertools.pairwise(edges)
+    ]
+    expected = np.concatenate([clipped[:, :NUMBERS], np.stack(pieces, axis=1), clipped[:, NUMBERS:]], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.long_for(framework="jax")

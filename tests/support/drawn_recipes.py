@@ -29,7 +29,9 @@ from cerebro_plpy.features.recipe import Recipe
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)
-SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST, exclude_min=True))
+CONSTANTS = st.floats(-LARGEST, LARGEST)
+EDGES = st.lists(CONSTANTS, max_size=5, unique=True).map(sorted).map(tuple)
+SCALES = st.builds(Scale, CONSTANTS, st.floats(1 / LARGEST, LARGEST, exclude_min=True), EDGES)
 
 VECTORS = st.lists(SCALES, min_size=1, max_size=3).map(tuple)
 COLUMN = st.just("c")

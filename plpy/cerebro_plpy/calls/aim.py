@@ -35,6 +35,8 @@ IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
 """As much of the budget more is for the importances of columns, unless that were less than so many seconds."""
 MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 1.5, 8, 0.1
 """Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
+PICKS, MOST_PICKED_ROWS = 5, 100_000
+"""Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are more to predict."""
 ENDING_SHARE = 0.06
 """Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
 
@@ -114,7 +116,7 @@ def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: fl
     """The table, or as much of it as one epoch can go over where so many seconds are left; see also `templates_of`."""
     templates_of(aim, table)
     segments = len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
-    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, aim.wanted.picks).last_visit
+    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
     share = sample_share(workload(aim, db.platform, table, segments), left)
     return table if share == 1 else drawn(reader, table, share)
 
@@ -134,8 +136,13 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, aim.wanted.picks).last_visit
+    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
     return effort(load, left, aim.arguments.epochs, aim.arguments.configs)
+
+
+def picks_of(aim: Aim, table: RawTable) -> int:
+    """Of how many picks the version is made."""
+    return aim.arguments.ensemble or (PICKS if table.rows <= MOST_PICKED_ROWS else 1)
 
 
 def most_members(picks: int, budget: float) -> int:

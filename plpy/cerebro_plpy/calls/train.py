@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, planned_effort, workload
+from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
 from cerebro_plpy.calls.preparation import Prepared, packed
 from cerebro_plpy.calls.registration import register
@@ -19,7 +19,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
-from cerebro_plpy.configs.templates.effort import Effort
+from cerebro_plpy.configs.templates.effort import Effort, patience
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -145,7 +145,7 @@ def build_request(
         train=train_spec(aim, prepared, chosen, tried),
     )
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, aim.wanted.picks))
+    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table)))
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
@@ -157,7 +157,7 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     for key, (template, params, _) in enumerate(tried, 1):
         steps = steps_of(source, int(params["batch_size"]), planned.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, planned.epochs, prepared.counts)
+        fitted = template.fit_params(params, monitor, patience(planned.epochs), prepared.counts)
         architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
         configs.append(
             Config(key, key, compiled, fitted, parse_compile_params(compiled, None), parse_fit_params(fitted))
@@ -207,7 +207,7 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         params={key: dict(each.params) for key, each in keyed.items()},
         weight=aim.arguments.weight,
         fingerprint=prepared.fingerprint,
-        ensemble=aim.wanted.picks,
+        ensemble=picks_of(aim, table),
         share=table.share,
         profile=prepared.profile.to_json(),
     )

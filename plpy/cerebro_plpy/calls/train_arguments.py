@@ -21,7 +21,6 @@ BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
 AUTO = "auto"
 SEARCHES = (AUTO, "random")
-PICKS = 1
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -65,7 +64,6 @@ class Wanted(NamedTuple):
     types: Mapping[str, str]
     templates: tuple[Template, ...]
     space: Mapping[str, object]
-    picks: int
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
@@ -100,8 +98,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: types says {types[wrong[0]]!r} of column {wrong[0]!r}; expected a text.",
             hint='For example {"zip": "category"}.',
         )
-    kinds, picks = {name: str(kind) for name, kind in types.items()}, arguments.ensemble or PICKS
-    return Wanted(arguments.target, budget, kinds, templates, space, picks)
+    kinds = {name: str(kind) for name, kind in types.items()}
+    return Wanted(arguments.target, budget, kinds, templates, space)
 
 
 def read_templates(module: str, names: list[str | None] | None) -> tuple[Template, ...]:

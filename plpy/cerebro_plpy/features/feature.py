@@ -14,6 +14,9 @@ MOST_CATEGORIES = 10_000
 MOST_BUCKETS = 1 << 18
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
+MOST_EDGES = 65
+NEAREST = 2.0**-20
+"""How near two edges may be, in widths: a float32 has some further digits."""
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
 MOMENTS = {
@@ -40,11 +43,26 @@ ABSENT = "absent"
 class Scale:
     """How a number becomes one near 0, before it loses digits: (x - center) / width, at most FARTHEST from 0.
 
-    What lies far out is left to the network, which has all digits that a float32 has.
+    What lies far out is left to the network, which has all digits that a float32 has. Between the `edges` of the column
+    about as many training rows lie each.
     """
 
     center: float
     width: float
+    edges: tuple[float, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[float, ...]:
+        """The edges as the network gets them, as far as it tells them apart.
+
+        >>> Scale(10.0, 2.0, (8.0, 10.0, 10.0 + 1e-9, 1e9)).pieces
+        (-1.0, 0.0, 1000000.0)
+        """
+        found: list[float] = []
+        for edge in map(self.apply, self.edges):
+            if not found or edge - found[-1] > NEAREST * max(1.0, abs(edge)):
+                found.append(edge)
+        return tuple(found)
 
     @property
     def bounds(self) -> tuple[float, float]:

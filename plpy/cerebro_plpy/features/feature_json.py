@@ -16,6 +16,7 @@ from cerebro_plpy.features.feature import (
     MOST_BUCKETS,
     MOST_CATEGORIES,
     MOST_DIMENSIONS,
+    MOST_EDGES,
     MOST_ELEMENTS,
     MOST_NUMBERS,
     MOST_PLAIN,
@@ -143,11 +144,15 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
 
 
 def _scale(value: object) -> Scale:
-    found = record(value, "scale", "center", "width")
-    center, width = found["center"], found["width"]
+    found = record(value, "scale", "center", "width", "edges")
+    center, width, edges = found["center"], found["width"], found["edges"]
     if not _finite(center) or not _finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
         raise wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
-    return Scale(float(center), float(width))
+    if not isinstance(edges, (list, tuple)) or len(edges) > MOST_EDGES or not all(map(_finite, edges)):
+        raise wrong("edges", edges, f"at most {MOST_EDGES} numbers, none beyond {LARGEST:g}")
+    if any(low >= high for low, high in zip(edges, edges[1:])):
+        raise wrong("edges", edges, "numbers of which each is greater than the one before")
+    return Scale(float(center), float(width), tuple(map(float, edges)))
 
 
 def _finite(value: object) -> bool:

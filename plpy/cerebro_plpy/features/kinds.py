@@ -27,11 +27,13 @@ from cerebro_plpy.features.feature import (
     Text,
     Vector,
 )
-from cerebro_plpy.features.statistics import Spread, Statistics, Texts, Wording
+from cerebro_plpy.features.statistics import PIECES, Spread, Statistics, Texts, Wording
 from cerebro_plpy.features.words import MOST_WORDS
 
 FEWEST = 20
 """Of fewer rows it cannot be said that values only name them."""
+MOST_PIECES, FEWEST_PIECES = 2048, 4
+"""Of all columns together, and of each in spite of that."""
 FREE_WORDS = 3.0
 FREE_SHARE = 0.01
 """A text is free where it has so many words, and so large a share of all is different."""
@@ -53,6 +55,7 @@ def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, 
     """What the statistics decide; `types` are the kinds that the caller wants for columns."""
     features: dict[str, Feature] = {}
     others: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
+    known = known.coarser(pieces(len(columns)))
     for column in columns:
         found = _chosen(column, known, types.get(column.name))
         if isinstance(found, str):
@@ -60,6 +63,15 @@ def choose(columns: Sequence[RawColumn], known: Statistics, types: Mapping[str, 
         else:
             features[column.name] = found
     return Chosen(features, tuple(others[Category.kind]), tuple(others[Text.kind]))
+
+
+def pieces(columns: int) -> int:
+    """In how many pieces each of so many columns is divided.
+
+    >>> [pieces(columns) for columns in (1, 64, 65, 256, 1600)]
+    [32, 32, 16, 8, 4]
+    """
+    return next((count for count in (PIECES, 16, 8) if count * columns <= MOST_PIECES), FEWEST_PIECES)
 
 
 def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int) -> Feature:
@@ -172,8 +184,12 @@ def _moment(column: RawColumn, known: Statistics) -> Feature:
 def scale_of(spread: Spread) -> Scale | None:
     """The median and the distance of the quartiles, or half of the range where that is none; None for a single value.
 
-    >>> scale_of(Spread(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9)), scale_of(Spread(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
-    (Scale(center=4.0, width=4.0), Scale(center=4.0, width=4.0))
+    Edges are the quantiles and the ends of the range, as far as they differ.
+
+    >>> scale_of(Spread(9, 0.0, 8.0, (2.0, 4.0, 6.0), 9, 9))
+    Scale(center=4.0, width=4.0, edges=(0.0, 2.0, 4.0, 6.0, 8.0))
+    >>> scale_of(Spread(9, 0.0, 8.0, (4.0, 4.0, 4.0), 9, 3))
+    Scale(center=4.0, width=4.0, edges=(0.0, 4.0, 8.0))
     """
     if spread.low is None or spread.high is None or spread.low == spread.high:
         # Infinite ones of both signs, or beside a single finite one, still differ.
@@ -181,7 +197,8 @@ def scale_of(spread: Spread) -> Scale | None:
     low, high = _within(spread.low), _within(spread.high)
     first, middle, last = map(_within, spread.quartiles or (low, low / 2 + high / 2, high))
     width = last - first or high / 2 - low / 2
-    return Scale(middle, min(max(width, 1 / LARGEST), LARGEST))
+    edges = sorted({low, high, *map(_within, spread.quantiles or ())})
+    return Scale(middle, min(max(width, 1 / LARGEST), LARGEST), tuple(edges))
 
 
 def _within(value: float) -> float:

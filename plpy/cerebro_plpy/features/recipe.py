@@ -21,6 +21,7 @@ from cerebro_plpy.features.feature import (
     Input,
     LeftOut,
     Moment,
+    Number,
     PlainArray,
     Text,
     Vector,
@@ -91,7 +92,8 @@ class Recipe:
         """What a template makes a network for; raises InvalidParameter where there is no input."""
         missing = sum(what == MISSING for _, what in self.numbers)
         wide = tuple(each.wide for each in self.wide)
-        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide)
+        pieces = tuple(found for each in self.inputs for found in _pieces(each))
+        return Table(len(self.numbers) - missing, missing, self.cardinalities, wide, pieces)
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -110,6 +112,17 @@ class Recipe:
         if len({each.column for each in read}) < len(read):
             raise wrong("features", [each.column for each in read], "no column twice")
         return cls(read)
+
+
+def _pieces(feature: Input) -> Iterable[tuple[float, ...]]:
+    """Of each of these numbers in what pieces its range is."""
+    if isinstance(feature, Number):
+        return (feature.scale.pieces,)
+    if isinstance(feature, Moment):
+        return (scale.pieces for scale in feature.parts.values())
+    if isinstance(feature, Vector):
+        return (scale.pieces for scale in feature.scales)
+    return ((),) * len(tuple(_parts(feature)))
 
 
 def _parts(feature: Input) -> Iterable[str]:

@@ -19,8 +19,11 @@ from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import MOMENTS, MOST_CATEGORIES
 
 SAMPLE = 50_000
+PIECES = 32
+"""Quantiles divide the sample into so many pieces."""
 AT_ONCE = 100
 """Columns in one statement, whose result may have 1,664."""
+SHARES = f"{{{', '.join(str(piece / PIECES) for piece in range(1, PIECES))}}}"
 RISING = ("", "epoch", "year")
 """What is greater of a greater value; but for spans of time, in whose order a month has 30 days."""
 SPAN = "interval"
@@ -44,7 +47,7 @@ class Source(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Of a column of numbers: how many there are, the range and quartiles of the finite ones.
+    """Of a column of numbers: how many there are, the range and quantiles of the finite ones, PIECES - 1 or three.
 
     Of the sample: how many there are, and how many of them differ; but of numbers that are not all whole, and of parts
     of time, only whether none do (0 or 1), or some (2).
@@ -53,9 +56,23 @@ class Spread(NamedTuple):
     rows: int
     low: float | None
     high: float | None
-    quartiles: tuple[float, float, float] | None
+    quantiles: tuple[float, ...] | None
     sampled: int
     distinct: int
+
+    @property
+    def quartiles(self) -> tuple[float, float, float] | None:
+        """Those of the quantiles that divide the sample into four."""
+        if self.quantiles is None:
+            return None
+        quarter = (len(self.quantiles) + 1) // 4
+        first, middle, last = self.quantiles[quarter - 1 :: quarter]
+        return first, middle, last
+
+    def coarser(self, pieces: int) -> Spread:
+        """The same with the quantiles of fewer pieces, where they have more."""
+        step = 1 if self.quantiles is None else max(1, (len(self.quantiles) + 1) // pieces)
+        return self if step == 1 else self._replace(quantiles=(self.quantiles or ())[step - 1 :: step])
 
 
 class Texts(NamedTuple):
@@ -80,6 +97,10 @@ class Statistics(NamedTuple):
     rows: int
     spreads: dict[tuple[str, str], Spread]
     texts: dict[str, Texts]
+
+    def coarser(self, pieces: int) -> Statistics:
+        """The same with quantiles that divide each sample into fewer pieces."""
+        return self._replace(spreads={name: spread.coarser(pieces) for name, spread in self.spreads.items()})
 
     def present(self, column: str) -> int:
         """In how many rows a column has a value."""
@@ -113,7 +134,7 @@ class _Range(NamedTuple):
 
 
 class _Sampled(NamedTuple):
-    quartiles: list[float] | None
+    quantiles: list[float] | None
     sampled: int
     different: int
     low: float | None
@@ -253,7 +274,8 @@ def _aggregates(question: _Question, name: str) -> str:
     if question.part is None:
         return sql("features.sampled_texts", c=name)
     kind = "different" if question.column.family == "integer" else "several"
-    return sql("features.sampled_numbers", c=name, different=sql(f"features.{kind}_numbers", c=name))
+    different = sql(f"features.{kind}_numbers", c=name)
+    return sql("features.sampled_numbers", c=name, different=different, shares=SHARES)
 
 
 def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
@@ -264,8 +286,8 @@ def _answer(question: _Question, answers: Iterator[Any]) -> tuple[Any, ...]:
 
 
 def _spread(everywhere: _Range, few: _Sampled) -> Spread:
-    middle = None if few.quartiles is None else (few.quartiles[0], few.quartiles[1], few.quartiles[2])
-    return Spread(everywhere.rows, everywhere.low, everywhere.high, middle, few.sampled, few.different)
+    quantiles = None if few.quantiles is None else tuple(few.quantiles)
+    return Spread(everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different)
 
 
 def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> dict[str, tuple[str, ...]]:

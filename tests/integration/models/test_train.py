@@ -54,7 +54,7 @@ def bits(bench: Workbench, model: str, version: int = 1) -> str:
 
 
 def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, passengers: str) -> None:
-    call = "SELECT * FROM cerebro.train('passengers', 'survived', configs => 3, epochs => 3, seed => 1)"
+    call = "SELECT * FROM cerebro.train('passengers', 'survived', configs => 3, epochs => 3, ensemble => 1, seed => 1)"
     found = bench.rows(call)
     run_id, rank, mst_key, template, params, epochs, status, metric, validation, training, seconds = found[0]
     assert (rank, epochs, status, metric) == (1, 3, "completed", "accuracy") and len(found) == 3

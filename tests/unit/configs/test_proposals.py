@@ -60,11 +60,11 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
 
 
 def test_of_many_rows_a_template_begins_with_all_its_starts() -> None:
-    made = list(islice(proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], MANY, {"width": 64}), 1), 5))
-    assert [template.name for template, _, _ in made] == ["realmlp"] * 3 + ["realmlp_simple", "linear"]
-    waves = [params["frequency"] for template, params, _ in made if template is REALMLP]
-    assert waves == [0.1, *(start["frequency"] for start in REALMLP.starts)]
-    assert {params["width"] for template, params, _ in made if template is REALMLP} == {64}
+    tried = proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], MANY, {"width": 64}), 1)
+    made = list(islice(tried, 6))
+    assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + ["realmlp"] * 3
+    usual, found = REALMLP.params(HEADS[0], MANY, {}), [params for template, params, _ in made if template is REALMLP]
+    assert found == [{**usual, **start, "width": 64} for start in (*REALMLP.starts, {})]
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -27,12 +27,13 @@ Json = Any
 
 COUNTS = st.integers(0, 6)
 WIDE = st.builds(lambda words, levels: Wide(TEXT, (words,), levels), st.integers(1, 9), st.integers(2, 40))
+EDGES = st.lists(st.integers(-50, 50), max_size=5, unique=True).map(lambda found: tuple(map(float, sorted(found))))
 TABLES = (
     st.tuples(
         COUNTS, COUNTS, st.lists(st.integers(2, 40), max_size=4).map(tuple), st.lists(WIDE, max_size=2).map(tuple)
     )
     .filter(any)
-    .map(lambda of: Table(*of))
+    .flatmap(lambda of: st.builds(Table, *map(st.just, of), st.lists(EDGES, min_size=of[0], max_size=of[0]).map(tuple)))
 )
 FINITE = st.floats(-1e15, 1e15)
 MEASURES = st.builds(
@@ -133,8 +134,11 @@ def expected_parameters(template: Template, table: Table, head: Head, params: Pa
     if template.name == "realmlp_simple":
         of_texts = 32 * words + len(table.wide) * 32 * width
         return of_texts + columns + columns * width + levels * (width + 1) + width + (depth - 1) * deeper + out
-    features = 4 * n + table.indicators + 8 * len(table.cardinalities) + 32 * len(table.wide)
-    periodic = n * (2 * 16 + 16 * 3 + 3) + 32 * words
+    others = table.indicators + 8 * len(table.cardinalities) + 32 * len(table.wide)
+    if params["numbers"] == "piecewise":
+        features, periodic = n + sum(max(0, len(edges) - 1) for edges in table.pieces) + others, 32 * words
+    else:
+        features, periodic = 4 * n + others, n * (2 * 16 + 16 * 3 + 3) + 32 * words
     if template.name == "tabm":
         many = int(params["members"])
         own = many * (features + (depth - 1) * width + 2 * depth * width + (width + 1) * units)

@@ -19,6 +19,8 @@ MOST_EPOCHS = 256
 FEWEST_EPOCHS = 4
 GOOD_COUNT = 4
 """Epochs are given up for so many configurations, and no more."""
+PATIENCE_SHARE, LEAST_PATIENCE = 3, 8
+"""A configuration that gets no better for a third of its epochs ends, but not before so many."""
 LEAST_SAMPLE = 1000
 """Rows that are trained on, whatever time there is."""
 MORE = 2
@@ -69,6 +71,15 @@ class Effort:
     seconds: float
 
 
+def patience(epochs: int) -> int:
+    """For how many epochs a configuration that has so many may get no better; it gives its time to others.
+
+    >>> patience(3), patience(64), patience(256)
+    (8, 22, 86)
+    """
+    return max(LEAST_PATIENCE, -(-epochs // PATIENCE_SHARE))
+
+
 def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) -> int:
     """About how many weights the largest of the usual networks has for a table.
 
@@ -76,7 +87,10 @@ def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) ->
     >>> usual_weights(Table(numbers=10), Classes(2))
     141824
     """
-    inputs = table.numbers * (1 + PERIODIC) + table.indicators + len(table.cardinalities) * EMBEDDING
+    pieces = sum(max(0, len(edges) - 1) for edges in table.pieces)
+    # Networks over pieces are half as wide.
+    numbers = max(table.numbers * (1 + PERIODIC), (table.numbers + pieces) // 2)
+    inputs = numbers + table.indicators + len(table.cardinalities) * EMBEDDING
     wide = sum(encoders.work(each) for each in table.wide)
     return width * (inputs + (depth - 1) * width + head.units) + wide
 

@@ -1,7 +1,10 @@
-"""How the columns of a table become what the layers of a network take: numbers by waves, categories by their levels.
+"""How the columns of a table become what the layers of a network take: numbers in two ways, categories by their levels.
 
 The periodic embeddings are those of Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024): a number is kept,
-and beside it stands what a small layer makes of its waves, whose frequencies are learned.
+and beside it stands what a small layer makes of its waves, whose frequencies are learned. The piecewise ones are those
+of Gorishniy, Rubachev and Babenko, "On Embeddings for Numerical Features" (2022), section 3.2, without a layer of their
+own: beside a number stands of each piece of its range how much of it lies below the number. What they can tell of
+numbers was learned beforehand, so they need less training, and make steps where a table has some.
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cerebro_plpy.configs.draws import Range
+from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import encoders, parts
-from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal, uniform
+from cerebro_plpy.configs.templates.functional import Constant, Graph, Tensor, normal, uniform
 from cerebro_plpy.configs.templates.template import Field, Params, Table
 
 FREQUENCIES = 16
@@ -23,6 +26,17 @@ FREQUENCY = Field("frequency", "How fast numbers' waves are", 0.1, Range(0.01, 5
 """The same field in every template that has waves."""
 
 
+PERIODICALLY, PIECEWISE = "periodic", "piecewise"
+NUMBERS = Field(
+    "numbers",
+    "What stands beside a number: waves of it, or how much of each piece of its range lies below it",
+    PERIODICALLY,
+    Choices((PERIODICALLY, PIECEWISE)),
+    words=(PERIODICALLY, PIECEWISE),
+)
+"""The same field in every template that embeds numbers."""
+
+
 @dataclass(frozen=True)
 class Waves:
     """How fast the waves of numbers are before training, and how fast they learn, in the learning rate."""
@@ -32,8 +46,8 @@ class Waves:
 
 
 def columns(graph: Graph, table: Table, waves: Waves, params: Params) -> Tensor:
-    """All columns beside each other: numbers with their waves, indicators as they are, others as vectors."""
-    found = [*numbers(graph, table, waves), *categories(graph, table)]
+    """All columns beside each other: numbers and what tells more of them, indicators as they are, others as vectors."""
+    found = [*numbers(graph, table, None if params[NUMBERS.name] == PIECEWISE else waves), *categories(graph, table)]
     return parts.joined(graph, [*found, *encoders.encoded(graph, table, params)])
 
 
@@ -45,8 +59,8 @@ def plain_columns(graph: Graph, table: Table, params: Params) -> Tensor:
     return parts.joined(graph, found)
 
 
-def numbers(graph: Graph, table: Table, waves: Waves) -> list[Tensor]:
-    """What numbers come to, and indicators as they are."""
+def numbers(graph: Graph, table: Table, waves: Waves | None) -> list[Tensor]:
+    """What numbers come to, by waves or by pieces, and indicators as they are."""
     given = parts.numbers_input(graph, table)
     if given is None:
         return []
@@ -54,7 +68,7 @@ def numbers(graph: Graph, table: Table, waves: Waves) -> list[Tensor]:
     if not table.numbers:
         return [x]
     wanted = _columns(graph, x, slice(None, table.numbers), table.numbers) if table.indicators else x
-    found = [_periodic(graph, wanted, waves)]
+    found = [wanted, *_piecewise(graph, given, table)] if waves is None else [_periodic(graph, wanted, waves)]
     return [*found, _columns(graph, x, slice(table.numbers, None), table.indicators)] if table.indicators else found
 
 
@@ -93,6 +107,18 @@ def _periodic(graph: Graph, x: Tensor, waves: Waves) -> Tensor:
     both = [own, graph.operation("Multiply", mixed, waves.rate)]
     beside = graph.operation("Concatenate", both, shape=(count, 1 + PERIODIC), dtype="float32", axis=-1)
     return _flat(graph, "numbers_flat", beside)
+
+
+def _piecewise(graph: Graph, given: Tensor, table: Table) -> list[Tensor]:
+    """Of each piece of each number's range how much of it lies below: from 0 to 1."""
+    each = [(place, *ends) for place, edges in enumerate(table.pieces) for ends in zip(edges, edges[1:])]
+    if not each:
+        return []
+    numbers = Constant(tuple(place for place, _, _ in each), "int32")
+    own = graph.operation("Take", given, numbers, shape=(len(each),), axis=1)
+    above = graph.operation("Subtract", own, Constant(tuple(low for _, low, _ in each)))
+    share = graph.operation("Multiply", above, Constant(tuple(1 / (high - low) for _, low, high in each)))
+    return [graph.operation("Clip", share, x_min=0.0, x_max=1.0)]
 
 
 def _flat(graph: Graph, name: str, x: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from cerebro_plpy.errors import InvalidParameter
 COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
 """Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have these."""
 MANY = 2000
-"""Rows that it takes to learn finer waves: of fewer, they are what is there by chance."""
+"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps are there by chance."""
 DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
@@ -44,7 +44,7 @@ class Predecessor(NamedTuple):
 
 
 class Predecessors(NamedTuple):
-    """Those that are tried before the usual values of each template, and those that are tried after them."""
+    """Those that are tried before what is good to begin with, and those that are tried after it."""
 
     first: Sequence[Predecessor] = ()
     later: Sequence[Predecessor] = ()
@@ -97,8 +97,8 @@ def proposals(
 ) -> Iterator[Proposal]:
     """Different configurations; the templates take turns.
 
-    Of many rows the first turn of a template is all that it is good to begin with. They end where the space holds no
-    others, or hardly any. Raises InvalidParameter as `check_space` does.
+    Of many rows all that is good to begin with comes before what is drawn. They end where the space holds no others, or
+    hardly any. Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
     seen: list[tuple[str, Params]] = []
@@ -110,8 +110,11 @@ def proposals(
                 yield each
 
     yield from different(_again(templates, searched, seed, known.first))
-    for turn, template in zip(turns, templates):
-        yield from different(islice(turn, 1 + len(template.starts) * (searched.rows >= MANY)))
+    for turn in turns:
+        yield from different(islice(turn, 1))
+    if searched.rows >= MANY:
+        for turn, template in zip(turns, templates):
+            yield from different(islice(turn, len(template.starts)))
     yield from different(_again(templates, searched, seed, known.later))
     while turns:
         found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
@@ -120,10 +123,10 @@ def proposals(
 
 
 def _endless(template: Template, searched: Searched, random: Random) -> Iterator[Proposal]:
-    """What is good to begin with, defaults first, as far as the space has it; then what is drawn, without end."""
+    """What is good to begin with, as far as the space has it; then what is drawn, without end."""
     head, rows, space = searched
     defaults = {field.name: field.default_for(head) for field in template.fields}
-    for start in ({}, *template.starts):
+    for start in (*template.starts, {}) if rows >= MANY else ({}, *template.starts):
         values = _within(template, space, {**defaults, **start}, random)
         yield Proposal(template, template.params(head, rows, values), "good to begin with" if start else "usual values")
     draws = {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}

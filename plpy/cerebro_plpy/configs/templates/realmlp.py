@@ -3,8 +3,8 @@
 As described by Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as RealMLP-TD and RealMLP-TD-S.
 What that paper draws from data, the scale of the first pre-activations and the biases, begins as in its simple form.
 Its rate for float targets is 0.2, which rises and falls four times in 256 epochs. With one that falls once, over fewer
-epochs, 0.04 was better on two of three tables, those of some thousand rows; there faster waves than its usual ones were
-better too, by far, so a search begins with some of them.
+epochs, 0.04 was better on two of three tables, those of some thousand rows; there pieces, and faster waves than its
+usual ones, were better too, by far, so a search over many rows begins with them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, encoders, parts
-from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
+from cerebro_plpy.configs.templates.embeddings import FREQUENCY, NUMBERS, PIECEWISE, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Classes, Field, Head, Params, Table, Template
 
@@ -147,6 +147,7 @@ REALMLP = Template(
         _DEPTH,
         _ACTIVATION,
         _SMOOTHING,
+        NUMBERS,
         FREQUENCY,
         _factor("embedding_rate", "embeddings of numbers", 0.1, 0.05, 0.3),
         _factor("scale_rate", "the weights of columns", 6.0, 2.0, 10.0),
@@ -162,8 +163,9 @@ REALMLP = Template(
     architecture=_architecture,
     optimizer={"learning_rate": "lr", "beta_1": 0.9, "beta_2": "beta_2", "weight_decay": "weight_decay"},
     starts=(
-        {"frequency": 1.0, "embedding_rate": 0.3, "width": 128},
+        {"numbers": PIECEWISE, "width": 128},
         {"frequency": 5.0, "embedding_rate": 1.0, "width": 128},
+        {"frequency": 1.0, "embedding_rate": 0.3, "width": 128},
     ),
 )
 SIMPLE = Template(

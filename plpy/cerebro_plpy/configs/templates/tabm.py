@@ -11,7 +11,7 @@ import math
 
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, members, parts
-from cerebro_plpy.configs.templates.embeddings import FREQUENCY, Waves
+from cerebro_plpy.configs.templates.embeddings import FREQUENCY, NUMBERS, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal, uniform
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
 
@@ -70,6 +70,7 @@ TABM = Template(
         Field("width", "Units of a hidden layer", 256, Choices((128, 256, 384)), limits=(1, 65_536), whole=True),
         Field("depth", "Hidden layers", 2, Range(1, 4, "linear", whole=True), limits=(1, 16), whole=True),
         Field("members", "Networks in one", 16, Choices((16,)), limits=(1, 256), whole=True),
+        NUMBERS,
         FREQUENCY,
     ),
     architecture=_architecture,

@@ -72,12 +72,14 @@ class Table:
     same input, come `indicators`: columns that are missing or not, and categories that are columns of their own.
     `cardinalities` are those of the categories that come as numbers, in an input of their own; the first number of
     each, 0, stands for missing and unseen ones. `wide` columns come in an input of their own each, behind these.
+    `pieces` are of each number the ends of ranges in which about as many training rows lie, as far as they are known.
     """
 
     numbers: int = 0
     indicators: int = 0
     cardinalities: tuple[int, ...] = ()
     wide: tuple[Wide, ...] = ()
+    pieces: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if min(self.numbers, self.indicators) < 0 or not (self.columns or self.cardinalities or self.wide):
@@ -221,8 +223,8 @@ class Template:
     """A family of architectures: what it is called, its fields, and the JSON that they come to.
 
     `architecture` is asked with the value of every field; `optimizer` are the fields, and numbers that do not change,
-    by the names of the arguments of AdamW. `starts` are further values that are good to begin a search with. One with a
-    `kind` is for tables that have an input of its own of that kind.
+    by the names of the arguments of AdamW. `starts` are what a search over many rows begins with. One with a `kind` is
+    for tables that have an input of its own of that kind.
     """
 
     name: str

@@ -52,8 +52,8 @@ max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
 
 -- name: sampled_numbers
 -- What is asked of a column of numbers {c} of the sample.
-pg_catalog.percentile_disc('{{0.25,0.5,0.75}}'::double precision[]) WITHIN GROUP (ORDER BY {c})
-    FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quartiles,
+pg_catalog.percentile_disc('{shares}'::double precision[]) WITHIN GROUP (ORDER BY {c})
+    FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_quantiles,
 count({c}) AS {c}_sampled, {different} AS {c}_different,
 min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_low,
 max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {c}_high
