@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
@@ -26,6 +27,8 @@ RISING = ("", "epoch", "year")
 SPAN = "interval"
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
+KEPT, HASH = "pg_temp.cerebro_few", "hash"
+"""Where a sample lies, and what its column of hashes is called where no other one is."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -33,8 +36,29 @@ SETS_AT_ONCE = 30
 class Source(NamedTuple):
     """Rows to learn from: a table by its quoted name, and SQL over its rows `t` that says which of them count.
 
-    `hash` is a bigint that no other column decides but those that name the row.
+    `hash` is a bigint that no other column decides but those that name the row. Of so many `rows` a `sample` may have
+    been kept.
     """
+
+    table: str
+    side: Expression
+    hash: Expression
+    rows: int | None = None
+    sample: Sample | None = None
+
+    def few(self, rows: int, size: int) -> Source:
+        """About so many of the rows, of which there are `rows`, by the hash; fewer are a part of more.
+
+        Other bits of the hash say on which side a row is.
+        """
+        there = self.sample is not None and rows == self.rows and size <= SAMPLE
+        table, side, hashed = self.sample if self.sample and there else self[:3]
+        some = f"(({hashed.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
+        return Source(table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed)
+
+
+class Sample(NamedTuple):
+    """A table of some of the rows of a source, as `Source` describes them."""
 
     table: str
     side: Expression
@@ -134,6 +158,26 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
     return Statistics(rows, spreads, texts)
 
 
+def with_sample(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Source:
+    """The same rows with a sample of these columns, where all are many; it lies in a table until the transaction ends.
+
+    It is what `Source.few` finds without it, but not all rows are read and hashed for each question.
+    """
+    if source.rows is None or source.rows <= SAMPLE:
+        return source
+    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
+    hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
+    statement = sql(
+        "features.keep_sample",
+        output=KEPT,
+        columns=", ".join([f"{few.hash.text} AS {hashed}", *(f"t.{name}" for name in names)]),
+        source=few.table,
+        side=few.side.text,
+    )
+    reader.run(statement, (*few.hash.values, *few.side.values))
+    return source._replace(sample=Sample(KEPT, Expression("true"), Expression(f"t.{hashed}")))
+
+
 def _questions(column: RawColumn) -> Iterator[_Question]:
     if column.family == TEXT:
         yield _Question(column, None, encoding.category(column.name))
@@ -220,24 +264,18 @@ def _sampled(
     """What the sample says."""
     if not questions:
         return {}
-    names = [f"c{number}" for number in range(len(questions))]
+    names, few = [f"c{number}" for number in range(len(questions))], source.few(rows, SAMPLE)
     statement = sql(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
         aggregates=", ".join(_aggregates(each, name) for name, each in zip(names, questions)),
-        sampled=sampled(source, rows, SAMPLE),
-        source=source.table,
-        side=source.side.text,
+        source=few.table,
+        side=few.side.text,
     )
     values = [value for each in questions for value in each.value.values]
-    (found,) = reader.run(statement, (*values, *source.hash.values, *source.side.values))
+    (found,) = reader.run(statement, (*values, *few.side.values))
     answers = iter(found)
     return {each.name: _answer(each, answers) for each in questions}
-
-
-def sampled(source: Source, rows: int, size: int) -> str:
-    """Whether a row is one of about so many, by the hash; of that itself other bits say on which side a row is."""
-    return f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
 
 
 def _aggregates(question: _Question, name: str) -> str:

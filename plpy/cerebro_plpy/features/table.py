@@ -27,7 +27,7 @@ from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import NUMBERS, Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.statistics import Source, with_sample
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
 from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
 
@@ -66,7 +66,8 @@ class Wishes(NamedTuple):
 class RawTable:
     """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
 
-    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn.
+    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn; `source`
+    are all of them.
     """
 
     relation: Table
@@ -75,6 +76,7 @@ class RawTable:
     split: Split
     split_seed: int
     bound: str | None
+    source: Source
     parts: tuple[Part, Part]
     recipe: Recipe
     validation_rows: int
@@ -106,8 +108,11 @@ class _Divided(NamedTuple):
         return sides(self.split, self.named, seed, self.bound)
 
 
-def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> RawTable:
-    """Look at all rows of a table; raises where nothing can be learned from it."""
+def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
+    """Look at all rows of a table; raises where nothing can be learned from it.
+
+    Where a sample may be `kept` until the transaction ends, those after the first look at it are quicker.
+    """
     columns = raw.raw_columns(reader, relation.oid)
     target = named(module, columns, wishes.target, "target")
     check_target(module, target)
@@ -127,7 +132,9 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     halves = divided.sides(seed)
     source = Source(relation.quoted, halves.training, _order(columns, seed))
     aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(side=both(halves.training, _known(target, aim.task, aim.values)))
+    source = source._replace(side=both(halves.training, _usable(target, aim.task)), rows=aim.rows)
+    if kept:
+        source = with_sample(reader, source, [target, *(each for each in chosen if each.family is not None)])
     recipe = learn(reader, source, chosen, wishes.types)
     _check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
@@ -138,7 +145,8 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     _check_rows(module, aim.rows, held, split)
     parts = training, validation
     missing = rows.rows - rows.present
-    return RawTable(relation, columns, aim, split, seed, divided.bound, parts, recipe, held, missing, given_away)
+    divided_by = split, seed, divided.bound
+    return RawTable(relation, columns, aim, *divided_by, source, parts, recipe, held, missing, given_away)
 
 
 def _order(columns: Sequence[RawColumn], seed: int) -> Expression:
@@ -227,7 +235,9 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     _check_rows(module, trained, kept, split)
     parts = training, validation
     missing = rows.rows - rows.present
-    table = RawTable(relation, columns, aim, split, spec.split_seed, spec.bound, parts, recipe, kept, missing, ())
+    divided_by = split, spec.split_seed, spec.bound
+    source = source._replace(rows=trained)
+    table = RawTable(relation, columns, aim, *divided_by, source, parts, recipe, kept, missing, ())
     return table if spec.share == 1 else drawn(reader, table, spec.share)
 
 
@@ -292,9 +302,16 @@ def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
 
 def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
     """Whether the target of a row can be used: a class that there is in training, or a finite number."""
+    if task == CLASSIFICATION:
+        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
+    return _usable(target, task)
+
+
+def _usable(target: RawColumn, task: str) -> Expression:
+    """The same of a row by which it is found which classes there are in training."""
     label = label_of(target, task)
     if task == CLASSIFICATION:
-        return Expression(f"{label.text} = ANY (%s::text[])", (list(classes),))
+        return Expression(f"{label.text} IS NOT NULL")
     assert target.family in NUMBERS
     return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
 
