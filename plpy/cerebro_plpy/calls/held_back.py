@@ -73,6 +73,7 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
                 found += _told(json.loads(ids), values, network.classes)
             finish = crew.visits.predicted(worker)
             worker.session.run(finish.sql, finish.values)
+    workplace.release(crew.workers)
     return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
-from cerebro_plpy.calls.preparation import Prepared, packed
+from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
@@ -65,7 +65,7 @@ def train(
             table = read_table(reader, catalog.module, source, aim.wishes, kept=True)
             return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(catalog, workplace, look, run_id) as prepared:
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -210,4 +210,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         ensemble=aim.wanted.picks,
         share=table.share,
         profile=prepared.profile.to_json(),
+        newest=table.newest,
+        hashes=prepared.hashes,
     )

@@ -22,6 +22,7 @@ FAMILIES = {
     "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
 """By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
+TIMES = ("date", "timestamp", "timestamptz")
 
 
 class RawColumn(NamedTuple):
@@ -44,6 +45,11 @@ def raw_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
 def _family(base: str, kind: str, category: str) -> str | None:
     # An enum, or a type of character strings.
     return TEXT if kind == "e" or category == "S" else FAMILIES.get(base)
+
+
+def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
+    """The columns that rise from one row to the next in many tables: numbers of a key, and points of time."""
+    return tuple(c.name for c in columns if c.family in TIMES or (c.key and c.family == "integer"))
 
 
 def selected(

@@ -69,6 +69,7 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._released: list[Session] = []  # those of them that are free for the next worker
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
         self._watch: WorkerSession | None = None
@@ -96,6 +97,10 @@ class Workplace:
         return control
 
     def _take(self, role: str) -> WorkerSession:
+        for held, session in self._open:
+            if held == role and session in self._released:
+                self._released.remove(session)
+                return session
         waiting = self._pool.setdefault(role, [])
         while waiting:
             session = waiting.pop()
@@ -251,6 +256,10 @@ class Workplace:
         session.leave()
         self._open = [(role, other) for role, other in self._open if other is not session]
 
+    def release(self, workers: Sequence[Worker]) -> None:
+        """Let the next workers of this call have the sessions of these, and their trainers."""
+        self._released += [worker.session for worker in workers]
+
     def dismiss(self, workers: Sequence[Worker]) -> None:
         """End the sessions of workers that are not needed after all, and so their trainers."""
         self._end([worker.session for worker in workers])
@@ -260,6 +269,7 @@ class Workplace:
             self._segment_lost |= isinstance(session, WorkerSession) and session.segment_lost
             session.close()
         self._open = [(role, session) for role, session in self._open if session not in gone]
+        self._released = [session for session in self._released if session not in gone]
 
     def reopen(self, worker: Worker) -> bool:
         """Give a worker a new session, after the server ended the one it had; False where none can be had."""

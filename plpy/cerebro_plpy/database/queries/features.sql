@@ -18,8 +18,8 @@ ORDER BY a.attnum
 SELECT count(*) AS rows FROM {source} t WHERE {side}
 
 -- name: total
--- All rows, and those that have a target.
-SELECT count(*) AS rows, count({value}) AS present FROM {source} t
+-- All rows, and those that have a target; and the largest values of columns that grow.
+SELECT count(*) AS rows, count({value}) AS present, ARRAY[{newest}]::text[] AS newest FROM {source} t
 
 -- name: different
 -- Whether among so many rows there are more than so many values.
@@ -123,6 +123,15 @@ SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %
 
 -- name: pack_validation
 SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
+
+-- name: copy_packed
+CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source}
+
+-- name: add_packed
+-- The buffers of a table follow those of another one, on its segments in turn.
+INSERT INTO {output} (__dist_key__, {columns}, buffer_id)
+SELECT (%s::integer[])[1 + t.buffer_id % {segments}], {columns}, t.buffer_id + o.next
+FROM {source} t, (SELECT max(p.buffer_id) + 1 AS next FROM {output} p) o
 
 -- name: data_tables
 -- Those of these tables that there are, and that are the current user's.
