@@ -23,12 +23,13 @@ COMMENT ON FUNCTION validation_preprocessor_dl(varchar, varchar, varchar, varcha
 IS 'Pack a table for validation: normalised, encoded and spread as its training table was';
 
 CREATE OR REPLACE FUNCTION cerebro.pack_mixed(
-    source text, output text, dependent text, independent text, dependent_type text, weight text) RETURNS void
+    source text, output text, dependent text, independent text, dependent_type text, weight text, rows bigint,
+    classes text[]) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.pack_mixed(plpy, GD, source, output, dependent, independent, dependent_type, weight)
+return packing.pack_mixed(plpy, GD, source, output, dependent, independent, dependent_type, weight, rows, classes)
 $$;
-COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text) IS 'Internal: pack a table for training whose rows are in random order already';
+COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text, bigint, text[]) IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes';
 
 CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -22,7 +22,7 @@ class Session:
         """The rows of a statement, whose placeholders take these values."""
         with self._connection.cursor() as cursor:
             cursor.execute(escape_percent(statement), list(values))
-            return list(cursor.fetchall())
+            return list(cursor.fetchall()) if cursor.description else []
 
 
 def encoded(

@@ -46,10 +46,13 @@ def pack_mixed(
     independent: str | None,
     dependent_type: str | None,
     weight: str | None,
+    rows: int | None,
+    classes: list[str] | None,
 ) -> None:
-    """Pack a table for training whose rows are in random order already."""
+    """Pack a table for training whose rows are in random order already, and are known."""
     given = pack.PackArguments(source, output, dependent, independent, None, None)
-    options = pack.TrainingOptions(None, None, None, None, dependent_type, weight, mixed=True)
+    known = pack.Known(fields.whole("rows", rows, 1), tuple(classes or ()))
+    options = pack.TrainingOptions(None, None, None, None, dependent_type, weight, known)
     call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
 
 

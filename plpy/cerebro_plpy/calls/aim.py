@@ -45,7 +45,7 @@ ENDING_SHARE = 0.06
 class Aim:
     """The table, the name of the model, how rows are divided, and configurations that are tried first.
 
-    `held` is the table of the rows that are held back, where that is another one.
+    `core` is how much of a core a process had when the call began.
     """
 
     arguments: TrainArguments
@@ -54,8 +54,8 @@ class Aim:
     model: str
     wishes: Wishes
     seed: int
-    held: Relation | None
     predecessors: tuple[Predecessor, ...]
+    core: float
 
 
 def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source: Relation, wanted: Wanted) -> Aim:
@@ -85,7 +85,7 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         held=held,
     )
     first = named(module, session, arguments.start_from)
-    return Aim(arguments, wanted, source, model, wishes, seed, held, first)
+    return Aim(arguments, wanted, source, model, wishes, seed, first, core_share())
 
 
 def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
@@ -100,7 +100,7 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     """What an epoch goes over."""
     workers = min(aim.arguments.workers or platform.most_workers(segments), segments)
     weights = usual_weights(table.recipe.table, table.target.head)
-    return Workload(table.rows, table.validation_rows, weights, segments, workers, core_share())
+    return Workload(table.rows, table.validation_rows, weights, segments, workers, aim.core)
 
 
 def core_share() -> float:
@@ -115,9 +115,8 @@ def core_share() -> float:
 def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
     """The table, or as much of it as one epoch can go over where so many seconds are left; see also `templates_of`."""
     templates_of(aim, table)
-    segments = len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
-    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
-    share = sample_share(workload(aim, db.platform, table, segments), left)
+    load = workload(aim, db.platform, table, segments_of(db, table))
+    share = sample_share(load, visit_seconds(aim, table, seconds))
     return table if share == 1 else drawn(reader, table, share)
 
 
@@ -136,8 +135,17 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    left = deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
-    return effort(load, left, aim.arguments.epochs, aim.arguments.configs)
+    return effort(load, visit_seconds(aim, table, seconds), aim.arguments.epochs, aim.arguments.configs)
+
+
+def segments_of(db: Database, table: RawTable) -> int:
+    """Over how many segments the training rows will lie."""
+    return len(db.platform.distribution(db, "train", None, None).first(table.rows).keys)
+
+
+def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
+    """How long visits may begin where so many seconds of the budget are left."""
+    return deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
 
 
 def picks_of(aim: Aim, table: RawTable) -> int:

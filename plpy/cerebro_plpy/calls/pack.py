@@ -40,6 +40,13 @@ class PackArguments:
     distribution_rules: str | None
 
 
+class Known(NamedTuple):
+    """What nobody needs to look for of rows that are in random order already: how many there are, and their classes."""
+
+    rows: int
+    classes: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class TrainingOptions:
     """The further arguments of training_preprocessor_dl, as they came."""
@@ -50,8 +57,7 @@ class TrainingOptions:
     seed: int | None
     dependent_type: str | None
     sample_weight_varname: str | None
-    mixed: bool = False
-    """Whether the rows are in random order already."""
+    known: Known | None = None
 
 
 def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, options: TrainingOptions) -> None:
@@ -66,12 +72,15 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
     read = (*independent, *dependent, *weight)
     with workshop(db, gd, source, read) as (source, packers):
         packers.begin("counted")
-        rows = fill.count_rows(db, catalog, source, read, weight)
+        known = options.known
+        rows = known.rows if known else fill.count_rows(db, catalog, source, read, weight)
         packers.begin("looked for classes in", rows)
         plan = Packing(
             source=source,
             output=output,
-            dependent=with_found_classes(catalog, source, dependent, options.num_classes),
+            dependent=with_found_classes(
+                catalog, source, dependent, options.num_classes, known.classes if known else None
+            ),
             independent=independent,
             weight=weight,
             rows=rows,
@@ -88,7 +97,7 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
 
 def _seed(options: TrainingOptions) -> int | None:
     """What the places of rows are hashed with; None where they stay in their order."""
-    if options.mixed:
+    if options.known:
         return None
     return secrets.randbits(31) if options.seed is None else options.seed
 

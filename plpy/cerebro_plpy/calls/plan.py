@@ -12,7 +12,16 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, fitting, planned_effort, templates_of, workload
+from cerebro_plpy.calls.aim import (
+    Aim,
+    aim_of,
+    asked,
+    fitting,
+    planned_effort,
+    segments_of,
+    templates_of,
+    workload,
+)
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
@@ -41,8 +50,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     aim = aim_of(catalog, session, arguments, source, wanted)
     table = fitting(aim, db, session, read_table(session, MODULE, source, aim.wishes), wanted.budget)
     metric = metric_name(MODULE, table.target.task, arguments.metric)
-    segments = len(db.platform.distribution(db, MODULE, None, None).first(table.rows).keys)
-    load = workload(aim, db.platform, table, segments)
+    load = workload(aim, db.platform, table, segments_of(db, table))
     effort = planned_effort(aim, table, load, wanted.budget)
     tried = list(islice(asked(aim, session, table), effort.configs))
     rows = (

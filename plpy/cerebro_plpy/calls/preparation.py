@@ -17,10 +17,10 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features import profile
-from cerebro_plpy.features.encoding import Expression, network_inputs
+from cerebro_plpy.features.digest import Digest, digest, fingerprint
+from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.part import encoded
 from cerebro_plpy.features.profile import Profile
-from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
@@ -34,7 +34,8 @@ KINDS = {True: "class", False: "float"}
 class Prepared(NamedTuple):
     """A raw table, the packed tables that were made of it, and what its training rows were like.
 
-    `counts` are those of each class.
+    `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is made of; so many
+    `additions` were packed beside rows of an earlier run.
     """
 
     table: RawTable
@@ -42,15 +43,16 @@ class Prepared(NamedTuple):
     inputs: PackedInputs
     data: Data
     fingerprint: str
+    hashes: tuple[int, int]
     counts: tuple[int, ...]
+    additions: int = 0
 
 
 @contextmanager
-def packed(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> Iterator[Prepared]:
-    """The table, packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
-    prepared = prepare(catalog, workplace, look, run_id)
+def packed(workplace: Workplace, run_id: int, work: Callable[[], Prepared]) -> Iterator[Prepared]:
+    """What work has packed for the run; where nothing of the run stays in the log, nothing of it stays at all."""
     try:
-        yield prepared
+        yield work()
     except BaseException:
         with suppress(CerebroError):  # where that session is lost, cerebro.vacuum_runs removes it
             if not workplace.control.run(sql("run.own"), (run_id,)):
@@ -64,16 +66,24 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
     with transaction(control, SNAPSHOT):
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
-        for name, part in zip(SIDES, table.parts):
-            _run(control, encoded(part, f"pg_temp.cerebro_{name}"))
-        fingerprint, counts = _fingerprint(control, table), _counts(control, table)
-        _pack(catalog, control, table, run_id)
-        part = table.parts[0]
-        source = Source(part.table, part.side, part.order)
-        seen = profile.measure(control, source, table.rows, table.recipe)
-    training, validation = (data_table(run_id, name) for name in SIDES)
-    inputs = find_packed_inputs(catalog, training, validation)
-    return Prepared(table, seen, inputs, inputs.read(catalog, workplace.reader), fingerprint, counts)
+        training, validation = digests(control, table)
+        _pack(catalog, control, table, run_id, training)
+        seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
+    inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
+    data = inputs.read(catalog, workplace.reader)
+    counts = tuple(training.counts.get(name, 0) for name in table.target.values)
+    hashes = training.hashes, validation.hashes
+    return Prepared(table, seen, inputs, data, fingerprint(training, validation), hashes, counts)
+
+
+def digests(control: Session, table: RawTable) -> tuple[Digest, Digest]:
+    """Encode both sides of a table, until the transaction ends; and what tells them from others."""
+    classes, found = table.target.task == CLASSIFICATION, list[Digest]()
+    for side, part in zip(SIDES, table.parts):
+        output = f"pg_temp.cerebro_{side}"
+        control.run(*encoded(part, output))
+        found.append(digest(control, part, output, classes))
+    return found[0], found[1]
 
 
 def drop_data(session: Session, run_id: int) -> int:
@@ -85,33 +95,14 @@ def drop_data(session: Session, run_id: int) -> int:
     return sum(size for _, size in found)
 
 
-def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int) -> None:
+def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int, training: Digest) -> None:
     schema, columns = (
         catalog.db.value(sql("admin.schema")),
         ", ".join(each.name for each in network_inputs(table.recipe)),
     )
-    training, validation = (data_table(run_id, name) for name in SIDES)
+    output, validation = (data_table(run_id, name) for name in SIDES)
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    control.run(sql("features.pack_training"), (training, columns, kind, weight))
-    control.run(sql("features.pack_validation", schema=schema), (validation, columns, training))
-
-
-def _fingerprint(control: Session, table: RawTable) -> str:
-    arrays = [f"pg_catalog.hash_array_extended(t.{each.name}, 0)" for each in network_inputs(table.recipe)]
-    # What differs is to differ in the sum, too, wherever it stands.
-    parts = [*arrays, "pg_catalog.hashtextextended(t.label::text, 0)"]
-    row = f"pg_catalog.hash_array_extended(ARRAY[{', '.join(parts)}], 0)"
-    ((found,),) = control.run(sql("features.fingerprint", hash=row))
-    return str(found)
-
-
-def _counts(control: Session, table: RawTable) -> tuple[int, ...]:
-    if table.target.task != CLASSIFICATION:
-        return ()
-    found: dict[str, int] = dict(control.run(sql("features.class_counts")))
-    return tuple(found.get(name, 0) for name in table.target.values)
-
-
-def _run(session: Session, statement: Expression) -> None:
-    session.run(statement.text, statement.values)
+    known = training.rows, [name for name in training.counts if name is not None]
+    control.run(sql("features.pack_training"), (output, columns, kind, weight, *known))
+    control.run(sql("features.pack_validation", schema=schema), (validation, columns, output))

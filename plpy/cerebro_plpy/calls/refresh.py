@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from cerebro_plpy.calls.addition import Before, can_add, extend
 from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
-from cerebro_plpy.calls.preparation import Prepared, drop_data, packed
+from cerebro_plpy.calls.preparation import Prepared, drop_data, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train import SCHEDULE, steps_of
@@ -22,9 +24,8 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.space import compile_text
-from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.template import warmed
-from cerebro_plpy.configs.train_spec import Newest, Start, TrainSpec
+from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
@@ -35,10 +36,11 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.named_columns import column_name
-from cerebro_plpy.features.table import SETTINGS, RawTable, known_table
+from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
 from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.trainer import settings
@@ -60,57 +62,67 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)
     with open_workplace(db, gd, [source], made.spec.arguments.workers) as workplace:
-        look = Look(workplace.control, made, (source, held), since)
+        look = Look(workplace.control, made, (source, held), since, newest_run(db, made))
         if not look.grown():
             db.notice(f"{source.spelling} has no rows that the newest version of model {model!r} has not seen")
             return []
         run_id = reserve_run(db, workplace)
-        with packed(catalog, workplace, look, run_id) as prepared:
+        with packed(workplace, run_id, lambda: look.prepare(catalog, workplace, run_id)) as prepared:
             if workplace.control.run(sql("refresh.known"), (model, prepared.fingerprint))[0][0]:
                 drop_data(workplace.control, run_id)
                 db.notice(f"{source.spelling} has the rows that a version of model {model!r} was trained on")
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
-            train(db, workplace, replace(request, spec=look.noted(request.spec)), None, nobody, run_id)
+            train(db, workplace, request, None, nobody, run_id)
     register(db, gd, run_id, began + made.asked.budget)
     return db.glance(sql("refresh.version"), run_id)
 
 
+def newest_run(db: Database, made: Made) -> Before | None:
+    """The run that the newest version of a model is of, if the log has it."""
+    for row in db.glance(sql("refresh.newest"), made.version.model):
+        spec = outputs.read_run(db, row["run_id"]).spec
+        if spec.train is not None:
+            return Before(row["run_id"], spec, spec.train)
+    return None
+
+
 class Look:
-    """The source as a version learned of it, with the rows of now; it notes how far a column that grows has come."""
+    """The source as a version learned of it, with the rows of now, or those that its newest version has not seen."""
 
     def __init__(
-        self, session: Session, made: Made, tables: tuple[Relation, Relation | None], since: str | None
+        self,
+        session: Session,
+        made: Made,
+        tables: tuple[Relation, Relation | None],
+        since: str | None,
+        before: Before | None,
     ) -> None:
-        self._session, self._made = session, made
+        self._session, self._made, self._before = session, made, before
         self._source, self._held = tables
-        self._column = None if since is None else _growing(session, self._source, since)
-        self._newest: Newest | None = None
+        column = None if since is None else _growing(session, self._source, since)
+        self._newer = None if column is None else Newer(column, before.train.newest.get(column) if before else None)
 
     def grown(self) -> bool:
         """Whether there may be rows that are new."""
-        if self._column is None:
-            return True
-        rows = self._session.run(sql("refresh.seen"), (self._made.version.model,))
-        seen = Newest(*rows[0]) if rows else None
-        if seen is None or seen.column != self._column or seen.value is None:
+        if self._newer is None or self._newer.value is None:
             return True
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
-            statement = sql("refresh.grown", source=self._source.quoted, column=quote_identifier(self._column))
-            return bool(self._session.run(statement, (seen.value,))[0][0])
+            statement = sql("refresh.grown", source=self._source.quoted, column=quote_identifier(self._newer.column))
+            return bool(self._session.run(statement, (self._newer.value,))[0][0])
 
-    def __call__(self, reader: Reader) -> RawTable:
+    def prepare(self, catalog: Catalog, workplace: Workplace, run_id: int) -> Prepared:
+        """Pack the new rows beside those that the newest version was made of, or all rows where that cannot be."""
+        before, newer = self._before, self._newer
+        if before and newer and self._held is None and can_add(self._session, before, self._made.asked, newer.column):
+            return extend(catalog, workplace, partial(self._table, newer), run_id, before)
+        everything = None if newer is None else Newer(newer.column, None)
+        return prepare(catalog, workplace, partial(self._table, everything), run_id)
+
+    def _table(self, newer: Newer | None, reader: Reader) -> RawTable:
         """The table, in the snapshot in which it is packed."""
-        if self._column is not None:
-            statement = sql("refresh.newest", source=self._source.quoted, column=quote_identifier(self._column))
-            rows = reader.run(statement)
-            self._newest = Newest(self._column, rows[0][0] if rows else None)
-        return known_table(reader, MODULE, self._source, self._made.asked, self._held)
-
-    def noted(self, spec: Spec) -> Spec:
-        """The spec with how far the column has come."""
-        return replace(spec, train=spec.train and replace(spec.train, newest=self._newest))
+        return known_table(reader, MODULE, self._source, self._made.asked, self._held, newer)
 
 
 def _growing(reader: Reader, source: Relation, since: str) -> str:
@@ -209,5 +221,8 @@ def train_spec(made: Made, prepared: Prepared, epochs: int) -> TrainSpec:
         ensemble=1,
         fingerprint=prepared.fingerprint,
         profile=prepared.profile.to_json(),
+        newest=table.newest,
+        hashes=prepared.hashes,
+        additions=prepared.additions,
         start=Start(made.version.run_id, key, epochs),
     )

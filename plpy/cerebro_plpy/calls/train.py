@@ -10,7 +10,7 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
-from cerebro_plpy.calls.preparation import Prepared, packed
+from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
@@ -23,10 +23,10 @@ from cerebro_plpy.configs.templates.effort import Effort, patience
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
-from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
 from cerebro_plpy.errors import ActiveTransaction
@@ -58,14 +58,14 @@ def train(
     refuse_own(db, source)
     with open_workplace(db, gd, [source], arguments.workers) as workplace:
         aim = aim_of(catalog, workplace.control, arguments, source, wanted)
-        refuse_own(db, aim.held or source)
+        refuse_own(db, aim.wishes.held or source)
         run_id = reserve_run(db, workplace)
 
         def look(reader: Reader) -> RawTable:
-            table = read_table(reader, catalog.module, source, aim.wishes)
+            table = read_table(reader, catalog.module, source, aim.wishes, kept=True)
             return fitting(aim, db, reader, table, wanted.budget - (time.monotonic() - began))
 
-        with packed(catalog, workplace, look, run_id) as prepared:
+        with packed(workplace, run_id, lambda: prepare(catalog, workplace, look, run_id)) as prepared:
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
@@ -74,7 +74,7 @@ def train(
     return db.glance(sql("version.leaderboard"), run_id)
 
 
-def refuse_own(db: Database, source: Relation, module: str = MODULE) -> None:
+def refuse_own(db: Database, source: Table, module: str = MODULE) -> None:
     """Refuse a table that only the caller's session can use: what is kept of it must not depend on a rollback."""
     if held_by_caller(db, [source]):
         raise ActiveTransaction(
@@ -210,4 +210,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         ensemble=picks_of(aim, table),
         share=table.share,
         profile=prepared.profile.to_json(),
+        newest=table.newest,
+        hashes=prepared.hashes,
     )

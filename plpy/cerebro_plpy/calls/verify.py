@@ -112,10 +112,14 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
     kept, finding = kept_rows(catalog, workplace, made)
     yield finding
     same = again is not None and again.fingerprint == made.fingerprint
-    usable = again is not None and same and again.data.source.segments == made.spec.segments
+    # The bits depend on which rows lie in a buffer.
+    usable = (
+        same and again is not None and again.data.source.segments == made.spec.segments and not made.asked.additions
+    )
     rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
     if rows is None:
-        yield Finding("state", False, "it cannot be trained again: there are no rows of then")
+        parts = "; new ones were packed beside them" if made.asked.additions else ""
+        yield Finding("state", False, f"it cannot be trained again: there are no packed rows of then{parts}")
         return
     try:
         request = replay_request(catalog, workplace, made, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -15,22 +15,16 @@ class Start(NamedTuple):
     epochs: int
 
 
-class Newest(NamedTuple):
-    """A column that grows, and the largest value that it had, as text."""
-
-    column: str
-    value: str | None
-
-
 @dataclass(frozen=True)
 class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table.
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
     decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
-    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them. Of
-    `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and `profile` where
-    there is one, are as JSON. `start` and `newest` are of a run that refreshes a version.
+    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them, and `hashes` is what it was
+    made of. Of `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and
+    `profile` where there is one, are as JSON. `newest` has the largest values of columns that may grow, as texts.
+    `start` is of a run that refreshes a version, and so is how many `additions` of new rows its packed tables have.
     """
 
     model: str
@@ -57,7 +51,9 @@ class TrainSpec:
     share: float = 1.0
     profile: Mapping[str, Any] | None = None
     start: Start | None = None
-    newest: Newest | None = None
+    newest: Mapping[str, str | None] = field(default_factory=dict)
+    hashes: tuple[int, int] | None = None
+    additions: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -67,6 +63,6 @@ class TrainSpec:
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
         """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
-        start, newest = values.get("start"), values.get("newest")
-        refreshed = {"start": start and Start(*map(int, start)), "newest": newest and Newest(*newest)}
+        start, hashes = values.get("start"), values.get("hashes")
+        refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
         return cls(**{**values, **keyed, **refreshed, "classes": tuple(values["classes"])})

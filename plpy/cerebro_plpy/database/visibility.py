@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.platform import Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ActiveTransaction
 
 WHY = "temporary, or changed or locked in this transaction"
 
 
-def held_by_caller(db: Database, relations: Iterable[Relation]) -> list[str]:
+def held_by_caller(db: Database, relations: Iterable[Table]) -> list[str]:
     """Those of the tables."""
     return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
 

@@ -29,7 +29,7 @@ from cerebro_plpy.features.feature import (
     Vector,
 )
 from cerebro_plpy.features.kinds import scale_of
-from cerebro_plpy.features.statistics import AT_ONCE, Source, Spread, sampled
+from cerebro_plpy.features.statistics import AT_ONCE, SHARES, Source, Spread
 
 ELEMENTS = 300_000
 FEWEST_ROWS, MOST_ROWS = 200, 50_000
@@ -41,6 +41,8 @@ FEWEST_STEPS = 8
 MOST_STEPS, MOST_CHANNELS = 1024, 64
 """Longer series are cut."""
 MOST_PIXELS = 128 * 128
+PIECES = 8
+"""Of the range of each place of a vector."""
 LEAST_RESEMBLANCE = 0.3
 MOST_EQUAL = 0.9
 """Of vectors more have the same length."""
@@ -117,21 +119,18 @@ class Sample(NamedTuple):
 
     def ask(self, name: str, size: int, **texts: str) -> list[tuple[Any, ...]]:
         """The answer to a question about its arrays."""
+        few = self.source.few(self.rows, size)
         return self.reader.run(
             sql(
                 f"arrays.{name}",
                 array=encoding.elements(self.column.name, self.column.family or ""),
                 number=self.element.text,
-                sampled=sampled(self.source, self.rows, size),
-                source=self.source.table,
-                side=self.source.side.text,
+                source=few.table,
+                side=few.side.text,
                 **texts,
             ),
-            self._values(),
+            (*self.element.values, *few.side.values),
         )
-
-    def _values(self) -> tuple[object, ...]:
-        return (*self.element.values, *self.source.hash.values, *self.source.side.values)
 
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> dict[str, Feature]:
@@ -247,13 +246,12 @@ def _vector(sample: Sample, shapes: Shapes, missing: bool) -> Feature:
 
 def _scales(sample: Sample, place: str, within: str) -> dict[int, Scale | None]:
     """Of each place its scale, None where all elements are the same."""
-    aggregates = sql("features.sampled_numbers", c="x", different=sql("features.several_numbers", c="x"))
+    aggregates = sql("features.sampled_numbers", c="x", different=sql("features.several_numbers", c="x"), shares=SHARES)
     rows = sample.ask("elements", sample.size, place=place, within=within, aggregates=aggregates)
-    return {place: scale_of(_spread(*told)) for place, *told in rows}
+    return {place: scale_of(_spread(*told).coarser(PIECES)) for place, *told in rows}
 
 
 def _spread(
-    quartiles: Sequence[float] | None, count: int, different: int, low: float | None, high: float | None
+    quantiles: Sequence[float] | None, count: int, different: int, low: float | None, high: float | None
 ) -> Spread:
-    found = None if quartiles is None else (quartiles[0], quartiles[1], quartiles[2])
-    return Spread(count, low, high, found, count, different)
+    return Spread(count, low, high, None if quantiles is None else tuple(quantiles), count, different)

@@ -25,6 +25,7 @@ FAMILIES = {
     "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
 """By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
+TIMES = ("date", "timestamp", "timestamptz")
 
 
 class RawColumn(NamedTuple):
@@ -48,6 +49,11 @@ def _family(base: str, kind: str, category: str, castable: bool) -> str | None:
     if kind == "e" or category == "S":  # an enum, or a type of character strings
         return TEXT
     return FAMILIES.get(base) or (CAST if castable else None)
+
+
+def growing(columns: Sequence[RawColumn]) -> tuple[str, ...]:
+    """The columns that rise from one row to the next in many tables: numbers of a key, and points of time."""
+    return tuple(c.name for c in columns if c.family in TIMES or (c.key and c.family == "integer"))
 
 
 def selected(

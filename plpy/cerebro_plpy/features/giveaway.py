@@ -16,7 +16,7 @@ from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import Category, Moment
 from cerebro_plpy.features.recipe import MISSING, Recipe
-from cerebro_plpy.features.statistics import Source, sampled
+from cerebro_plpy.features.statistics import Source
 
 MOST_ROWS, MOST_VALUES, FEWEST_ROWS = 5000, 300_000, 300
 """So many rows are looked at, but of many columns fewer."""
@@ -64,6 +64,7 @@ def giveaways(
         return ()
     size = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(1, len(places))))
     numbers, codes = encoding.encode(recipe)
+    few = source.few(rows, size)
     statement = sql(
         "features.giveaways",
         compared=sql("features.compared_classes" if classes else "features.compared_numbers"),
@@ -72,14 +73,13 @@ def giveaways(
         numbers=numbers.text,
         codes=codes.text,
         label=label.text,
-        order=source.hash.text,
-        sampled=sampled(source, rows, size),
-        source=source.table,
-        side=source.side.text,
+        order=few.hash.text,
+        source=few.table,
+        side=few.side.text,
     )
-    values = (*numbers.values, *codes.values, *label.values, *source.hash.values)
+    values = (*numbers.values, *codes.values, *label.values, *few.hash.values)
     asked = ([each.category for each in places], [each.missing for each in places])
-    found = reader.run(statement, (*values, *source.hash.values, *source.side.values, *asked))
+    found = reader.run(statement, (*values, *few.side.values, *asked))
     best: dict[str, float] = {}
     for total, expected, *what in found:
         each = _Found(*what)

@@ -27,7 +27,8 @@ from cerebro_plpy.features.feature import (
     Text,
     Vector,
 )
-from cerebro_plpy.features.statistics import PIECES, Spread, Statistics, Texts, Wording
+from cerebro_plpy.features.statistics import PIECES, Spread, Statistics, Texts
+from cerebro_plpy.features.wording import Wording
 from cerebro_plpy.features.words import MOST_WORDS
 
 FEWEST = 20

@@ -10,6 +10,7 @@ from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.feature import ARRAYS
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.wording import wording
 
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
@@ -23,5 +24,5 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     for column in chosen.categories:
         features[column.name] = kinds.category(column, values[column.name], known.rows, known.present(column.name))
     for column in chosen.texts:
-        features[column.name] = kinds.text(column, statistics.wording(reader, source, column, known.rows))
+        features[column.name] = kinds.text(column, wording(reader, source, column, known.rows))
     return Recipe(tuple(features[column.name] for column in columns))

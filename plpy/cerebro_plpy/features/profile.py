@@ -29,7 +29,7 @@ from cerebro_plpy.features.feature import (
     WideFeature,
 )
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source, sampled
+from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source
 
 VERSION = 1
 SAMPLED = 10_000
@@ -214,14 +214,9 @@ def _of_array(feature: Vector | Array, part: str) -> Expression:
 
 
 def _sample(reader: Reader, source: Source, rows: int, recipe: Recipe) -> None:
-    statement = sql(
-        "drift.sample",
-        columns=", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs),
-        source=source.table,
-        sampled=sampled(source, rows, SAMPLED),
-        side=source.side.text,
-    )
-    reader.run(statement, (*source.hash.values, *source.side.values))
+    few = source.few(rows, SAMPLED)
+    columns = ", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs)
+    reader.run(sql("drift.sample", columns=columns, source=few.table, side=few.side.text), few.side.values)
 
 
 def _edges(reader: Reader, recipe: Recipe) -> dict[Key, tuple[float, ...]]:

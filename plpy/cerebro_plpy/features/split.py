@@ -114,9 +114,13 @@ def _unknown(module: str, wanted: str) -> InvalidParameter:
 
 
 def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
-    """A bigint that depends on the texts of these columns, and on the seed."""
-    values = ", ".join(f"{row}.{quote_identifier(name)}" for name in names)
-    return Expression(f"pg_catalog.hashtextextended(ROW({values})::text, %s::bigint)", (seed,))
+    """A bigint that depends on the texts of these columns, and on the seed; NULL counts as a text, too.
+
+    A single column, as most keys are, needs no row made of it, which takes longer than all the rest.
+    """
+    values = [f"{row}.{quote_identifier(name)}" for name in names]
+    text = f"coalesce({values[0]}::text, '')" if len(values) == 1 else f"ROW({', '.join(values)})::text"
+    return Expression(f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", %s::bigint)', (seed,))
 
 
 def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:

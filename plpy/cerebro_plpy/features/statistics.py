@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features import encoding, words
+from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import MOMENTS, MOST_CATEGORIES
@@ -27,10 +28,10 @@ SHARES = f"{{{', '.join(str(piece / PIECES) for piece in range(1, PIECES))}}}"
 RISING = ("", "epoch", "year")
 """What is greater of a greater value; but for spans of time, in whose order a month has 30 days."""
 SPAN = "interval"
-SAMPLED_TEXTS, NEARLY_ALL = 10_000, 0.95
-"""How many texts are divided into words, and which share of them is not to be cut off."""
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
+KEPT, HASH = "pg_temp.cerebro_few", "hash"
+"""Where a sample lies, and what its column of hashes is called where no other one is."""
 SETS_AT_ONCE = 30
 """As many as GROUPING takes."""
 
@@ -38,8 +39,29 @@ SETS_AT_ONCE = 30
 class Source(NamedTuple):
     """Rows to learn from: a table by its quoted name, and SQL over its rows `t` that says which of them count.
 
-    `hash` is a bigint that no other column decides but those that name the row.
+    `hash` is a bigint that no other column decides but those that name the row. Of so many `rows` a `sample` may have
+    been kept.
     """
+
+    table: str
+    side: Expression
+    hash: Expression
+    rows: int | None = None
+    sample: Sample | None = None
+
+    def few(self, rows: int, size: int) -> Source:
+        """About so many of the rows, of which there are `rows`, by the hash; fewer are a part of more.
+
+        Other bits of the hash say on which side a row is.
+        """
+        there = self.sample is not None and rows == self.rows and size <= SAMPLE
+        table, side, hashed = self.sample if self.sample and there else self[:3]
+        some = f"(({hashed.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
+        return Source(table, Expression(f"{some} AND {side.text}", (*hashed.values, *side.values)), hashed)
+
+
+class Sample(NamedTuple):
+    """A table of some of the rows of a source, as `Source` describes them."""
 
     table: str
     side: Expression
@@ -82,13 +104,6 @@ class Texts(NamedTuple):
     sampled: int
     distinct: int
     words: float
-
-
-class Wording(NamedTuple):
-    """Of a column of free text: as many words as nearly all have, and how many words there are more than once."""
-
-    words: int
-    repeated: int
 
 
 class Statistics(NamedTuple):
@@ -162,6 +177,26 @@ def gather(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Stat
             else:
                 spreads[each.name] = _spread(ranges[each.name], few[each.name])
     return Statistics(rows, spreads, texts)
+
+
+def with_sample(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> Source:
+    """The same rows with a sample of these columns, where all are many; it lies in a table until the transaction ends.
+
+    It is what `Source.few` finds without it, but not all rows are read and hashed for each question.
+    """
+    if source.rows is None or source.rows <= SAMPLE:
+        return source
+    names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
+    hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
+    statement = sql(
+        "features.keep_sample",
+        output=KEPT,
+        columns=", ".join([f"{few.hash.text} AS {hashed}", *(f"t.{name}" for name in names)]),
+        source=few.table,
+        side=few.side.text,
+    )
+    reader.run(statement, (*few.hash.values, *few.side.values))
+    return source._replace(sample=Sample(KEPT, Expression("true"), Expression(f"t.{hashed}")))
 
 
 def _questions(column: RawColumn) -> Iterator[_Question]:
@@ -250,24 +285,18 @@ def _sampled(
     """What the sample says."""
     if not questions:
         return {}
-    names = [f"c{number}" for number in range(len(questions))]
+    names, few = [f"c{number}" for number in range(len(questions))], source.few(rows, SAMPLE)
     statement = sql(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
         aggregates=", ".join(_aggregates(each, name) for name, each in zip(names, questions)),
-        sampled=sampled(source, rows, SAMPLE),
-        source=source.table,
-        side=source.side.text,
+        source=few.table,
+        side=few.side.text,
     )
     values = [value for each in questions for value in each.value.values]
-    (found,) = reader.run(statement, (*values, *source.hash.values, *source.side.values))
+    (found,) = reader.run(statement, (*values, *few.side.values))
     answers = iter(found)
     return {each.name: _answer(each, answers) for each in questions}
-
-
-def sampled(source: Source, rows: int, size: int) -> str:
-    """Whether a row is one of about so many, by the hash; of that itself other bits say on which side a row is."""
-    return f"(({source.hash.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
 
 
 def _aggregates(question: _Question, name: str) -> str:
@@ -311,19 +340,3 @@ def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> 
         for place, value, _ in reader.run(statement, (*source.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}
-
-
-def wording(reader: Reader, source: Source, column: RawColumn, rows: int) -> Wording:
-    """What the texts of a sample are made of; there are so many rows."""
-    text = encoding.category(column.name).text
-    statement = sql(
-        "features.wording",
-        words=words.listed(text, words.MOST_WORDS),
-        source=source.table,
-        sampled=sampled(source, rows, SAMPLED_TEXTS),
-        side=source.side.text,
-        text=text,
-        most=str(words.MOST_WORDS),
-    )
-    ((length, repeated),) = reader.run(statement, (*source.hash.values, *source.side.values, NEARLY_ALL))
-    return Wording(length or 0, repeated)

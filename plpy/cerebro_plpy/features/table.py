@@ -14,11 +14,12 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch
 from cerebro_plpy.features import columns as raw
 from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
+from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import NUMBERS
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.labels import label_of
@@ -28,7 +29,7 @@ from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.statistics import Source, with_sample
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
 from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
 
@@ -63,11 +64,19 @@ class Wishes(NamedTuple):
     held: Table | None = None
 
 
+class Newer(NamedTuple):
+    """Rows beyond a value of a column, as text; all where there is none."""
+
+    column: str
+    value: str | None
+
+
 @dataclass(frozen=True)
 class RawTable:
     """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
 
-    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn.
+    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn; `source`
+    are all of them. `newest` has the largest values of columns that grow, as texts.
     """
 
     relation: Table
@@ -76,11 +85,13 @@ class RawTable:
     split: Split
     split_seed: int
     bound: str | None
+    source: Source
     parts: tuple[Part, Part]
     recipe: Recipe
     validation_rows: int
     missing: int
     giveaways: tuple[Giveaway, ...]
+    newest: Mapping[str, str | None]
     share: float = 1.0
 
     @property
@@ -107,13 +118,16 @@ class _Divided(NamedTuple):
         return sides(self.split, self.named, seed, self.bound)
 
 
-def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> RawTable:
-    """Look at all rows of a table; raises where nothing can be learned from it."""
+def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kept: bool = False) -> RawTable:
+    """Look at all rows of a table; raises where nothing can be learned from it.
+
+    Where a sample may be `kept` until the transaction ends, those after the first look at it are quicker.
+    """
     columns = raw.raw_columns(reader, relation.oid)
     target = named(module, columns, wishes.target, "target")
     check_target(module, target)
-    rows = total(reader, relation.quoted, target)
-    _check_any(module, target, rows)
+    rows = total(reader, relation.quoted, target, raw.growing(columns))
+    check_any(module, target, rows)
     split = _split(module, columns, wishes, rows)
     weight = weighing(module, columns, wishes.weight)
     others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
@@ -124,22 +138,25 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes) -> 
     divided = _Divided(split, naming(columns, split), _bound(reader, relation, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
-        _check_rows(module, 0, 0, split)
+        check_rows(module, 0, 0, split)
     halves = divided.sides(seed)
     source = Source(relation.quoted, halves.training, _order(columns, seed))
     aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(side=both(halves.training, _known(target, aim.task, aim.values)))
+    source = source._replace(side=both(halves.training, _usable(target, aim.task)), rows=aim.rows)
+    if kept:
+        source = with_sample(reader, source, [target, *(each for each in chosen if each.family is not None)])
     recipe = learn(reader, source, chosen, wishes.types)
-    _check_inputs(module, recipe)
+    check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)
     training = Part(source.table, source.side, recipe, label_of(target, aim.task), source.hash, weighed)
     validation = _held_part(module, training, halves.validation, (wishes, there, aim, seed))
     held = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
-    _check_rows(module, aim.rows, held, split)
+    check_rows(module, aim.rows, held, split)
     parts = training, validation
     missing = rows.rows - rows.present
-    return RawTable(relation, columns, aim, split, seed, divided.bound, parts, recipe, held, missing, given_away)
+    divided_by = split, seed, divided.bound
+    return RawTable(relation, columns, aim, *divided_by, source, parts, recipe, held, missing, given_away, rows.newest)
 
 
 def _order(columns: Sequence[RawColumn], seed: int) -> Expression:
@@ -200,20 +217,28 @@ def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Hel
     return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
 
 
-def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, held: Table | None) -> RawTable:
+def known_table(
+    reader: Reader, module: str, relation: Table, spec: TrainSpec, held: Table | None, newer: Newer | None = None
+) -> RawTable:
     """A table as a run learned of it before, with the rows that it has now; `held` is the table that its split names.
 
-    Neither its recipe nor the sides of its rows are looked for again.
+    Neither its recipe nor the sides of its rows are looked for again. Where rows are to be `newer` than a value, nobody
+    counts them.
     """
     columns = raw.raw_columns(reader, relation.oid)
     target, split = named(module, columns, spec.target, "target"), read_split(module, spec.split)
     check_target(module, target)
-    rows = total(reader, relation.quoted, target)
-    _check_any(module, target, rows)
+    grows = {*raw.growing(columns), *([newer.column] if newer else [])}
+    rows = total(reader, relation.quoted, target, sorted(grows))
+    check_any(module, target, rows)
     asked = spec.target, spec.task, spec.columns, spec.types, spec.split, spec.weight, spec.split_seed
     wishes = Wishes(*asked, settled=True, bound=spec.bound, held=held)
     there = _held_columns(reader, module, wishes) or columns
     halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
+    few = newer is not None and newer.value is not None
+    if newer and few:
+        later = Expression(f"t.{quote_identifier(newer.column)} > %s", (newer.value,))
+        halves = Sides(both(later, halves.training), both(later, halves.validation))
     order = _order(columns, spec.split_seed)
     side = both(halves.training, _known(target, spec.task, spec.classes))
     source = Source(relation.quoted, side, order)
@@ -221,14 +246,17 @@ def known_table(reader: Reader, module: str, relation: Table, spec: TrainSpec, h
     weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
     training = Part(relation.quoted, side, recipe, label_of(target, spec.task), order, weighed)
-    trained = rows_of(reader, training)
+    trained = 0 if few else rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))
-    kept = rows_of(reader, validation)
-    _check_rows(module, trained, kept, split)
+    kept = 0 if few else rows_of(reader, validation)
+    if not few:
+        check_rows(module, trained, kept, split)
     parts = training, validation
     missing = rows.rows - rows.present
-    table = RawTable(relation, columns, aim, split, spec.split_seed, spec.bound, parts, recipe, kept, missing, ())
+    divided_by = split, spec.split_seed, spec.bound
+    source = source._replace(rows=trained)
+    table = RawTable(relation, columns, aim, *divided_by, source, parts, recipe, kept, missing, (), rows.newest)
     return table if spec.share == 1 else drawn(reader, table, spec.share)
 
 
@@ -293,35 +321,15 @@ def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
 
 def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
     """Whether the target of a row can be used: a class that there is in training, or a finite number."""
+    if task == CLASSIFICATION:
+        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
+    return _usable(target, task)
+
+
+def _usable(target: RawColumn, task: str) -> Expression:
+    """The same of a row by which it is found which classes there are in training."""
     label = label_of(target, task)
     if task == CLASSIFICATION:
-        return Expression(f"{label.text} = ANY (%s::text[])", (list(classes),))
+        return Expression(f"{label.text} IS NOT NULL")
     assert target.family in NUMBERS
     return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)
-
-
-def _check_inputs(module: str, recipe: Recipe) -> None:
-    if not recipe.inputs:
-        reasons = "; ".join(f"{each.column}: {each.reason}" for each in recipe.features if hasattr(each, "reason"))
-        raise InvalidParameter(
-            f"{module} error: no column can be learned from.",
-            detail=reasons,
-            hint='Name other columns, or say what they are: types => \'{"column": "category"}\'.',
-        )
-
-
-def _check_any(module: str, target: RawColumn, rows: Total) -> None:
-    if not rows.present:
-        reason = f"is NULL in all {rows.rows} rows" if rows.rows else "has no rows"
-        raise InvalidParameter(
-            f"{module} error: target {target.name!r} {reason} to learn from.", hint="Look at the table."
-        )
-
-
-def _check_rows(module: str, training: int, validation: int, split: Split) -> None:
-    for what, rows, least in (("train on", training, 2), ("compare models by", validation, 1)):
-        if rows < least:
-            raise InvalidParameter(
-                f"{module} error: {split} leaves {rows} rows to {what}; expected at least {least}.",
-                hint="Give more rows, or another split.",
-            )

@@ -6,7 +6,7 @@ that nothing is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
@@ -25,10 +25,11 @@ NOTHING = Expression("false")
 
 
 class Total(NamedTuple):
-    """Rows of a table, and those of them that have a target."""
+    """Rows of a table, and those of them that have a target; the largest values of columns that grow, as texts."""
 
     rows: int
     present: int
+    newest: Mapping[str, str | None]
 
 
 class Count(NamedTuple):
@@ -104,9 +105,12 @@ class Places(NamedTuple):
             yield self.validation, Sides(NOTHING, both.validation)
 
 
-def total(reader: Reader, table: str, target: RawColumn) -> Total:
-    """Count the rows of a table."""
-    return Total(*reader.run(sql("features.total", source=table, value=_name(target)))[0])
+def total(reader: Reader, table: str, target: RawColumn, growing: Sequence[str] = ()) -> Total:
+    """Count the rows of a table, of which these columns may grow."""
+    newest = ", ".join(f"max(t.{quote_identifier(name)})::text" for name in growing)
+    statement = sql("features.total", source=table, value=_name(target), newest=newest)
+    ((rows, present, values),) = reader.run(statement)
+    return Total(rows, present, dict(zip(growing, values)))
 
 
 def has_many(reader: Reader, table: str, target: RawColumn) -> bool:

@@ -49,9 +49,13 @@ def class_numbers(db: Database, column: Column) -> str:
 
 
 def with_found_classes(
-    catalog: Catalog, source: Relation, targets: tuple[Column, ...], num_classes: list[int | None] | None
+    catalog: Catalog,
+    source: Relation,
+    targets: tuple[Column, ...],
+    num_classes: list[int | None] | None,
+    known: tuple[str, ...] | None = None,
 ) -> tuple[Column, ...]:
-    """The targets with the classes found in the source, padded to num_classes."""
+    """The targets with the classes found in the source, padded to num_classes; these are `known` of a single one."""
     encoded = [c for c in targets if c.kind == "onehot"]
     check_flat(catalog.module, "num_classes", num_classes)
     if num_classes is not None and len(num_classes) != len(encoded):
@@ -60,11 +64,13 @@ def with_found_classes(
             " each dependent column that is encoded."
         )
     padded = iter(num_classes or [None] * len(encoded))
-    return tuple(_classes(catalog, source, c, next(padded)) if c.kind == "onehot" else c for c in targets)
+    return tuple(_classes(catalog, source, c, next(padded), known) if c.kind == "onehot" else c for c in targets)
 
 
-def _classes(catalog: Catalog, source: Relation, column: Column, wanted: int | None) -> Column:
-    found, forms = classes_of(catalog, source, column)
+def _classes(
+    catalog: Catalog, source: Relation, column: Column, wanted: int | None, known: tuple[str, ...] | None
+) -> Column:
+    found, forms = classes_of(catalog, source, column, known)
     if wanted is not None and wanted < len(found):
         raise InvalidParameter(
             "Invalid num_classes value specified. It must be equal to or greater than distinct class values found in"
@@ -91,11 +97,11 @@ def surprises(targets: Sequence[Column], chosen: bool) -> Iterator[str]:
 
 
 def classes_of(
-    catalog: Catalog, source: Relation, column: Column
+    catalog: Catalog, source: Relation, column: Column, known: tuple[str, ...] | None = None
 ) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
-    """The classes that a target has in a table, and the texts that stand for them."""
+    """The classes that a target has in a table, and the texts that stand for them, where these are not known."""
     category = catalog.column(source, column.name)["category"]
-    forms = find_forms(catalog.db, source, column)
+    forms = known if known is not None else find_forms(catalog.db, source, column)
     return find_classes(catalog.db, column, forms, category), forms
 
 

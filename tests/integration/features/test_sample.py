@@ -1,4 +1,7 @@
-"""Where one epoch over all training rows takes too long, some are drawn: always the same, and some of every class."""
+"""Rows that are drawn: where one epoch over all training rows takes too long, and where few of them tell enough.
+
+They are always the same; and of those that are trained on, some are of every class.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.features import profile, statistics
 from cerebro_plpy.features.table import RawTable, Wishes, drawn, read_table
 
 VISITS = """
@@ -24,9 +28,13 @@ def session(bench: Workbench) -> Session:
 
 @pytest.fixture(scope="module")
 def table(bench: Workbench, session: Session) -> RawTable:
-    oid = bench.value("SELECT 'visits'::regclass::oid::bigint")
-    relation = Relation("visits", "public", "visits", oid, "public.visits")
-    return read_table(session, "train", relation, Wishes("kind", None, None, {}, None, None, 1, False))
+    return read(bench, session, "visits")
+
+
+def read(bench: Workbench, session: Session, name: str, kept: bool = False) -> RawTable:
+    oid = bench.value(f"SELECT '{name}'::regclass::oid::bigint")
+    relation = Relation(name, "public", name, oid, f"public.{name}")
+    return read_table(session, "train", relation, Wishes("kind", None, None, {}, None, None, 1, False), kept)
 
 
 def rows_of(session: Session, table: RawTable) -> dict[int, str]:
@@ -45,6 +53,30 @@ def test_a_share_of_the_training_rows_is_drawn_and_rare_classes_stay(session: Se
     rare = {number for number, kind in everyone.items() if kind == "rare"}
     assert rare <= rows_of(session, few).keys() or rare & rows_of(session, few).keys()
     assert more.parts[1] == table.parts[1] and more.validation_rows == table.validation_rows
+
+
+def test_a_sample_that_is_kept_tells_what_the_table_tells(
+    bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which a change of one row in a hundred alters: so all rows of the sample count, and no others."""
+    monkeypatch.setattr(statistics, "SAMPLE", 2000)
+    monkeypatch.setattr(profile, "SAMPLED", 1000)
+    bench.rows(
+        "CREATE TABLE hashed AS SELECT v.*, v.kind || v.id % 7 AS hash FROM visits v;"
+        " ALTER TABLE hashed ADD PRIMARY KEY (id)"
+    )
+    found = []
+    for kept in (False, True):
+        bench.rows("BEGIN")
+        table = read(bench, session, "hashed", kept)
+        assert (table.source.sample is not None) == kept and table.source.rows is not None
+        if kept:  # nothing but the sample is read of these columns any more
+            bench.rows("UPDATE hashed SET age = -5, kind = 'b', hash = '' WHERE id % 2 = 0")
+        measured = profile.measure(session, table.source, table.source.rows, table.recipe)
+        found.append((table.recipe, table.giveaways, measured))
+        bench.rows("ROLLBACK")
+    assert found[0] == found[1]
+    assert [each.column for each in found[0][1]] == ["hash"]
 
 
 def test_a_plan_says_that_rows_are_drawn(bench: Workbench, table: RawTable) -> None:

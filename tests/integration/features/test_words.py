@@ -13,11 +13,12 @@ from trials import trials
 from workbench import Workbench
 
 from cerebro_plpy.database.names import quote_identifier
-from cerebro_plpy.features import encoding, statistics, words
+from cerebro_plpy.features import encoding, words
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import Text
-from cerebro_plpy.features.statistics import Source, Wording
+from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.wording import Wording, wording
 
 PIECES = ("The", "film", "don't", "'", "''", "Straße", "ÉTÉ", "x1", "a_b", "😀", "日本語", "\u00a0", "naïve", "İ")
 SIGNS = (" ", "  ", "\n", "\t", "\r\n", "-", ". ", "!?", '"', "\\", "%s", "{}", "$1", "\x01", "\x7f", "\u2019")
@@ -105,8 +106,8 @@ def test_what_training_rows_say_of_texts(session: Session, bench: Workbench) -> 
     )
     column, order = RawColumn("note", "text", "text", False), Expression("hashint8extended(t.id, 0)")
     training = Source("letters", Expression("t.id <= %s", (100,)), order)
-    assert statistics.wording(session, training, column, 100) == Wording(11, 1)
+    assert wording(session, training, column, 100) == Wording(11, 1)
     nothing = Source("letters", Expression("t.id > 1000"), order)
-    assert statistics.wording(session, nothing, column, 0) == Wording(0, 0)
-    everything = statistics.wording(session, training._replace(side=Expression("true")), column, 120)
+    assert wording(session, nothing, column, 0) == Wording(0, 0)
+    everything = wording(session, training._replace(side=Expression("true")), column, 120)
     assert everything.words == 99 <= words.MOST_WORDS

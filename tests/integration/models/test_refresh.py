@@ -72,8 +72,12 @@ def test_nothing_is_done_where_no_rows_are_new(bench: Workbench, orders: str) ->
 
 def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str) -> None:
     """By the recipe of before, with as little effort as is said; and what comes out can be proved like any version."""
-    bench.rows("SELECT more(401, 440); UPDATE orders SET comes = 'late' WHERE comes = 'early' AND id % 3 = 0")
-    found = bench.row("SELECT * FROM cerebro.refresh('orders', since => 'entered')")
+    workers = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'cerebro_db%worker'"
+    before, session = {*bench.rows(workers)}, bench.another()
+    bench.rows("SELECT more(401, 440)")
+    found = session.row("SELECT * FROM cerebro.refresh('orders', since => 'entered')")
+    assert len({*bench.rows(workers)} - before) == 1, "the trainer of the run is asked for both versions"
+    session.close()
     run_id, version, deployed, metric, value, training, validation = found
     assert (version, metric, training + validation) == (2, "log_loss", 440)
     (_, first, _), last = bench.rows(VERSIONS)
@@ -88,6 +92,39 @@ def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str)
     # How far the column has come is known now: other rows are not looked at.
     bench.rows("UPDATE orders SET size = 1 WHERE id = 7")
     assert not bench.rows("SELECT * FROM cerebro.refresh('orders', since => 'entered')")
+    bench.rows("UPDATE orders SET size = 7 * 7919 % 1000 / 100.0 WHERE id = 7")
+
+
+def test_new_rows_are_packed_beside_the_others(bench: Workbench, orders: str) -> None:
+    """They are the rows that all would be packed as; those of before lie as they lay."""
+    (_, first, _), (_, second, _) = bench.rows(VERSIONS)
+    for side, column in (("training", "training_rows"), ("validation", "validation_rows")):
+        (old, then), (new, now) = (packed(bench, run_id, side) for run_id in (first, second))
+        counted: dict[int, int] = dict(bench.rows(f"SELECT run_id, {column} FROM cerebro.model_version"))
+        assert (then, now) == (counted[first], counted[second]) and then < now
+        assert old == new[: len(old)] and len(new) > len(old)
+    assert not bench.rows("SELECT * FROM cerebro.refresh('orders')"), "the fingerprint is that of all rows"
+    assert not [name for (name,) in bench.rows(STATES) if "more" in name]
+
+
+def packed(bench: Workbench, run_id: int, side: str) -> tuple[list[object], int]:
+    """The buffers of a side, in their order, and how many rows they have."""
+    columns = "__dist_key__, numbers, codes, label, numbers_shape, buffer_id"
+    rows = bench.rows(f'SELECT {columns} FROM cerebro_state."r{run_id}_{side}" ORDER BY buffer_id')
+    return [[bytes(each) if isinstance(each, memoryview) else each for each in row] for row in rows], sum(
+        row[4][0] for row in rows
+    )
+
+
+def test_what_was_packed_beside_others_is_not_packed_anew_for_a_proof(bench: Workbench, orders: str) -> None:
+    run_id = bench.rows(VERSIONS)[-1][1]
+    bench.rows(f'DROP TABLE cerebro_state."r{run_id}_training", cerebro_state."r{run_id}_training_summary"')
+    found = {
+        what: (ok, detail)
+        for what, ok, detail in bench.rows("SELECT what, ok, detail FROM cerebro.verify('orders', '2')")
+    }
+    assert found["source"][0] and not found["packed rows"][0] and not found["state"][0]
+    assert "beside" in found["state"][1]
 
 
 def rate(bench: Workbench, run_id: int) -> float:

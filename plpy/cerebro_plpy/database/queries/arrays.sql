@@ -11,7 +11,7 @@ coalesce(pg_catalog.avg(pg_catalog.cardinality({array})), 0)::double precision A
 SELECT r.sizes, count(*) AS rows, count(*) FILTER (WHERE NOT r.known) AS unknown
 FROM (SELECT ARRAY(SELECT pg_catalog.array_length(t.array, d) FROM pg_catalog.generate_series(1, pg_catalog.array_ndims(t.array)) d ORDER BY d) AS sizes,
              EXISTS (SELECT FROM pg_catalog.unnest(t.array) AS e (x) WHERE {number} IS NOT NULL) AS known
-      FROM (SELECT {array} AS array FROM {source} t WHERE {sampled} AND {side} OFFSET 0) t
+      FROM (SELECT {array} AS array FROM {source} t WHERE {side} OFFSET 0) t
       WHERE pg_catalog.cardinality(t.array) > 0 OFFSET 0) r
 GROUP BY r.sizes ORDER BY rows DESC, r.sizes
 
@@ -19,7 +19,7 @@ GROUP BY r.sizes ORDER BY rows DESC, r.sizes
 -- What the elements of a sample of arrays are about, by the group that each {place} is of.
 SELECT n.place, {aggregates}
 FROM (SELECT {place} AS place, {number} AS x
-      FROM (SELECT {array} AS array FROM {source} t WHERE {sampled} AND {side} OFFSET 0) t
+      FROM (SELECT {array} AS array FROM {source} t WHERE {side} OFFSET 0) t
       CROSS JOIN LATERAL pg_catalog.unnest(t.array) WITH ORDINALITY AS e (x, n) WHERE {within} OFFSET 0) n
 GROUP BY n.place ORDER BY n.place
 
@@ -30,6 +30,6 @@ FROM (SELECT pg_catalog.corr(v.x, v.next) AS resemblance
       FROM (SELECT b.n, b.x, pg_catalog.lead(b.x) OVER (PARTITION BY b.row ORDER BY b.n) AS next
             FROM (SELECT t.row, e.n, least(greatest({number}, '-1e100'::double precision), '1e100'::double precision) AS x
                   FROM (SELECT {array} AS array, pg_catalog.row_number() OVER () AS row
-                        FROM {source} t WHERE {sampled} AND {side} OFFSET 0) t
+                        FROM {source} t WHERE {side} OFFSET 0) t
                   CROSS JOIN LATERAL pg_catalog.unnest(t.array) WITH ORDINALITY AS e (x, n) WHERE e.n <= {most} OFFSET 0) b) v
       GROUP BY v.n) c

@@ -7,7 +7,7 @@ WHERE v.owner = current_user AND v.model = %s AND v.version = %s::integer
 DROP TABLE IF EXISTS pg_temp.cerebro_sample
 
 -- name: sample
-CREATE TEMPORARY TABLE pg_temp.cerebro_sample ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {sampled} AND {side}
+CREATE TEMPORARY TABLE pg_temp.cerebro_sample ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {side}
 
 -- name: edges
 SELECT {quantiles} FROM (SELECT {columns} FROM pg_temp.cerebro_sample t OFFSET 0) r

@@ -22,8 +22,8 @@ ORDER BY a.attnum
 SELECT count(*) AS rows FROM {source} t WHERE {side}
 
 -- name: total
--- All rows, and those that have a target.
-SELECT count(*) AS rows, count({value}) AS present FROM {source} t
+-- All rows, and those that have a target; and the largest values of columns that grow.
+SELECT count(*) AS rows, count({value}) AS present, ARRAY[{newest}]::text[] AS newest FROM {source} t
 
 -- name: different
 -- Whether among so many rows there are more than so many values.
@@ -40,9 +40,12 @@ SELECT {aggregates} FROM {source} t WHERE {side}
 
 -- name: sample
 -- {columns} are expressions, each of them named; {aggregates} say something about each. A row is of the sample by its hash,
--- so that it is the same whatever order the rows come in.
+-- so that it is the same whatever order the rows come in: {side} says it.
 SELECT {aggregates}
-FROM (SELECT {columns} FROM {source} t WHERE {sampled} AND {side} OFFSET 0) r
+FROM (SELECT {columns} FROM {source} t WHERE {side} OFFSET 0) r
+
+-- name: keep_sample
+CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS SELECT {columns} FROM {source} t WHERE {side}
 
 -- name: range
 -- Of a column of numbers {c}; infinite ones are none of the range.
@@ -76,7 +79,7 @@ pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}
 -- than once.
 WITH s AS MATERIALIZED (
     SELECT ARRAY(SELECT w.word FROM {words} AS w (word) WHERE w.word <> '' LIMIT {most}) AS words
-    FROM {source} t WHERE {sampled} AND {side} AND {text} IS NOT NULL
+    FROM {source} t WHERE {side} AND {text} IS NOT NULL
 )
 SELECT (SELECT pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) FROM s) AS length,
        (SELECT count(*) FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word)
@@ -126,20 +129,24 @@ SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER 
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
--- name: class_counts
--- How many rows are trained on, by class.
-SELECT t.label, count(*) AS rows FROM pg_temp.cerebro_training t GROUP BY t.label
-
--- name: fingerprint
--- Of the rows of both sides, in whatever order they come; {hash} is one of a row.
-SELECT pg_catalog.md5(pg_catalog.concat_ws('/',
-    (SELECT sum({hash}) FROM pg_temp.cerebro_training t), (SELECT sum({hash}) FROM pg_temp.cerebro_validation t))) AS fingerprint
+-- name: digest
+-- How many rows a side has, by {label}, and the sum of their hashes, for which their order is all one; {hash} is one of a row.
+SELECT {label} AS label, count(*) AS rows, sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s)
+SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[])
 
 -- name: pack_validation
 SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
+
+-- name: copy_packed
+CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source}
+
+-- name: add_packed
+-- The buffers of a table follow those of another one, on its segments in turn.
+INSERT INTO {output} (__dist_key__, {columns}, buffer_id)
+SELECT (%s::integer[])[1 + t.buffer_id % {segments}], {columns}, t.buffer_id + o.next
+FROM {source} t, (SELECT max(p.buffer_id) + 1 AS next FROM {output} p) o
 
 -- name: data_tables
 -- Those of these tables that there are, and that are the current user's.
@@ -153,7 +160,7 @@ WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 
 -- An input is a category, or it has the place of what says that it is missing; 0 where it does not count.
 WITH s AS MATERIALIZED (
     SELECT {numbers} AS numbers, {codes} AS codes, {label} AS label, {order} AS hash
-    FROM {source} t WHERE {sampled} AND {side}
+    FROM {source} t WHERE {side}
 ), p AS (
     SELECT a.category, a.missing, a.place FROM ROWS FROM (pg_catalog.unnest(%s::boolean[]), pg_catalog.unnest(%s::integer[]))
          WITH ORDINALITY a (category, missing, place)

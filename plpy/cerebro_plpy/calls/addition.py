@@ -1,0 +1,126 @@
+"""New rows are packed beside those that an earlier run of the same model has packed, which are copied as they are.
+
+So it takes as long as there are new rows. Which ones are new, a column tells that grows; that the others are as they
+were is taken for granted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import NamedTuple
+
+from cerebro_plpy.calls.inputs import find_packed_inputs
+from cerebro_plpy.calls.preparation import KINDS, SNAPSHOT, Look, Prepared, digests
+from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.dispatch import Session, transaction
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.features.digest import Digest, fingerprint
+from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.profile import Profile
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.table import SETTINGS, RawTable
+from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.packing.columns import SHAPE
+from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
+from cerebro_plpy.platform.workplace import Workplace
+
+MOST = 8
+"""Times: each leaves buffers that are not full, and batches end where a buffer does."""
+ALIKE = ("relation", "target", "task", "split", "split_seed", "bound", "recipe", "classes")
+
+
+class Before(NamedTuple):
+    """A run whose packed rows are all but the new ones, and what it was asked."""
+
+    run_id: int
+    spec: Spec
+    train: TrainSpec
+
+
+def can_add(session: Session, before: Before, asked: TrainSpec, column: str) -> bool:
+    """Whether the packed rows of a run are there, and rows beyond a value can be packed as those of a version were.
+
+    Weights are divided by the mean of all, and what is drawn is a share of all.
+    """
+    train = before.train
+    alike = all(getattr(train, name) == getattr(asked, name) for name in ALIKE)
+    whole = train.share == asked.share == 1 and train.weight is None and asked.weight is None
+    known = train.newest.get(column) is not None and train.hashes is not None and train.profile is not None
+    if not (alike and whole and known and train.additions < MOST):
+        return False
+    names = [data_table(before.run_id, name) for name in DATA_TABLES]
+    return len(session.run(sql("features.data_tables"), (names,))) == len(names)
+
+
+def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, before: Before) -> Prepared:
+    """The packed rows of an earlier run and, beside them, the new ones that `look` finds."""
+    control, train = workplace.control, before.train
+    assert train.hashes is not None
+    with transaction(control, SNAPSHOT):
+        control.run(sql("session.configure"), (json.dumps(SETTINGS),))
+        table = look(control)
+        schema = catalog.db.value(sql("admin.schema"))
+        found = digests(control, table)
+        for side, of in zip(SIDES, found):
+            _copy(control, before.run_id, run_id, side)
+            if of.rows:
+                _pack(control, schema, table, (run_id, side), of.rows)
+                _add(control, table, (run_id, side), before.spec.segments)
+    inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
+    data = inputs.read(catalog, workplace.reader)
+    rows = train.training_rows + found[0].rows
+    if data.source.rows != rows:
+        raise DataCorrupted(
+            f"{catalog.module} error: run {before.run_id} has {data.source.rows - found[0].rows} packed rows; expected"
+            f" {train.training_rows}",
+            hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
+        )
+    everything = [Digest({None: 0}, old + of.hashes) for old, of in zip(train.hashes, found)]
+    whole = replace(
+        table,
+        target=table.target._replace(rows=rows),
+        validation_rows=train.validation_rows + found[1].rows,
+    )
+    seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
+    hashes = (everything[0].hashes, everything[1].hashes)
+    return Prepared(whole, seen, inputs, data, fingerprint(*everything), hashes, (), train.additions + 1)
+
+
+def _copy(control: Session, old: int, new: int, side: str) -> None:
+    for name in (side, f"{side}_summary"):
+        control.run(sql("features.copy_packed", source=data_table(old, name), output=data_table(new, name)))
+
+
+def _pack(control: Session, schema: str, table: RawTable, where: tuple[int, str], rows: int) -> None:
+    """Pack the new rows of a side into a table of their own."""
+    run_id, side = where
+    output, inputs = _more(run_id, side), ", ".join(each.name for each in network_inputs(table.recipe))
+    if side == SIDES[0]:
+        kind = KINDS[table.target.task == CLASSIFICATION]
+        known = rows, list(table.target.values)
+        control.run(sql("features.pack_training"), (output, inputs, kind, None, *known))
+    else:
+        control.run(sql("features.pack_validation", schema=schema), (output, inputs, data_table(run_id, SIDES[0])))
+
+
+def _add(control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]) -> None:
+    """Let the buffers of that table follow those that were there, spread over the same segments."""
+    names = [*(each.name for each in network_inputs(table.recipe)), "label"]
+    statement = sql(
+        "features.add_packed",
+        output=data_table(*where),
+        columns=", ".join([*names, *(name + SHAPE for name in names)]),
+        source=_more(*where),
+        segments=str(len(segments)),
+    )
+    control.run(statement, (list(segments),))
+    for name in (_more(*where), _more(*where, "_summary")):
+        control.run(sql("run.drop_table", table=name))
+
+
+def _more(run_id: int, side: str, suffix: str = "") -> str:
+    return data_table(run_id, f"{side}_more{suffix}")
