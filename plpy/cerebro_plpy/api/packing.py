@@ -7,7 +7,7 @@ from typing import Any
 from cerebro_plpy.api.entry import Globals, call, database
 from cerebro_plpy.calls import pack
 from cerebro_plpy.database import progress
-from cerebro_plpy.database.caller import raise_to_sql
+from cerebro_plpy.database.caller import Database, raise_to_sql
 from cerebro_plpy.trainer import fields
 
 
@@ -51,9 +51,12 @@ def pack_mixed(
 ) -> None:
     """Pack a table for training whose rows are in random order already, and are known."""
     given = pack.PackArguments(source, output, dependent, independent, None, None)
-    known = pack.Known(fields.whole("rows", rows, 1), tuple(classes or ()))
-    options = pack.TrainingOptions(None, None, None, None, dependent_type, weight, known)
-    call(plpy, gd, lambda db: pack.pack_training(db, gd, given, options))
+
+    def packed(db: Database) -> None:
+        known = pack.Known(fields.whole("rows", rows, 1), tuple(fields.kind("classes", classes, list)))
+        pack.pack_training(db, gd, given, pack.TrainingOptions(None, None, None, None, dependent_type, weight, known))
+
+    call(plpy, gd, packed)
 
 
 def validation_preprocessor(
