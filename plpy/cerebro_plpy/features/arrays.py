@@ -8,6 +8,7 @@ something. All of it comes of a sample of rows, but for how many have an array a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -217,7 +218,8 @@ def _wide(sample: Sample, of: type[Array], shape: tuple[int, ...], missing: bool
     scales = _scales(sample, f"(e.n - 1) % {channels}", inner)
     if not missing and not any(scales.values()):
         return LeftOut(name, "it has one value only")
-    found = tuple(scales.get(channel) or Scale(0.0, 1.0) for channel in range(channels))
+    # Of these no network asks in what pieces they are.
+    found = tuple(replace(scales.get(channel) or Scale(0.0, 1.0), edges=()) for channel in range(channels))
     return of(name, family, shape, found, missing)
 
 

@@ -65,8 +65,8 @@ def learned(session: Session, source: Source = EVERYWHERE, **types: str) -> dict
 
 def test_a_short_array_is_a_number_of_each_place(session: Session) -> None:
     found = learned(session)
-    scales = Scale(12.0, 2.0), Scale(1000.0, 2000.0), Scale(7.0, 1.0)
-    assert found["whole"] == Vector("whole", "integer[]", (*scales[:2], Scale(0.0, 1.0)), missing=False)
+    scales = Scale(12.0, 2.0, (10.0, 11.0, 12.0, 13.0, 14.0)), Scale(1000.0, 2000.0, (0.0, 1000.0, 2000.0))
+    assert found["whole"] == Vector("whole", "integer[]", (*scales, Scale(0.0, 1.0)), missing=False)
     cast = found["cast"]
     assert isinstance(cast, Vector) and cast.family == CAST and [each.center for each in cast.scales] == [1.0, 3.0]
     assert found["own"] == LeftOut("own", "no input can be made of type own")  # whose cast is its owner's code
