@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
 from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
-from cerebro_plpy.configs.templates.encoders import TEXT
+from cerebro_plpy.configs.templates.encoders import TEXT, WORD
 from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.series import SERIES
@@ -185,8 +185,9 @@ def test_the_trainer_builds_the_inputs_that_a_table_has(trainer: Peer, template:
         shapes = [weight.shape for weight in weights(trainer.initial(made))]
         levels = [shape for shape in shapes if shape[0] == table.levels]
         joined = table.columns + EMBEDDING * len(table.cardinalities)
+        with_words = joined + WORD * len(table.wide)
         wide = table.columns * small.get("width", 0)
-        columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined) or s[-1] == wide]
+        columns = [s for s in shapes if s[0] in (table.columns, table.numbers, joined, with_words) or s[-1] == wide]
         assert bool(levels) == bool(table.cardinalities) and (bool(columns) or not table.columns)
         assert sum(shape[0] == WORDS.levels for shape in shapes) == len(table.wide)
 

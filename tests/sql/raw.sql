@@ -9,7 +9,7 @@ CREATE TABLE flowers AS
 SELECT id, attributes[1] AS sepal_length, attributes[2] AS sepal_width, attributes[3] AS petal_length, attributes[4] AS petal_width, species
 FROM iris;
 \set ECHO queries
-SELECT rank, status, metric, validation > 0.9 AS "accuracy > 0.9"
+SELECT rank, metric, validation > 0.9 AS "accuracy > 0.9"
 FROM cerebro.train('flowers', 'species', models => '{realmlp}', configs => 1, epochs => 40, seed => 1);
 SELECT id, prediction, probability > 0.5 AS likely
 FROM cerebro.predict('flowers_species', 'flowers', id_col => 'id') WHERE id IN ('1', '51', '101');

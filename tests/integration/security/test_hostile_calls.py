@@ -367,6 +367,7 @@ NEED_NO_TRAINER = (
     "predict_ahead",
     "evaluation_blocks",
     "attribution_blocks",
+    "version_importance",
     "owns_run",
 )
 
