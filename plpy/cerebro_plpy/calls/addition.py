@@ -11,19 +11,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.inputs import find_packed_inputs
-from cerebro_plpy.calls.preparation import KINDS, SNAPSHOT, Look, Prepared, digests
+from cerebro_plpy.calls.preparation import SNAPSHOT, Look, Prepared, digests, pack_training, pack_validation
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.features.digest import Digest, fingerprint
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.table import SETTINGS, RawTable
-from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.packing.columns import SHAPE
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
@@ -79,15 +77,14 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, befo
             f" {train.training_rows}",
             hint="SELECT cerebro.vacuum_runs(); then all rows are packed again.",
         )
-    everything = [Digest({None: 0}, old + of.hashes) for old, of in zip(train.hashes, found)]
     whole = replace(
         table,
         target=table.target._replace(rows=rows),
         validation_rows=train.validation_rows + found[1].rows,
     )
     seen = Profile.from_json(train.profile, Recipe.from_json(train.recipe))
-    hashes = (everything[0].hashes, everything[1].hashes)
-    return Prepared(whole, seen, inputs, data, fingerprint(*everything), hashes, (), train.additions + 1)
+    hashes = train.hashes[0] + found[0].hashes, train.hashes[1] + found[1].hashes
+    return Prepared(whole, seen, inputs, data, hashes, (), train.additions + 1)
 
 
 def _copy(control: Session, old: int, new: int, side: str) -> None:
@@ -98,13 +95,10 @@ def _copy(control: Session, old: int, new: int, side: str) -> None:
 def _pack(control: Session, schema: str, table: RawTable, where: tuple[int, str], rows: int) -> None:
     """Pack the new rows of a side into a table of their own."""
     run_id, side = where
-    output, inputs = _more(run_id, side), ", ".join(each.name for each in network_inputs(table.recipe))
     if side == SIDES[0]:
-        kind = KINDS[table.target.task == CLASSIFICATION]
-        known = rows, list(table.target.values)
-        control.run(sql("features.pack_training"), (output, inputs, kind, None, *known))
+        pack_training(control, table, _more(run_id, side), (rows, list(table.target.values)))
     else:
-        control.run(sql("features.pack_validation", schema=schema), (output, inputs, data_table(run_id, SIDES[0])))
+        pack_validation(control, schema, table, (_more(run_id, side), data_table(run_id, SIDES[0])))
 
 
 def _add(control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]) -> None:

@@ -42,10 +42,14 @@ class Prepared(NamedTuple):
     profile: Profile
     inputs: PackedInputs
     data: Data
-    fingerprint: str
     hashes: tuple[int, int]
     counts: tuple[int, ...]
     additions: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these rows from others."""
+        return fingerprint(*self.hashes)
 
 
 @contextmanager
@@ -73,7 +77,7 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, fingerprint(training, validation), hashes, counts)
+    return Prepared(table, seen, inputs, data, hashes, counts)
 
 
 def digests(control: Session, table: RawTable) -> tuple[Digest, Digest]:
@@ -96,13 +100,23 @@ def drop_data(session: Session, run_id: int) -> int:
 
 
 def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int, training: Digest) -> None:
-    schema, columns = (
-        catalog.db.value(sql("admin.schema")),
-        ", ".join(each.name for each in network_inputs(table.recipe)),
-    )
     output, validation = (data_table(run_id, name) for name in SIDES)
+    pack_training(control, table, output, (training.rows, [name for name in training.counts if name is not None]))
+    pack_validation(control, catalog.db.value(sql("admin.schema")), table, (validation, output))
+
+
+def pack_training(control: Session, table: RawTable, output: str, known: tuple[int, list[str]]) -> None:
+    """Pack the rows that were encoded to be trained on; it is `known` how many they are, and of what classes."""
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    known = training.rows, [name for name in training.counts if name is not None]
-    control.run(sql("features.pack_training"), (output, columns, kind, weight, *known))
-    control.run(sql("features.pack_validation", schema=schema), (validation, columns, output))
+    control.run(sql("features.pack_training"), (output, _inputs(table), kind, weight, *known))
+
+
+def pack_validation(control: Session, schema: str, table: RawTable, tables: tuple[str, str]) -> None:
+    """Pack the rows that were encoded to be held back: the second of these tables has those that are trained on."""
+    output, training = tables
+    control.run(sql("features.pack_validation", schema=schema), (output, _inputs(table), training))
+
+
+def _inputs(table: RawTable) -> str:
+    return ", ".join(each.name for each in network_inputs(table.recipe))

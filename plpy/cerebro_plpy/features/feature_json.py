@@ -146,16 +146,17 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
 def _scale(value: object) -> Scale:
     found = record(value, "scale", "center", "width", "edges")
     center, width, edges = found["center"], found["width"], found["edges"]
-    if not _finite(center) or not _finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
+    if not finite(center) or not finite(width) or abs(center) > LARGEST or not 1 / LARGEST <= width <= LARGEST:
         raise wrong("scale", value, f"a center and a width above 0, none beyond {LARGEST:g}")
-    if not isinstance(edges, (list, tuple)) or len(edges) > MOST_EDGES or not all(map(_finite, edges)):
+    if not isinstance(edges, (list, tuple)) or len(edges) > MOST_EDGES or not all(map(finite, edges)):
         raise wrong("edges", edges, f"at most {MOST_EDGES} numbers, none beyond {LARGEST:g}")
     if any(low >= high for low, high in zip(edges, edges[1:])):
         raise wrong("edges", edges, "numbers of which each is greater than the one before")
     return Scale(float(center), float(width), tuple(map(float, edges)))
 
 
-def _finite(value: object) -> bool:
+def finite(value: object) -> bool:
+    """Whether it is a number that a constant may be."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 

@@ -28,6 +28,7 @@ from cerebro_plpy.features.feature import (
     Vector,
     WideFeature,
 )
+from cerebro_plpy.features.feature_json import finite
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source
 
@@ -277,17 +278,13 @@ def _bins(feature: Input, edges: Sequence[float]) -> int:
 def _part(feature: Input, value: object) -> Part:
     found = _record(value, "part", ("edges", "counts"))
     edges, counts = found["edges"], found["counts"]
-    if not isinstance(edges, list) or not all(_finite(each) for each in edges):
+    if not isinstance(edges, list) or not all(map(finite, edges)):
         raise _wrong("edges", edges, f"a list of numbers, none beyond {LARGEST:g}")
     if any(low >= high for low, high in zip(edges, edges[1:])) or (edges and isinstance(feature, Category)):
         raise _wrong("edges", edges, "rising numbers, and none of a category")
     if len(edges) > QUANTILES + 2 or not isinstance(counts, list) or len(counts) != _bins(feature, edges):
         raise _wrong("counts", counts, "a number for each bin")
     return Part(tuple(map(float, edges)), tuple(map(_count, counts)))
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _count(value: object) -> int:

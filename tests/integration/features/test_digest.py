@@ -50,7 +50,7 @@ def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None 
             session.run(*encoded(part, f"pg_temp.{side}"))
             digests.append(digest(session, part, f"pg_temp.{side}", table.target.task == CLASSIFICATION))
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows
-        return fingerprint(*digests), table
+        return fingerprint(*(each.hashes for each in digests)), table
     finally:
         bench.rows("ROLLBACK")
 

@@ -14,12 +14,8 @@ HIDDEN = 4
 def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(CNN.name)
     x = embeddings.plain_columns(graph, table, {f"image_{name}": params[name] for name in ("width", "depth")})
-    x = parts.dropped(graph, "dropout_0", x, float(params["dropout"]))
     units = HIDDEN * int(params["width"])
-    y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
-    y = parts.dropped(graph, "dropout_1", y, float(params["dropout"]))
-    raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
-    return graph.text(parts.prediction(graph, raw, head))
+    return graph.text(parts.hidden_prediction(graph, x, units, float(params["dropout"]), head))
 
 
 CNN = Template(

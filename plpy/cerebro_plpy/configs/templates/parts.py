@@ -198,6 +198,14 @@ def smoothed(graph: Graph, raw: Tensor, share: float) -> Tensor:
     return with_cost(graph, graph.operation("Add", known, change), cost)
 
 
+def hidden_prediction(graph: Graph, x: Tensor, units: int, dropout: float, head: Head) -> Tensor:
+    """The prediction of a hidden layer of so many units, before and behind which so much is dropped."""
+    x = dropped(graph, "dropout_0", x, dropout)
+    y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
+    y = dropped(graph, "dropout_1", y, dropout)
+    return prediction(graph, graph.layer("Dense", "out", y, (head.units,), units=head.units), head)
+
+
 def prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:
     """Probabilities of classes, or float targets in their own units."""
     if isinstance(head, Classes):

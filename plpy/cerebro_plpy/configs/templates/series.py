@@ -15,12 +15,8 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     graph = Graph(SERIES.name)
     reading = {f"series_{name}": params[name] for name in ("width", "depth", "dropout")}
     x = embeddings.plain_columns(graph, table, {**reading, "block": params["block"]})
-    x = parts.dropped(graph, "dropout_0", x, float(params["dropout"]))
     units = HIDDEN * int(params["width"])
-    y = graph.layer("Dense", "hidden", x, (units,), units=units, activation="relu")
-    y = parts.dropped(graph, "dropout_1", y, float(params["dropout"]))
-    raw = graph.layer("Dense", "out", y, (head.units,), units=head.units)
-    return graph.text(parts.prediction(graph, raw, head))
+    return graph.text(parts.hidden_prediction(graph, x, units, float(params["dropout"]), head))
 
 
 SERIES = Template(
