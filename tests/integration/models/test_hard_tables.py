@@ -48,7 +48,8 @@ def test_a_model_comes_of_it(bench: Workbench, name: str) -> None:
 def test_a_budget_that_is_over_leaves_the_best_so_far(bench: Workbench) -> None:
     waves = "SELECT n AS x, sin(n) AS z, n % 7 AS k, cos(n / 9.0) AS y FROM generate_series(1, 2000) n"
     bench.rows(f"CREATE TABLE waves AS {waves}")
-    call = "SELECT * FROM cerebro.train('waves', 'y', budget => '30 seconds', configs => 6, epochs => 2000)"
+    alone = "configs => 6, epochs => 2000, ensemble => 1"
+    call = f"SELECT * FROM cerebro.train('waves', 'y', budget => '30 seconds', {alone})"
     found = bench.rows(call)
     run_id, best = found[0][0], found[0]
     assert bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id) == ("completed", None)
