@@ -30,7 +30,7 @@ def refused(
 def another_role(
     bench: Workbench, superuser: Workbench, name: str, *, granted: bool = True, options: str = "LOGIN"
 ) -> Iterator[Workbench]:
-    """A new role, and a session of it, or of the superuser's where it cannot log in."""
+    """A new role, by a name of its own file's, and a session of it, or of the superuser's where it cannot log in."""
     with _removed(superuser, name):
         superuser.rows(f'CREATE ROLE "{name}" {options}')
         superuser.rows(f'GRANT USAGE ON SCHEMA madlib TO "{name}"')

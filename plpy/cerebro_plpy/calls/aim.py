@@ -27,13 +27,13 @@ MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
 CALIBRATED = ("log_loss", "auc")
 """Metrics to which labels that are smoothed in training do harm."""
-AFTERWARDS, AFTERWARDS_SHARE = 4.0, 0.02
+AFTERWARDS, AFTERWARDS_SHARE = 2.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
 """Of a budget that is too short for that."""
 IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
 """As much of the budget more is for the importances of columns, unless that were less than so many seconds."""
-MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 1.5, 8, 0.1
+MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 0.5, 8, 0.1
 """Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
 PICKS, MOST_PICKED_ROWS = 5, 100_000
 """Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are more to predict."""

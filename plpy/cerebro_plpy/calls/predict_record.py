@@ -62,34 +62,50 @@ class Kept:
 def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
     """The prediction for a row, as JSON."""
     db.platform.check_process(MODULE)
-    kept = _kept(db, gd, wanted)
+    kept = _kept(gd, wanted) or _keep(db, gd, wanted)
     if record is None:
         raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
-    rows = db.unless_refused(lambda: kept.encoded(*kept.constants, record))
-    if rows is None:
+    row = _encoded(db, kept, wanted, record)
+    if kept.mark != (granted_versions.mark(db, wanted) if row is None else row["mark"]):
+        kept = _keep(db, gd, wanted)
+        row = _encoded(db, kept, wanted, record)
+    if row is None:
         raise _refused(db, kept, record)
-    *columns, keys = rows[0].values()
+    *columns, keys, _ = row.values()
     _tell_missing(db, kept, keys)
     try:
         kept.teller.ask(1, columns)
         answer = kept.teller.answer()
     finally:
         kept.teller.end()
-    (row,) = kept.told(kept.version.margin, *columns_told(kept.version, answer))
-    return str(row["told"])
+    (said,) = kept.told(kept.version.margin, *columns_told(kept.version, answer))
+    return str(said["told"])
 
 
-def _kept(db: Database, gd: dict[str, Any], wanted: Wanted) -> Kept:
-    """The model as this session has it; made anew where another version of it predicts now."""
+def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
+    """The columns of the record; None where it cannot be read as the model wants it."""
+    rows = db.unless_refused(lambda: kept.encoded(*kept.constants, *wanted, record))
+    return rows[0] if rows else None
+
+
+def _kept(gd: dict[str, Any], wanted: Wanted) -> Kept | None:
+    """The model as this session has it, which another version may have taken the place of."""
     known: dict[tuple[int, Wanted], Kept] = gd.setdefault(KEPT, {})
     key = effective_role(), wanted
-    found, mark = known.pop(key, None), granted_versions.mark(db, wanted)
-    if found is None or not mark or found.mark != mark:
-        found = _made(db, gd, granted_versions.find(db, MODULE, wanted), mark)
-    known[key] = found
+    if key in known:
+        known[key] = known.pop(key)
+    return known.get(key)
+
+
+def _keep(db: Database, gd: dict[str, Any], wanted: Wanted) -> Kept:
+    """The model as it is now, which stays with the session."""
+    mark = granted_versions.mark(db, wanted)
+    kept = _made(db, gd, granted_versions.find(db, MODULE, wanted), mark)
+    known: dict[tuple[int, Wanted], Kept] = gd.setdefault(KEPT, {})
+    known[effective_role(), wanted] = kept
     while len(known) > MOST_KEPT:
         del known[next(iter(known))]
-    return found
+    return kept
 
 
 def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
@@ -99,12 +115,13 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
     columns = ", ".join(f"{quote_identifier(name)} {type_}" for name, type_ in types.items())
     constants = tuple(value for _, expression in made for value in expression.values)
     blank = columns_told(version, [b"", b"", b""])
+    statement = sql("predict.record", inputs=text, columns=columns, mark=sql("granted.mark"))
     return Kept(
         mark=mark,
         version=version,
         teller=predictor(db, gd, version),
         types=types,
-        encoded=db.repeated(sql("predict.record", inputs=text, columns=columns), *constants, ""),
+        encoded=db.repeated(statement, *constants, "", "", ""),
         told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
         constants=constants,
     )

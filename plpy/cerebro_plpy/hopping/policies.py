@@ -127,10 +127,19 @@ def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
 def foremost(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:
     """The orders of `rotation`, where the config with the lowest key goes first: depth before breadth.
 
-    A worker that the first configs cannot use now serves those behind them. Whenever such a run ends, as few configs
-    as possible are half trained.
+    A worker that the first configs cannot use now serves those behind them, as far as `front` has them. Whenever such
+    a run ends, few configs are half trained.
     """
     return replace(rotation(mst_keys, segments), rank=_key)
+
+
+def front(configs: Mapping[int, ConfigProgress], workers: int) -> frozenset[int]:
+    """Of unfinished configs the first ones, as many as keep so many workers busy, and one for their gaps.
+
+    A program takes seconds to compile. Who begins another one for a gap of a moment lets the first ones wait for it.
+    """
+    unfinished = sorted(key for key, progress in configs.items() if not progress.finished)
+    return frozenset(unfinished[: workers + 1])
 
 
 def replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:

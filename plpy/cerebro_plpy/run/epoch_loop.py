@@ -14,7 +14,7 @@ from typing import Any
 from cerebro_plpy.database.dispatch import Dispatcher
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.policies import Longest, foremost, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.policies import Longest, foremost, front, remaining_visits, replay, rotation
 from cerebro_plpy.hopping.schedule import ConfigProgress, Visit
 from cerebro_plpy.platform.protocol import VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
@@ -162,8 +162,7 @@ class Orchestrator:
             task = self._homeless.pop()
             self._follow(dispatcher, self._workers[idle.pop(), self._request.backends[task.mst_key]], task)
         room = self._request.workers - len(self._tasks)  # there may be more of them, each with a segment of its own
-        free = {key: progress for key, progress in self._progress.items() if key not in self._keeping}
-        for number, visit in schedule.choose(self._plan, free, idle, self._policy())[: max(0, room)]:
+        for number, visit in schedule.choose(self._plan, self._eligible(), idle, self._policy())[: max(0, room)]:
             training = self._training[visit.mst_key]
             self._progress[visit.mst_key] = schedule.begin(self._progress[visit.mst_key], visit)
             attempt = training.begin(visit)
@@ -172,6 +171,14 @@ class Orchestrator:
             worker = self._workers[number, self._request.backends[visit.mst_key]]
             self._tasks[number] = (worker, visit)
             dispatcher.begin(number, worker.session, self._steps(worker, visit, training, attempt))
+
+    def _eligible(self) -> dict[int, ConfigProgress]:
+        """The configurations that may be visited now."""
+        free = {key: progress for key, progress in self._progress.items() if key not in self._keeping}
+        if self._request.spec.schedule != "foremost":
+            return free
+        first = front(self._progress, min(self._request.workers, len(self._numbers)))
+        return {key: progress for key, progress in free.items() if key in first}
 
     def _steps(self, worker: Worker, visit: Visit, training: ConfigTraining, attempt: int) -> Any:
         if visit.kind == "evaluate":

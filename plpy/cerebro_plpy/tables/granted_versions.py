@@ -84,10 +84,8 @@ def find(db: Database, module: str, wanted: Wanted) -> Usable:
 
 
 def mark(db: Database, wanted: Wanted) -> str:
-    """What is another text when another version predicts, or its row or its weights were replaced."""
-    own = db.glance(sql("predict.mark"), wanted.model) if _may_be_own(db, wanted) else []
-    rows = own or _candidates(db, wanted)
-    return "; ".join(f"{row['owner']}/{row['mark']}" for row in rows)
+    """What is another text when another version predicts, or its row or its weights were replaced; '' without one."""
+    return str(db.value(sql("granted.mark"), *wanted))
 
 
 def _unknown(db: Database, module: str, model: str, owner: str | None) -> UndefinedObject:

@@ -122,5 +122,5 @@ def test_it_stands_wherever_a_table_may(session: Workbench, shared_superuser: Wo
     assert session.rows("SELECT DISTINCT id FROM cerebro.attribution('weight', 'weights') LIMIT 2") == [(None,)]
     refused(session, QUERY, "weigh", "shelves", code="42704", words="weight")
     refused(session, "SELECT * FROM cerebro.attribution('weight', 'shelves', 'nr')", code="42703", words="nr")
-    with another_role(session, shared_superuser, "reader") as other:
+    with another_role(session, shared_superuser, "asker") as other:
         refused(other, QUERY, "weight", "shelves", code="42704")

@@ -105,8 +105,8 @@ def test_wrong_calls_are_refused(bench: Workbench, shared_superuser: Workbench, 
     }
     for arguments, sqlstate in wrong.items():
         refused(bench, f"SELECT * FROM cerebro.drift({arguments})", code=sqlstate)
-    with another_role(bench, shared_superuser, "stranger") as stranger:
-        refused(stranger, "SELECT * FROM cerebro.drift('guests_came', 'pg_catalog.pg_class')", code="42704")
+    with another_role(bench, shared_superuser, "outsider") as outsider:
+        refused(outsider, "SELECT * FROM cerebro.drift('guests_came', 'pg_catalog.pg_class')", code="42704")
 
 
 def test_a_profile_that_was_changed_is_refused(bench: Workbench, guests: str, shared_superuser: Workbench) -> None:

@@ -194,7 +194,7 @@ def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Work
         " ALTER TABLE guarded FORCE ROW LEVEL SECURITY; CREATE POLICY few ON guarded USING (id <= 9)"
     )
     assert session.value(count.format("'guarded'")) == session.value("SELECT count(*) FROM known WHERE id <= 9")
-    with another_role(session, shared_superuser, "reader") as other:
+    with another_role(session, shared_superuser, "judge") as other:
         refused(other, "SELECT * FROM cerebro.evaluate('kinds', 'visits')", code="42704")
 
 

@@ -83,12 +83,12 @@ def test_who_is_granted_predictions_has_the_same(
     bench: Workbench, shared_superuser: Workbench, board: list[tuple[Any, ...]]
 ) -> None:
     bench.rows("GRANT SELECT ON reviews TO PUBLIC")
-    with another_role(bench, shared_superuser, "guest") as guest:
-        bench.rows("SELECT cerebro.grant_predict('reviews_verdict', 'guest')")
-        assert guest.rows(TOLD, "reviews") == bench.rows(TOLD, "reviews")
+    with another_role(bench, shared_superuser, "listener") as listener:
+        bench.rows("SELECT cerebro.grant_predict('reviews_verdict', 'listener')")
+        assert listener.rows(TOLD, "reviews") == bench.rows(TOLD, "reviews")
         record = json.dumps({NOTE: "it is great", "stars": 2})
-        assert guest.value(ROW, record) == bench.value(ROW, record)
-        bench.rows("SELECT cerebro.revoke_predict('reviews_verdict', 'guest')")
+        assert listener.value(ROW, record) == bench.value(ROW, record)
+        bench.rows("SELECT cerebro.revoke_predict('reviews_verdict', 'listener')")
 
 
 def test_a_template_for_texts_wants_a_text(bench: Workbench, board: list[tuple[Any, ...]]) -> None:

@@ -101,7 +101,7 @@ def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Work
     assert not found(session, "sold", "nothing")
     assert any("no rows with a sold" in text for text in session.messages())
     refused(session, QUERY, "sold", "takings", code="42703", words="sold")
-    with another_role(session, shared_superuser, "reader") as other:
+    with another_role(session, shared_superuser, "auditor") as other:
         refused(other, QUERY, "sold", "tills", code="42704")
 
 

@@ -147,12 +147,12 @@ def test_another_version_is_compared_with_it(session: Workbench) -> None:
 def test_others_predict_with_it_who_may_not_read_it(session: Workbench, shared_superuser: Workbench) -> None:
     session.rows("SELECT cerebro.register('named', 'square_model', 1)")
     wanted = session.rows(NAMED, "named", "squares")
-    with another_role(session, shared_superuser, "guest") as guest:
-        own_schema(shared_superuser, "guest")
-        session.rows("GRANT SELECT ON squares TO guest; SELECT cerebro.grant_predict('named', 'guest')")
-        assert guest.rows(NAMED, "named", "squares") == wanted
-        refused(guest, "SELECT cerebro.register('mine', 'square_model', 1)", code="42501")
-        session.rows("SELECT cerebro.revoke_predict('named', 'guest')")
+    with another_role(session, shared_superuser, "buyer") as buyer:
+        own_schema(shared_superuser, "buyer")
+        session.rows("GRANT SELECT ON squares TO buyer; SELECT cerebro.grant_predict('named', 'buyer')")
+        assert buyer.rows(NAMED, "named", "squares") == wanted
+        refused(buyer, "SELECT cerebro.register('mine', 'square_model', 1)", code="42501")
+        session.rows("SELECT cerebro.revoke_predict('named', 'buyer')")
 
 
 def test_rows_that_do_not_fit_are_refused(session: Workbench) -> None:

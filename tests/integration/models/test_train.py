@@ -449,16 +449,16 @@ def test_what_was_packed_goes_with_the_states(bench: Workbench, spare: str) -> N
 
 def test_others_see_nothing_of_a_model(bench: Workbench, spare: str, shared_superuser: Workbench) -> None:
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")
-    with another_role(bench, shared_superuser, "stranger") as stranger:
+    with another_role(bench, shared_superuser, "newcomer") as newcomer:
         for view in ("model", "model_grant", "model_version", "feature", "model_log", "version_log"):
-            assert not stranger.rows(f"SELECT * FROM cerebro.{view}"), view
+            assert not newcomer.rows(f"SELECT * FROM cerebro.{view}"), view
         for call in ("deploy('spare')", "drop_model('spare')"):
             with pytest.raises(psycopg2.errors.UndefinedObject):
-                stranger.rows(f"SELECT cerebro.{call}")
+                newcomer.rows(f"SELECT cerebro.{call}")
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            stranger.rows("DELETE FROM cerebro.version_log")
+            newcomer.rows("DELETE FROM cerebro.version_log")
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            stranger.rows("BEGIN; LOCK TABLE cerebro.model_log")
+            newcomer.rows("BEGIN; LOCK TABLE cerebro.model_log")
     assert bench.value("SELECT versions FROM cerebro.model WHERE model = 'spare'") == 1
 
 
@@ -467,16 +467,16 @@ def test_who_was_granted_a_model_has_its_later_versions(
     bench: Workbench, spare: str, shared_superuser: Workbench
 ) -> None:
     bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK})")
-    with another_role(bench, shared_superuser, "stranger") as stranger:
-        bench.rows("GRANT SELECT ON passengers TO stranger; SELECT cerebro.grant_predict('spare', 'stranger')")
+    with another_role(bench, shared_superuser, "newcomer") as newcomer:
+        bench.rows("GRANT SELECT ON passengers TO newcomer; SELECT cerebro.grant_predict('spare', 'newcomer')")
         predicted = "SELECT * FROM cerebro.predict('spare', 'public.passengers') ORDER BY id"
-        before = stranger.rows(predicted)
+        before = newcomer.rows(predicted)
         assert before == bench.rows(predicted)
         bench.rows("UPDATE cerebro.model_log SET deployed = NULL WHERE model = 'spare'")
         bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', 'spare', {QUICK}, seed => 77)")
-        assert stranger.rows("SELECT version, versions FROM cerebro.model") == [(2, None)]
-        assert stranger.rows(predicted) == bench.rows(predicted) != before
-        bench.rows("REVOKE SELECT ON passengers FROM stranger")
+        assert newcomer.rows("SELECT version, versions FROM cerebro.model") == [(2, None)]
+        assert newcomer.rows(predicted) == bench.rows(predicted) != before
+        bench.rows("REVOKE SELECT ON passengers FROM newcomer")
 
 
 def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:

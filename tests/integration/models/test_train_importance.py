@@ -59,8 +59,8 @@ def test_what_is_kept_is_what_the_function_says_of_these_rows(models: Workbench,
 def test_nobody_but_the_owner_reads_them(models: Workbench, shared_superuser: Workbench) -> None:
     query = "SELECT * FROM cerebro.version_importance('taken', 1, 60)"
     assert models.row(query)
-    with another_role(models, shared_superuser, "reader") as other:
-        models.rows("SELECT cerebro.grant_predict('taken', 'reader'); GRANT SELECT ON sales, later TO reader")
+    with another_role(models, shared_superuser, "onlooker") as other:
+        models.rows("SELECT cerebro.grant_predict('taken', 'onlooker'); GRANT SELECT ON sales, later TO onlooker")
         assert other.rows("SELECT FROM cerebro.predict('taken', 'sales') LIMIT 1")
         for table in ("feature", "version_log"):
             assert not other.rows(f"SELECT importance, importance_error FROM cerebro.{table}")

@@ -49,8 +49,8 @@ def test_what_cannot_be_verified_is_refused(bench: Workbench, shared_superuser: 
     wrong = {"NULL": "22004", "'nobody'": "42704", "'stayed', '2'": "22023", "'stayed', 'previous'": "22023"}
     for arguments, sqlstate in wrong.items():
         refused(bench, f"SELECT * FROM cerebro.verify({arguments})", code=sqlstate, words="verify error")
-    with another_role(bench, shared_superuser, "stranger") as stranger:
-        refused(stranger, "SELECT * FROM cerebro.verify('stayed')", code="42704")
+    with another_role(bench, shared_superuser, "doubter") as doubter:
+        refused(doubter, "SELECT * FROM cerebro.verify('stayed')", code="42704")
     bench.rows("BEGIN ISOLATION LEVEL REPEATABLE READ")
     refused(bench, "SELECT * FROM cerebro.verify('stayed')", code="25001")
     bench.rows("ROLLBACK; BEGIN; UPDATE visitors SET fare = 0")

@@ -85,11 +85,11 @@ def test_a_user_sees_nothing_of_another(bench: Workbench, ann: Workbench, run: i
 
 
 def test_a_member_of_the_role_sees_its_runs(bench: Workbench, shared_superuser: Workbench, run: int) -> None:
-    with another_role(bench, shared_superuser, "member") as member:
-        assert not member.rows("SELECT FROM cerebro.run")
-        shared_superuser.rows("GRANT cerebro TO member")
+    with another_role(bench, shared_superuser, "fellow") as fellow:
+        assert not fellow.rows("SELECT FROM cerebro.run")
+        shared_superuser.rows("GRANT cerebro TO fellow")
         for name in VIEWS:
-            assert member.rows(f"SELECT FROM cerebro.{name} WHERE run_id = %s", run), name
+            assert fellow.rows(f"SELECT FROM cerebro.{name} WHERE run_id = %s", run), name
 
 
 def own_run(ann: Workbench) -> int:
@@ -243,11 +243,11 @@ def test_roles_that_cannot_log_in_are_told_what_to_do(bench: Workbench, shared_s
         session.rows("SET ROLE nologin")
         error = refused(session, "SELECT madlib_fit_multiple_model('packed', 'o', 'one', 1)")
         assert "cannot log in" in str(error) and 'ALTER ROLE "nologin" LOGIN' in str(error.diag.message_hint)
-        with another_role(bench, shared_superuser, "its_member") as member:
+        with another_role(bench, shared_superuser, "its_member") as fellow:
             shared_superuser.rows("GRANT nologin TO its_member")
-            member.rows("SET ROLE nologin")
-            made = member.fit("packed", "of_the_group", "one", 1)
-            assert member.value("SELECT owner FROM cerebro.run WHERE run_id = %s", made) == "nologin"
+            fellow.rows("SET ROLE nologin")
+            made = fellow.fit("packed", "of_the_group", "one", 1)
+            assert fellow.value("SELECT owner FROM cerebro.run WHERE run_id = %s", made) == "nologin"
 
 
 def test_a_definer_function_does_not_train_for_its_callers(bench: Workbench, ann: Workbench, run: int) -> None:

@@ -31,26 +31,26 @@ def model(bench: Workbench) -> Workbench:
 @pytest.fixture(scope="module")
 def ann(model: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
     """A session of a role with data of its own, that may predict."""
-    with another_role(model, shared_superuser, "guest") as session:
-        shared_superuser.rows("CREATE SCHEMA guest AUTHORIZATION guest")
-        session.rows("SET search_path = guest, public, madlib")
-        model.rows("GRANT SELECT ON points, packed, packed_summary TO guest")
+    with another_role(model, shared_superuser, "tenant") as session:
+        shared_superuser.rows("CREATE SCHEMA tenant AUTHORIZATION tenant")
+        session.rows("SET search_path = tenant, public, madlib")
+        model.rows("GRANT SELECT ON points, packed, packed_summary TO tenant")
         session.rows("CREATE TABLE mine AS TABLE points")
         session.rows(
             "CREATE TABLE mine_packed AS TABLE packed; CREATE TABLE mine_packed_summary AS TABLE packed_summary"
         )
-        model.rows("SELECT cerebro.grant_predict('model', 'guest')")
+        model.rows("SELECT cerebro.grant_predict('model', 'tenant')")
         yield session
 
 
 @pytest.mark.long
 def test_predictions_and_metrics_are_those_of_the_owner(model: Workbench, ann: Workbench) -> None:
     model.rows(PREDICT, "points", "predicted")
-    ann.rows(PREDICT, "mine", "guest.predicted")
+    ann.rows(PREDICT, "mine", "tenant.predicted")
     query = "SELECT id, class_value, prob, rank FROM predicted ORDER BY 1, 2"
     assert ann.rows(query) == model.rows(query) and len(ann.rows(query)) == 288
     model.rows("SELECT madlib_evaluate('model', 'packed', 'evaluated', mst_key => 1)")
-    ann.rows("SELECT madlib_evaluate('model', 'mine_packed', 'guest.evaluated', mst_key => 1)")
+    ann.rows("SELECT madlib_evaluate('model', 'mine_packed', 'tenant.evaluated', mst_key => 1)")
     assert ann.rows("SELECT * FROM evaluated") == model.rows("SELECT * FROM evaluated")
 
 
@@ -70,7 +70,7 @@ def test_the_weights_are_not_read(ann: Workbench) -> None:
         "SELECT model FROM model",
         "COPY model TO STDOUT",
         f"SELECT FROM {ann.states('model')}",
-        "CREATE TABLE guest.copied AS TABLE model",
+        "CREATE TABLE tenant.copied AS TABLE model",
     ):
         refused(ann, statement)
 
@@ -81,7 +81,7 @@ def test_a_model_that_failed_has_none(ann: Workbench) -> None:
 
 
 def job(kind: str = "predict", **more: Any) -> str:
-    """A job of the guest's own making."""
+    """A job of the tenant's own making."""
     program = {"architecture": json.loads(CLASSES), "compile": COMPILE, "targets": [{"kind": "onehot", "classes": 3}]}
     return json.dumps({"job": kind, "program": program, "result_key": "mine", "datasets": [], **more})
 
@@ -92,7 +92,7 @@ KEPT = {"source": "kept", "key": "mine", "seed": 0}
 def test_by_hand_the_weights_do_not_come_out(ann: Workbench) -> None:
     """All that a session can ask of the trainer that holds them."""
     session = ann.another()
-    session.rows("SET search_path = guest, public, madlib")
+    session.rows("SET search_path = tenant, public, madlib")
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     fill = "SELECT model_predict(%s, 1)"
     assert session.value(fill, job()) > 0
@@ -117,7 +117,7 @@ def test_the_architecture_is_the_owner_s(ann: Workbench, model: Workbench) -> No
     """One that puts its weights out would tell them: here an embedding's rows, or a kernel on the unit vectors."""
     tell = sequential([1], dense(67, "o", "linear", use_bias=False))
     session = ann.another()
-    session.rows("SET search_path = guest, public, madlib")
+    session.rows("SET search_path = tenant, public, madlib")
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     program = {"architecture": json.loads(tell), "compile": COMPILE, "targets": [{"kind": "float"}]}
     session.rows("SELECT model_predict(%s, 1)", job(program=program, sealed=False, do="state_get", chunk_bytes=8120))
@@ -154,25 +154,25 @@ def test_code_in_the_guest_s_rows_gets_nothing(ann: Workbench) -> None:
     with pytest.raises(psycopg2.Error):
         # An error ends the job whose state it asked for.
         ann.rows(PREDICT, "spied", "of_spied")
-    assert not ann.exists("guest.of_spied")
+    assert not ann.exists("tenant.of_spied")
 
 
 def test_only_the_owner_grants(ann: Workbench, model: Workbench) -> None:
     for session in (ann, other := superuser(model)):
-        session.rows("SET search_path = public, madlib, guest")
+        session.rows("SET search_path = public, madlib, tenant")
         for function in ("grant_predict", "revoke_predict"):
-            error = refused(session, f"SELECT cerebro.{function}('model', 'guest')")
+            error = refused(session, f"SELECT cerebro.{function}('model', 'tenant')")
             assert "expected tables of your own" in str(error)
     other.close()
-    ann.rows("SET search_path = guest, public, madlib")
+    ann.rows("SET search_path = tenant, public, madlib")
     for statement, code in {
-        "SELECT cerebro.grant_predict(NULL, 'guest')": "22004",
+        "SELECT cerebro.grant_predict(NULL, 'tenant')": "22004",
         "SELECT cerebro.grant_predict('model', NULL)": "22004",
-        "SELECT cerebro.grant_predict('gone', 'guest')": "42P01",
-        "SELECT cerebro.grant_predict('points', 'guest')": "42703",
+        "SELECT cerebro.grant_predict('gone', 'tenant')": "42P01",
+        "SELECT cerebro.grant_predict('points', 'tenant')": "42703",
         "SELECT cerebro.grant_predict('model', '12345678')": "42704",
         "SELECT cerebro.grant_predict('model', 'nobody_at_all')": "42704",
-        "SELECT cerebro.revoke_predict('model; DROP TABLE model', 'guest')": "42602",
+        "SELECT cerebro.revoke_predict('model; DROP TABLE model', 'tenant')": "42602",
     }.items():
         refused(model, statement, code=code)
 
@@ -181,14 +181,14 @@ def test_a_function_of_somebody_else_is_not_called(model: Workbench, ann: Workbe
     """It would run as the caller, where it is not declared to run as the owner of the tables."""
     columns = "mst_key, model_arch, NULL::bytea AS model_weights, __dist_key__"
     for suffix, taken in {"": columns, "_info": "*", "_summary": "*"}.items():
-        ann.rows(f"CREATE TABLE guest.trap{suffix} AS SELECT {taken} FROM model{suffix}")
-    ann.rows("GRANT USAGE ON SCHEMA guest TO cerebro; GRANT SELECT ON trap_info, trap_summary TO cerebro")
+        ann.rows(f"CREATE TABLE tenant.trap{suffix} AS SELECT {taken} FROM model{suffix}")
+    ann.rows("GRANT USAGE ON SCHEMA tenant TO cerebro; GRANT SELECT ON trap_info, trap_summary TO cerebro")
     ann.rows("GRANT SELECT (mst_key, model_arch) ON trap TO cerebro")
     ann.rows(
-        "CREATE FUNCTION guest.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE plpgsql AS"
+        "CREATE FUNCTION tenant.trap_predict(spec json, mst_key integer) RETURNS bigint LANGUAGE plpgsql AS"
         " $$BEGIN RAISE EXCEPTION 'ran as %', current_user; END$$"
     )
-    error = refused(model, "SELECT madlib_predict('guest.trap', 'points', 'id', 'x', 'caught', mst_key => 1)")
+    error = refused(model, "SELECT madlib_predict('tenant.trap', 'points', 'id', 'x', 'caught', mst_key => 1)")
     assert "permission denied for the weights" in str(error) and "grant_predict" in str(error.diag.message_hint)
 
 
@@ -239,14 +239,14 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def leaking(model: Workbench) -> Workbench:
-    """The owner, who has functions that would steal the guest's rows."""
+    """The owner, who has functions that would steal the tenant's rows."""
     model.rows(LEAK)
     return model
 
 
 @pytest.fixture
 def bare(ann: Workbench) -> Iterator[Workbench]:
-    """A session of the guest with a trainer that has no framework: what is refused needs none."""
+    """A session of the tenant with a trainer that has no framework: what is refused needs none."""
     session = ann.another()
     session.rows("SELECT cerebro.trainer_start(%s)", json.dumps({"framework": "none"}))
     yield session
@@ -266,12 +266,12 @@ def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
         error = refused(bare, "SELECT cerebro.sealed_job('public.model'::regclass, %s, 1)", job(), words=words)
         assert "revoke_predict" in str(error.diag.message_hint)
         if not back:
-            call = "SELECT madlib_evaluate('model', 'mine_packed', 'guest.never', mst_key => 1)"
+            call = "SELECT madlib_evaluate('model', 'mine_packed', 'tenant.never', mst_key => 1)"
             refused(ann, call, words=words)
         assert leaking.rows("SELECT FROM stolen") == leaking.rows("SELECT FROM tried") == []
     finally:
-        leaking.rows(back or "SELECT cerebro.revoke_predict('model', 'guest')")
-        leaking.rows("SELECT cerebro.grant_predict('model', 'guest')")
+        leaking.rows(back or "SELECT cerebro.revoke_predict('model', 'tenant')")
+        leaking.rows("SELECT cerebro.grant_predict('model', 'tenant')")
 
 
 FOR_ALL = {"trainer_start", "trainer_stop", "trainer_report", "gpu_count"}  # they give and take nothing
@@ -311,11 +311,11 @@ def test_what_was_granted_is_taken_back(model: Workbench, ann: Workbench, shared
         second.rows("SET search_path = public, madlib")
         error = refused(second, "SELECT madlib_predict('model', 'points', 'id', 'x', 'public.o', mst_key => 1)")
         model.rows("SELECT cerebro.grant_predict('model', 'second_guest')")
-        model.rows("SELECT cerebro.revoke_predict('model', 'guest')")
-        error = refused(ann, PREDICT, "mine", "guest.no_more")
+        model.rows("SELECT cerebro.revoke_predict('model', 'tenant')")
+        error = refused(ann, PREDICT, "mine", "tenant.no_more")
         assert "model" in str(error)
         assert second.value("SELECT count(*) FROM model_info") == 2
         model.rows("SELECT cerebro.revoke_predict('model', 'second_guest')")
     assert model.rows("SELECT FROM pg_proc WHERE proname = 'model_predict'") == []
-    refused(model, "SELECT cerebro.revoke_predict('model', 'guest')", code="42704")
-    model.rows("SELECT cerebro.grant_predict('model', 'guest')")
+    refused(model, "SELECT cerebro.revoke_predict('model', 'tenant')", code="42704")
+    model.rows("SELECT cerebro.grant_predict('model', 'tenant')")

@@ -435,6 +435,23 @@ def test_what_may_succeed_when_tried_again_costs_no_config(
     assert trial.orchestrator.failed == {}
 
 
+@pytest.mark.parametrize("slow", [0, 1])
+@pytest.mark.parametrize("evaluated", [set(), {1, 2}])
+def test_who_comes_after_the_foremost_is_not_begun_while_a_slow_worker_is_waited_for(
+    slow: int, evaluated: set[int]
+) -> None:
+    platform = Unreliable(repeat(None))
+    request = replace(requested(8, 2, 2, evaluated, "foremost"), workers=2)
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    crew = [Worker(number, Session([40 if number == slow else 1], platform.clock)) for number in (0, 1)]
+    Orchestrator(platform, request, crew, Log([1]), around, {}).run()
+    done = dict.fromkeys(range(8), 0)
+    for key, *_ in platform.trained:
+        done[key] += 1
+        assert sum(done[before] < 4 for before in range(key)) <= 2
+    assert set(done.values()) == {4}
+
+
 def test_a_fault_of_nobody_s_ends_the_run() -> None:
     request = requested(2, 2, 1, set(), "longest")
     with pytest.raises(Ended, match="CerebroError in"):

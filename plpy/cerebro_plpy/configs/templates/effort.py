@@ -23,7 +23,7 @@ PATIENCE_SHARE, LEAST_PATIENCE = 3, 8
 """A configuration that gets no better for a third of its epochs ends, but not before so many."""
 LEAST_SAMPLE = 1000
 """Rows that are trained on, whatever time there is."""
-MORE = 2
+MORE = 3
 """Configurations are trained one after another, so that some more are no loss where they are never reached."""
 VISIT_SECONDS = 0.03
 """What a visit takes beside its arithmetic: a state is read, written, and logged."""

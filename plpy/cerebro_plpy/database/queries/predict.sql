@@ -6,14 +6,6 @@ FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
      ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
 
--- name: mark
--- What is another one when another version predicts, or its row or its table of weights was replaced.
-SELECT pg_catalog.concat_ws('/', v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid)) AS mark, m.owner::text AS owner
-FROM cerebro.model_log m
-JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
-LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND c.relname = 'r' || v.run_id || '_m' || v.mst_key
-WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
-
 -- name: names
 SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.dropped ORDER BY m.model LIMIT 1000
 
@@ -57,8 +49,8 @@ SELECT pg_catalog.now()::text AS began
 SELECT {id} AS id{inputs} FROM {table} t
 
 -- name: record
--- The columns of a row that came as an object of JSON.
-SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys
+-- The columns of a row that came as an object of JSON, and the mark of the model by now.
+SELECT {inputs}, ARRAY(SELECT pg_catalog.jsonb_object_keys(r.record)) AS keys, ({mark}) AS mark
 FROM (SELECT %s::jsonb AS record OFFSET 0) r CROSS JOIN LATERAL pg_catalog.jsonb_to_record(r.record) AS t ({columns})
 
 -- name: castable
