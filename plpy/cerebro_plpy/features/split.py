@@ -6,6 +6,7 @@ seen. So a side is never drawn: it is a hash of what names the row and of the mo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,9 +21,9 @@ PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'table name'"
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
-ENOUGH_ROWS = 10_000
-"""Rows that are held back tell models apart well enough where there are so many."""
-LEAST_SHARE = 0.01
+HELD_BACK = (5000, 500, 0.1), (math.inf, 2500, 0.01)
+"""Of fewer rows than the first number so many are enough to tell models apart, and at least such a share. What is held
+back is not learned from. AutoGluon's presets (autogluon.core.utils) have these."""
 _RANDOM = re.compile(r"random(?:\s+(?P<share>\S+))?", re.IGNORECASE)
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
@@ -65,10 +66,11 @@ class Sides(NamedTuple):
 def usual_split(rows: int) -> Split:
     """How rows are divided where nobody says it, and there are so many with a target.
 
-    >>> str(usual_split(1000)), str(usual_split(200_000)), str(usual_split(10**8))
-    ('random 0.2', 'random 0.05', 'random 0.01')
+    >>> [str(usual_split(rows)) for rows in (1000, 4000, 50_000, 10**8)]
+    ['random 0.2', 'random 0.125', 'random 0.05', 'random 0.01']
     """
-    return Split("random", round(max(LEAST_SHARE, min(SHARE, ENOUGH_ROWS / max(1, rows))), 3), None)
+    enough, least = next((enough, least) for below, enough, least in HELD_BACK if rows < below)
+    return Split("random", round(min(SHARE, max(least, enough / max(1, rows))), 3), None)
 
 
 def read_split(module: str, text: str | None) -> Split:
