@@ -62,7 +62,7 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, befo
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
         schema = catalog.db.value(sql("admin.schema"))
-        found = digests(control, table)
+        found = digests(workplace, table)
         for side, of in zip(SIDES, found):
             _copy(control, before.run_id, run_id, side)
             if of.rows:

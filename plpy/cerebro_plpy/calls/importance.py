@@ -70,7 +70,7 @@ def held_back_importance(
     NULLs for columns that are left out, and for those for which the time is not enough.
     """
     began = time.monotonic()
-    db.platform.check_explored(MODULE)
+    db.platform.check_process(MODULE)
     made, catalog = read_made(db, MODULE, model, version), Catalog(db, MODULE)
     source = raw_source(catalog, made.version.recipe, held_table(catalog, made.asked).quoted)
     rows = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(made.version.recipe.inputs))))

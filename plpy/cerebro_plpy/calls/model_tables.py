@@ -59,7 +59,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
     """Make a version of a trained model; its number. It predicts where no other version of the name does."""
     if not model:
         raise NullNotAllowed(f"{MODULE} error: model is {'NULL' if model is None else 'empty'}; expected a name.")
-    db.platform.check_explored(MODULE)
+    db.platform.check_process(MODULE)
     catalog = Catalog(db, MODULE)
     trained = _trained(catalog, table_name, mst_key)
     found, source = trained.found, _source(catalog, trained)
@@ -121,7 +121,7 @@ def _kept(db: Database, trained: Model) -> tuple[str, int]:
     table = version_table(run_id, trained.found.mst_key)
     db.rows(db.platform.state_table(table))
     rows = sql("warm.state", state=trained.states.quoted)
-    db.rows(sql("version.add_registered_state", table=table, rows=rows), trained.found.mst_key)
+    db.rows(db.platform.state_of_rows(rows, table), trained.found.mst_key)
     return table, run_id
 
 

@@ -70,7 +70,7 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
     with transaction(control, SNAPSHOT):
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
-        training, validation = digests(control, table)
+        training, validation = digests(workplace, table)
         _pack(catalog, control, table, run_id, training)
         seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
@@ -80,12 +80,12 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
     return Prepared(table, seen, inputs, data, hashes, counts)
 
 
-def digests(control: Session, table: RawTable) -> tuple[Digest, Digest]:
+def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
     """Encode both sides of a table, until the transaction ends; and what tells them from others."""
-    classes, found = table.target.task == CLASSIFICATION, list[Digest]()
+    control, classes, found = workplace.control, table.target.task == CLASSIFICATION, list[Digest]()
     for side, part in zip(SIDES, table.parts):
         output = f"pg_temp.cerebro_{side}"
-        control.run(*encoded(part, output))
+        control.run(*encoded(workplace.platform, part, output))
         found.append(digest(control, part, output, classes))
     return found[0], found[1]
 

@@ -31,5 +31,5 @@ def raw_source(catalog: Catalog, recipe: Recipe, source: str | None) -> RawSourc
 
 def explored_version(db: Database, module: str, model: str | None) -> Version:
     """The version of a model of the caller's that predicts, where more can be asked of it than predictions."""
-    db.platform.check_explored(module)
+    db.platform.check_process(module)
     return versions.deployed(db, module, model)

@@ -56,7 +56,7 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     """Train the version that predicts on the rows of now; a row about the new version, none where no rows are new."""
     began = time.monotonic()
     check_transaction(db, MODULE)
-    db.platform.check_explored(MODULE)
+    db.platform.check_process(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)

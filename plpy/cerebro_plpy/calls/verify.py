@@ -79,7 +79,7 @@ class Replay(NamedTuple):
 def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | None) -> list[Row]:
     """Findings about a version, by default the one that predicts: the last is whether the same bits came out."""
     check_transaction(db, MODULE)
-    db.platform.check_explored(MODULE)
+    db.platform.check_process(MODULE)
     found = own(db, MODULE, model)
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.dispatch import Dispatcher, Statement, Steps
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import CerebroError, FeatureNotSupported, QueryCanceled
+from cerebro_plpy.errors import CerebroError, QueryCanceled
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import Crew, crew_for
 
-MODULE = "train"
 LATE_SECONDS = 1.0
 """Who computes looks at the clock; later than that it is stopped."""
 
@@ -30,10 +29,6 @@ class Latest(NamedTuple):
 
 def add_importance(workplace: Workplace, latest: Latest, ends: float) -> None:
     """Log the importances that can be computed until then, by time.monotonic()."""
-    try:
-        workplace.platform.check_explored(MODULE)
-    except FeatureNotSupported:
-        return
     if time.monotonic() >= ends:
         return
     try:
@@ -61,4 +56,5 @@ def _steps(crew: Crew, worker: Worker, latest: Latest, ends: float) -> Steps[Non
     yield from crew.visits.start(worker)
     worker.memory.forget()
     key = latest.model, latest.version
-    yield Statement(sql("understanding.add_importance"), (*key, ends - time.monotonic(), *key))
+    found = yield Statement(sql("understanding.version_importance"), (*key, ends - time.monotonic()))
+    yield Statement(sql("understanding.add_importance"), (*found[0], *key))

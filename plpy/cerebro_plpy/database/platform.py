@@ -123,8 +123,9 @@ class Platform(Protocol):
     5. `waiting` finds every wait for the caller or for a table of schema cerebro that lasts, from whatever session, and
        never waits itself.
     6. The posts of workers, one after another, serve every segment that has rows to be trained on.
-    7. Buffers are as even as can be, whatever lies where: each row is in one of them, and a segment has those of its
-       key alone. The same seed over the same rows gives the same buffers.
+    7. Rows of a table that `ordered_rows` makes lie the same way always, but for those of one number. Buffers are as
+       even as can be, whatever lies where: each row is in one of them, and a segment has those of its key alone. The
+       same seed over the same rows gives the same buffers.
     8. A state that was written into a table that `state_table` makes is read by `state_rows` whole, alone and in order;
        without the segment, where the table has no other.
     """
@@ -202,10 +203,6 @@ class Platform(Protocol):
         """Raise where nobody can be granted them."""
         ...
 
-    def check_explored(self, module: str) -> None:
-        """Raise where more is asked of models by name than to train and to predict, and nobody has done it."""
-        ...
-
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of that name that grants them with a model table, if there is one: see `grant.found`."""
         ...
@@ -246,6 +243,14 @@ class Platform(Protocol):
         """The segments of a training table, for the table that follows it; a NOTICE where rules name others."""
         ...
 
+    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
+        """What makes a temporary table `output` of rows that lie in the order of a number that each of them has.
+
+        `rows` are parts of the statement: the `columns` that are made of each row `t` of a `source` for which `side` is
+        true, and the number, `order`. It goes with the transaction.
+        """
+        ...
+
     def packers(
         self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]
     ) -> AbstractContextManager[Packers]:
@@ -279,4 +284,8 @@ class Platform(Protocol):
 
     def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """What copies that state into another table for states, where it can be read in the same way."""
+        ...
+
+    def state_of_rows(self, rows: str, table: str) -> str:
+        """What copies the chunks of a state, each a part and a chunk, from a query into a table for states."""
         ...

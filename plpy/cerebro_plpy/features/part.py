@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
@@ -38,20 +38,20 @@ def both(one: Expression, other: Expression) -> Expression:
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
-def encoded(part: Part, output: str) -> Expression:
-    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them."""
+def encoded(platform: Platform, part: Part, output: str) -> Expression:
+    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them.
+
+    Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of.
+    """
     inputs = encoding.network_inputs(part.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": part.label}
     if part.weight is not None:
         named["weight"] = part.weight
-    text = sql(
-        "features.encoded",
-        output=output,
-        columns=", ".join(f"{each.text} AS {name}" for name, each in named.items()),
-        source=part.table,
-        side=part.side.text,
-        order=part.order.text,
-    )
-    return Expression(
-        text, (*(v for each in named.values() for v in each.values), *part.side.values, *part.order.values)
-    )
+    rows = {
+        "columns": ", ".join(f"{each.text} AS {name}" for name, each in named.items()),
+        "source": part.table,
+        "side": part.side.text,
+        "order": part.order.inlined(),
+    }
+    values = (*(value for each in named.values() for value in each.values), *part.side.values)
+    return Expression(platform.ordered_rows(output, rows), values)

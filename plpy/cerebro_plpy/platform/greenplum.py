@@ -163,13 +163,6 @@ class Greenplum:
         """A transaction that has looked once goes on to see what it saw."""
         db.value(sql("session.look_anew"))
 
-    def check_explored(self, module: str) -> None:
-        """It reads rows and states in the caller's own session, whose segments may be at work."""
-        raise FeatureNotSupported(
-            f"{module} error: models by name are trained on {self.name} and predict, but no more in this version.",
-            hint="SELECT * FROM cerebro.predict(...); and compare with what is known.",
-        )
-
     def check_grants(self, module: str) -> None:
         """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
 
@@ -221,6 +214,10 @@ class Greenplum:
         """The segments of a training table."""
         return distribution.following(db, module, keys, rules)
 
+    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
+        """On each segment one after another; which segment it is follows from the number."""
+        return sql("spread.ordered", output=output, **rows)
+
     @contextmanager
     def packers(self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
         """One on each segment, which starts with its first buffer."""
@@ -256,6 +253,10 @@ class Greenplum:
         if segment_id is None:
             return sql("greenplum.only_state_copy", state=table, copy=copy)
         return sql("greenplum.state_copy", state=table, key=str(segment_id), copy=copy)
+
+    def state_of_rows(self, rows: str, table: str) -> str:
+        """All of them on one segment."""
+        return sql("greenplum.state_of_rows", rows=rows, state=table)
 
     def visits(
         self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]

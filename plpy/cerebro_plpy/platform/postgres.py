@@ -100,9 +100,6 @@ class Postgres:
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""
 
-    def check_explored(self, module: str) -> None:
-        """There is all of it."""
-
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:
         """The function of a model that grants predictions with it."""
         return db.rows(sql("grant.found"), model, name)
@@ -139,6 +136,10 @@ class Postgres:
         """The same numbers."""
         return Distribution(tuple(keys))
 
+    def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
+        """One after another."""
+        return sql("features.encoded", output=output, **rows)
+
     @contextmanager
     def packers(self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:
         """The one packer of the caller's own session; it starts while the rows are counted."""
@@ -170,7 +171,11 @@ class Postgres:
 
     def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """Chunk by chunk, in their order."""
-        return sql("visit.state_copy", rows=self.state_rows(table, segment_id), copy=copy)
+        return self.state_of_rows(self.state_rows(table, segment_id), copy)
+
+    def state_of_rows(self, rows: str, table: str) -> str:
+        """Chunk by chunk, in their order."""
+        return sql("visit.state_copy", rows=rows, copy=table)
 
     def visits(
         self, trainers: Sequence[TrainerOptions], chosen: Settings, workers: int, note: Callable[[str], None]

@@ -13,6 +13,8 @@ from cerebro_plpy.features.digest import digest, fingerprint
 from cerebro_plpy.features.part import encoded
 from cerebro_plpy.features.table import RawTable, Wishes, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.platform.greenplum import Greenplum
+from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.state_tables import SIDES
 
 SHIPS = """
@@ -36,7 +38,7 @@ def ships(bench: Workbench, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None = None) -> tuple[str, RawTable]:
     """The fingerprint of a table after a change, encoded as before, and how it was encoded."""
-    session = Session(bench)
+    session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     oid = bench.value(f"SELECT '{name}'::regclass::oid::bigint")
     relation = Relation(name, "public", name, oid, f"public.{name}")
     bench.rows("BEGIN")
@@ -47,7 +49,7 @@ def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None 
             bench.rows(f"UPDATE {name} SET {change}")
         digests = []
         for side, part in zip(SIDES, table.parts, strict=True):
-            session.run(*encoded(part, f"pg_temp.{side}"))
+            session.run(*encoded(adapter, part, f"pg_temp.{side}"))
             digests.append(digest(session, part, f"pg_temp.{side}", table.target.task == CLASSIFICATION))
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows
         return fingerprint(*(each.hashes for each in digests)), table

@@ -78,7 +78,6 @@ def test_what_a_guest_predicts_is_what_the_owner_does(
             assert scale.width in (1.0, 2.0) or json.dumps(scale.width) not in outline
 
 
-@pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
 def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> None:
     columns = {each.column for each in shapes.recipe.inputs}
     found = bench.rows("SELECT column_name, importance FROM cerebro.importance('shapes', 'shapes')")

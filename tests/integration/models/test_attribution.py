@@ -14,8 +14,6 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import Measure
 from cerebro_plpy.features.feature import Moment, Number
 
-pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
-
 ROWS = 1500
 """More than a block."""
 ODD = 'bo"x %s'

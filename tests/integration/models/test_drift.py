@@ -18,8 +18,6 @@ from cerebro_plpy.features.feature import Number, Scale
 from cerebro_plpy.features.profile import VALUE, bins, edges_of
 from cerebro_plpy.features.recipe import Recipe
 
-pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
-
 GUESTS = """
     CREATE TABLE guests AS
     SELECT n AS id, CASE WHEN n % 7 > 0 THEN 20 + n * 7919 % 50 END AS age, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS deck,

@@ -17,8 +17,6 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import Measure
 from cerebro_plpy.features.scores import SCORES, Told
 
-pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
-
 ROWS = 5000
 """More than a block."""
 VISITS = f"""

@@ -13,8 +13,6 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.template import Measure
 
-pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
-
 ROWS = 5200
 """More than are looked at."""
 NAME = 'la"st %s'

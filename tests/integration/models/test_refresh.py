@@ -10,7 +10,7 @@ from processes import eventually
 from roles import refused
 from workbench import Workbench
 
-pytestmark = [pytest.mark.long, pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")]
+pytestmark = pytest.mark.long
 
 ORDERS = """
     CREATE TABLE orders (id integer PRIMARY KEY, entered date, size real, shop text, comes text);

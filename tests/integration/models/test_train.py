@@ -94,7 +94,6 @@ def test_a_class_is_predicted_by_its_own_name(bench: Workbench, spare: str) -> N
     assert bench.value(f"{told} WHERE p.prediction <> t.size::text") == 0
 
 
-@pytest.mark.postgresql("on Greenplum rows are packed in the order in which they come to lie")
 def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: str) -> None:
     """However the rows lie in the table, and whichever session trains."""
     call = f"SELECT * FROM cerebro.train('passengers', 'survived', %s, {QUICK}, seed => 5)"

@@ -9,8 +9,6 @@ import pytest
 from roles import another_role, refused
 from workbench import Workbench
 
-pytestmark = pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
-
 SALES = """
     CREATE FUNCTION made(first integer, last integer) RETURNS TABLE (
         id integer, shop text, noise float8, moment timestamp, fixed integer, taken float8, much boolean)

@@ -8,7 +8,7 @@ import pytest
 from roles import another_role, refused
 from workbench import Workbench
 
-pytestmark = [pytest.mark.long, pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")]
+pytestmark = pytest.mark.long
 
 VISITORS = """
     CREATE TABLE visitors AS

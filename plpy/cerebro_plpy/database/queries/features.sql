@@ -76,14 +76,15 @@ pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}
 
 -- name: wording
 -- Of the texts of the sample: a quantile of how many words they have, at most {most} of each, and how many words there are more
--- than once.
+-- than once. What a WITH query has made is joined: where a subselect reads it beside others, Greenplum waits for ever.
 WITH s AS MATERIALIZED (
     SELECT ARRAY(SELECT w.word FROM {words} AS w (word) WHERE w.word <> '' LIMIT {most}) AS words
     FROM {source} t WHERE {side} AND {text} IS NOT NULL
 )
-SELECT (SELECT pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) FROM s) AS length,
-       (SELECT count(*) FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word)
-                              GROUP BY w.word COLLATE "C" HAVING count(*) > 1) r) AS repeated
+SELECT l.length, r.repeated
+FROM (SELECT pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) AS length FROM s) l
+CROSS JOIN (SELECT count(*) AS repeated
+            FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word) GROUP BY w.word COLLATE "C" HAVING count(*) > 1) r) r
 
 -- name: categories
 -- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.
@@ -125,7 +126,6 @@ SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
 
 -- name: encoded
--- In an order that rows themselves decide, so that it does not matter how they lie in the table.
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
@@ -157,7 +157,7 @@ WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 
 
 -- name: giveaways
 -- How often rows differ from the one before, in the order of each input of a network: a few rows are looked at, chosen by a hash.
--- An input is a category, or it has the place of what says that it is missing; 0 where it does not count.
+-- An input is a category, or it has the place of what says that it is missing; 0 where it does not count. See wording for the join.
 WITH s AS MATERIALIZED (
     SELECT {numbers} AS numbers, {codes} AS codes, {label} AS label, {order} AS hash
     FROM {source} t WHERE {side}
@@ -170,19 +170,19 @@ WITH s AS MATERIALIZED (
     WHERE p.missing IS NULL OR p.missing > 0 AND r.numbers[p.missing] = 0
     WINDOW w AS (PARTITION BY u.place ORDER BY u.value, r.hash)
 )
-SELECT (SELECT count(*) FROM s) AS rows, ({expected}) AS expected, v.place, count(v.label_before) AS pairs,
-       {compared} AS left, {correlation} AS correlation
-FROM v WHERE NOT v.category OR v.value = v.before GROUP BY v.place
+SELECT a.rows, a.expected, v.place, count(v.label_before) AS pairs, {compared} AS left, {correlation} AS correlation
+FROM v CROSS JOIN ({expected}) a WHERE NOT v.category OR v.value = v.before GROUP BY v.place, a.rows, a.expected
 
 -- name: compared_classes
 pg_catalog.avg((v.label <> v.label_before)::integer)::double precision
 
 -- name: expected_classes
-SELECT (1 - sum(c.rows * c.rows) / pg_catalog.power(sum(c.rows), 2))::double precision FROM (SELECT count(*) AS rows FROM s GROUP BY s.label) c
+SELECT sum(c.rows)::bigint AS rows, (1 - sum(c.rows * c.rows) / pg_catalog.power(sum(c.rows), 2))::double precision AS expected
+FROM (SELECT count(*) AS rows FROM s GROUP BY s.label) c
 
 -- name: compared_numbers
 -- The order of rows decides the sum of fractions, and there are few.
 pg_catalog.avg(pg_catalog.power(v.label::double precision - v.label_before::double precision, 2) / 2)
 
 -- name: expected_numbers
-SELECT pg_catalog.var_samp(s.label::double precision) FROM s
+SELECT count(*) AS rows, pg_catalog.var_samp(s.label::double precision) AS expected FROM s

@@ -56,6 +56,9 @@ INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.
 -- name: state_copy
 INSERT INTO {copy} (__dist_key__, part, chunk) SELECT t.__dist_key__, t.part, t.chunk FROM {state} t WHERE t.__dist_key__ = {key}
 
+-- name: state_of_rows
+INSERT INTO {state} (__dist_key__, part, chunk) SELECT 0, s.part, s.chunk FROM ({rows}) s (part, chunk)
+
 -- name: empty_state
 SET LOCAL lock_timeout = '2s';
 TRUNCATE {state};

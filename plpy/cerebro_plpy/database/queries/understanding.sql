@@ -98,8 +98,11 @@ WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 -- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
 SELECT {inputs} FROM (SELECT t.* FROM {table} t WHERE {target} IS NOT NULL AND ({side}) ORDER BY {order} LIMIT %s::bigint) t
 
+-- name: version_importance
+-- What the columns of a version are worth, as far as there is time to compute it: alone, for on Greenplum it cannot be asked
+-- where segments are at work for the statement.
+SELECT i.importance, i.importance_error FROM cerebro.version_importance(%s::text, %s::integer, %s::double precision) i
+
 -- name: add_importance
--- What the columns of a version are worth, as far as there is time to compute it.
-UPDATE cerebro.version_log v SET importance = i.importance, importance_error = i.importance_error
-FROM cerebro.version_importance(%s::text, %s::integer, %s::double precision) i
+UPDATE cerebro.version_log v SET importance = %s::double precision[], importance_error = %s::double precision[]
 WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer

@@ -32,9 +32,6 @@ INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, 
 VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::text, %s::double precision,
         %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), '{}')
 
--- name: add_registered_state
-INSERT INTO {table} (part, chunk) SELECT s.part, s.chunk FROM ({rows}) s (part, chunk)
-
 -- name: told_of_key
 -- What the information table of a model table tells of a model.
 SELECT pg_catalog.to_json(t)::text AS told FROM {table} t WHERE t.mst_key = %s::integer
