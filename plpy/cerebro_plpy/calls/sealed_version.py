@@ -18,6 +18,9 @@ from cerebro_plpy.tables.granted_versions import Key
 from cerebro_plpy.tables.versions import read_version
 from cerebro_plpy.trainer import segment, wire
 
+CHUNKS = 512
+"""Of a state, at a time: some MB."""
+
 
 def fill(db: Database, gd: dict[str, Any]) -> None:
     """Fill the trainer with the version that `granted_versions.ask` has asked for."""
@@ -47,7 +50,12 @@ def _fill(db: Database, gd: dict[str, Any], key: Key) -> None:
     recipe = constants(version.recipe, marks)
     begin = wire.request("begin", {**job(version), "result_key": ""}, sealed=True, recipe=recipe)
     segment.trainer(gd, sealed=True).ask(begin)
-    if not db.value(sql("granted.state"), *key):
+    passed = 0
+    while chunks := db.rows(sql("granted.state"), *key, passed, CHUNKS):
+        for chunk in chunks:
+            segment.add_state(gd, chunk["part"], chunk["chunk"], sealed=True)
+        passed = chunks[-1]["part"]
+    if not passed:
         raise _gone(key)
     segment.trainer(gd, sealed=True)  # the last chunks
 

@@ -145,7 +145,8 @@ class Greenplum:
                 f"{module + ' error: ' if module else ''}on {self.name} a function that reads tables cannot be called"
                 " for the rows of one, nor where a statement has begun to read others.",
                 hint="Rows of a table are predicted by cerebro.predict(). Others are found before: FROM unnest(ARRAY("
-                "SELECT to_jsonb(t) FROM … t)) AS record.",
+                "SELECT to_jsonb(t) FROM … t)) AS record. So is what a function returns: FROM jsonb_to_recordset(("
+                "SELECT jsonb_agg(r) FROM cerebro.evaluate(…) r)) AS r (metric text, value float8).",
             )
 
     def refuse_held(self, held: Sequence[str], why: str) -> None:
@@ -169,9 +170,10 @@ class Greenplum:
         Nor does PostgreSQL 12, of which Greenplum 7 is made, have functions whose body is bound when they are made.
         """
         raise FeatureNotSupported(
-            f"{module} error: on {self.name} nobody can predict with a model without reading it: its weights pass"
+            f"{module} error: on {self.name} nobody can predict with a model table without reading it: its weights pass"
             " to the segments through tables of the session that predicts.",
-            hint="Grant or revoke SELECT on the model table and those beside it: _info, _summary.",
+            hint="Give the model a name by cerebro.register, and grant that; or grant or revoke SELECT on the model"
+            " table and those beside it: _info, _summary.",
         )
 
     def granting_function(self, db: Caller, model: int, name: str) -> Sequence[Row]:

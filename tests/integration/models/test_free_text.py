@@ -78,7 +78,6 @@ def test_it_is_explained_and_watched(bench: Workbench, board: list[tuple[Any, ..
 
 
 @pytest.mark.long
-@pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 def test_who_is_granted_predictions_has_the_same(
     bench: Workbench, shared_superuser: Workbench, board: list[tuple[Any, ...]]
 ) -> None:

@@ -17,8 +17,6 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import Measure
 from cerebro_plpy.features.feature import Category, Number
 
-pytestmark = pytest.mark.postgresql("on Greenplum nobody is granted predictions")
-
 MODEL = """a.b "c" '%s'"""
 ROWS = 5000
 PLACES = ("Xanadu", 'Zembla "%s"', "Erewhon")
@@ -33,7 +31,9 @@ HOMES = f"""
     CREATE VIEW sold_homes AS SELECT id, "Area %s", place, slope, built, flag, sold FROM homes;
     CREATE VIEW roomy AS SELECT id, place, slope, rooms FROM homes"""
 ALL = "SELECT * FROM cerebro.predict(%s, %s, 'id') ORDER BY id::integer"
-ROW = "SELECT cerebro.predict_row(%s, to_jsonb(t)) FROM {} t WHERE id < 20 ORDER BY id"
+ROW = (
+    "SELECT cerebro.predict_row(%s, r) FROM unnest(ARRAY(SELECT to_jsonb(t) FROM {} t WHERE id < 20 ORDER BY id)) AS r"
+)
 START = json.dumps({"framework": "tensorflow", "trainers": 2})
 
 

@@ -41,7 +41,8 @@ def test_a_model_comes_of_it(bench: Workbench, name: str) -> None:
     query = "SELECT count(*), count(prediction) FROM cerebro.predict(%s, %s)"
     rows = bench.value(f"SELECT count(*) FROM {table}")
     assert bench.row(query, name, table) == (rows, rows)
-    assert bench.value(f"SELECT cerebro.predict_row(%s, to_jsonb(t)) -> 'prediction' FROM {table} t LIMIT 1", name)
+    row = f"SELECT to_jsonb(t) FROM {table} t LIMIT 1"
+    assert bench.value(f"SELECT cerebro.predict_row(%s, ({row})) -> 'prediction'", name)
 
 
 @pytest.mark.long

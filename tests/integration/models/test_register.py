@@ -142,7 +142,6 @@ def test_another_version_is_compared_with_it(session: Workbench) -> None:
     refused(session, query, code="42704", words="start_from")
 
 
-@pytest.mark.postgresql("on Greenplum nobody is granted predictions")
 def test_others_predict_with_it_who_may_not_read_it(session: Workbench, shared_superuser: Workbench) -> None:
     session.rows("SELECT cerebro.register('named', 'square_model', 1)")
     wanted = session.rows(NAMED, "named", "squares")

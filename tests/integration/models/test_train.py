@@ -214,7 +214,7 @@ def test_several_configurations_become_one_model(bench: Workbench, spare: str, t
         assert value == pytest.approx(math.sqrt(fmean(squares)), rel=1e-3) and held[0][4] > 0
         assert value < min(each for _, each in rows)
     (one,) = (row for row in told if row[0] == 5)
-    row = bench.value("SELECT cerebro.predict_row('spare', to_jsonb(t)) FROM sided t WHERE id = 5")
+    row = bench.value("SELECT cerebro.predict_row('spare', (SELECT to_jsonb(t) FROM sided t WHERE id = 5))")
     assert row["prediction"] == one[1] or row["prediction"] == pytest.approx(float(one[1]))
     assert not [name for (name,) in bench.rows(STATES) if name.startswith(f"r{rows[0][0]}_c")]
     findings = "SELECT string_agg(detail, '; ' ORDER BY what) FILTER (WHERE NOT ok) FROM cerebro.verify('spare')"

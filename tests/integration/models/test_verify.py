@@ -74,5 +74,5 @@ def test_what_has_changed_since_is_told_apart(bench: Workbench, stayed: str) -> 
     assert verify(bench, "1") == dict.fromkeys(("source", "packed rows", "state"), False)
     bench.rows("DROP TABLE visitors")
     assert verify(bench, "1") == dict.fromkeys(("source", "packed rows", "state"), False)
-    bench.rows("SELECT cerebro.drop_run(run_id) FROM cerebro.model_version WHERE version = 1")
+    bench.rows("SELECT cerebro.drop_run((SELECT run_id FROM cerebro.model_version WHERE version = 1))")
     refused(bench, "SELECT * FROM cerebro.verify('stayed', '1')", code="55000", words="is in no log")

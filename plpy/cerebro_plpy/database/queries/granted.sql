@@ -49,10 +49,10 @@ WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer AND 
 GROUP BY f.n ORDER BY f.n
 
 -- name: state
--- No cursor, which would stay open for FETCH until the transaction ends.
-SELECT pg_catalog.count(cerebro.sealed_add(s.part, s.chunk)) AS parts
-FROM (SELECT c.part, c.chunk FROM cerebro.grant_state c
-      WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer ORDER BY c.part OFFSET 0) s
+-- So many chunks at a time. No cursor, which would stay open for FETCH until the transaction ends; and no function that takes
+-- them where they are read, which on Greenplum is in another process.
+SELECT c.part, c.chunk FROM cerebro.grant_state c
+WHERE c.owner = %s::name AND c.model = %s::text AND c.version = %s::integer AND c.part > %s::integer ORDER BY c.part LIMIT %s::integer
 
 -- name: gate
 -- The empty table of the caller's by which predictions with a model are granted; NULL where it is gone.
