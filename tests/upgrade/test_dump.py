@@ -146,7 +146,7 @@ def test_the_model_predicts_and_scores_the_same(copy: Copy) -> None:
     assert differing(copy.owner, "scored", "evaluated") == []
 
 
-@pytest.mark.postgresql("on Greenplum nobody can predict with a model without reading it")
+@pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
 def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
     theirs = session_of(copy.owner, OTHER)
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
@@ -168,7 +168,7 @@ def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workb
 
 
 @pytest.mark.long
-@pytest.mark.postgresql("on Greenplum nobody is granted predictions")
+@pytest.mark.postgresql("on Greenplum no model by name is dumped here")
 def test_models_by_name_predict_for_who_was_granted_them(copy: Copy, bench: Workbench) -> None:
     predicted = "SELECT * FROM cerebro.predict('named', 'columns', 'id') ORDER BY id::integer"
     theirs, told = session_of(copy.owner, OTHER), bench.rows(predicted)

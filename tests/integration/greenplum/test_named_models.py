@@ -201,6 +201,30 @@ def test_other_functions_are_refused_beside_segments_at_work(session: Workbench)
     assert session.value("SELECT count(*) FROM cerebro.predict('sold', 'homes')") == ROWS
 
 
+ANSWERS = {
+    "evaluate": ("'sold', 'homes'", "metric text, value float8"),
+    "importance": ("'sold', 'homes'", "column_name text, importance float8"),
+    "attribution": ("'sold', 'few', 'id'", "id text, column_name text, attribution float8"),
+}
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_what_else_is_asked_of_a_model_comes_before_the_rest(session: Workbench, function: str) -> None:
+    """Beside segments at work it is refused, and the session goes on."""
+    arguments, columns = ANSWERS[function]
+    session.rows("BEGIN; CREATE TABLE few AS SELECT * FROM homes WHERE id < 30 DISTRIBUTED BY (id); SAVEPOINT s")
+    call = f"cerebro.{function}({arguments})"
+    answer = session.value(f"SELECT count(*) FROM {call}")
+    for beside in (f"SELECT * FROM {call} a, homes h WHERE h.id = 3", f"CREATE TABLE made AS SELECT * FROM {call}"):
+        error = refused(session, beside, code="0A000", words="for the rows of one")
+        assert "jsonb_to_recordset" in str(error.diag.message_hint)
+        session.rows("ROLLBACK TO s")
+    before = f"jsonb_to_recordset((SELECT jsonb_agg(r) FROM {call} r)) AS r ({columns})"
+    session.rows(f"CREATE TABLE made AS SELECT * FROM {before} DISTRIBUTED RANDOMLY")
+    assert session.value("SELECT count(*) FROM made") == answer > 0
+    assert session.value(f"SELECT count(*) FROM {before} JOIN homes h ON h.id = 3") == answer
+
+
 def test_policies_of_rows_hold(session: Workbench, shared_superuser: Workbench) -> None:
     shared_superuser.rows("""
         CREATE TABLE shown (id integer) DISTRIBUTED BY (id); INSERT INTO shown VALUES (3), (4), (5);

@@ -103,6 +103,7 @@ def test_together_they_are_what_a_prediction_differs_by(session: Workbench, mode
     assert largest > 3 * max(abs(row.columns["made"][1]) for row in found.values())
 
 
+@pytest.mark.postgresql("on Greenplum attributions stand alone")
 def test_it_stands_wherever_a_table_may(session: Workbench, shared_superuser: Workbench) -> None:
     every = sorted(session.rows(QUERY, "weight", "shelves"))
     session.rows("BEGIN READ ONLY")

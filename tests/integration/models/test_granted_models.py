@@ -196,6 +196,7 @@ def test_by_hand_nothing_comes_out_of_the_trainer(guest: Workbench) -> None:
     session.close()
 
 
+@pytest.mark.postgresql("on Greenplum no function that writes is called for the rows of a table")
 def test_code_in_the_rows_gets_nothing(session: Workbench) -> None:
     """A function of the guest's runs beside the trainer that has the model, and may go through all open cursors."""
     session.rows("""

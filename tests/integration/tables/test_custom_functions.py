@@ -226,7 +226,7 @@ def test_a_source_that_imports_what_it_defines(tables: Workbench, shared_superus
     assert "custom function 'missing': ModuleNotFoundError: No module named 'my_losses' (line 1" in str(error)
 
 
-@pytest.mark.postgresql("on Greenplum nobody can predict with a model without reading it")
+@pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
 def test_who_may_only_predict_evaluates_with_them(tables: Workbench, shared_superuser: Workbench) -> None:
     configure(tables, "lent_mst", compile_text(loss="Own_Class", metrics=["own_accuracy"]))
     tables.fit("packed", "lent", "lent_mst", 1, seed=1)

@@ -12,7 +12,7 @@ from models import CLASSES, dense, sequential
 from roles import another_role, refused
 from workbench import Workbench, compile_text, superuser
 
-pytestmark = pytest.mark.postgresql("on Greenplum nobody can predict with a model without reading it")
+pytestmark = pytest.mark.postgresql("on Greenplum nobody can predict with a model table without reading it")
 
 PREDICT = "SELECT madlib_predict('model', %s, 'id', 'x', %s, mst_key => 1)"
 START = json.dumps({"framework": "tensorflow", "trainers": 2})
