@@ -141,7 +141,7 @@ def test_what_another_session_predicted_cannot_be_read_without_its_word(session:
         other.rows(f"BEGIN; SELECT * FROM {PREDICTED}")
         for name in predictions(other):
             told = f"{other.pid()} {name} {'0' * 32}"
-            refused(session, "SELECT * FROM cerebro.predicted(%s, '', '', '')", told, code="55000")
+            refused(session, "SELECT * FROM cerebro.predicted(%s, '', '', '', '')", told, code="55000")
 
 
 OTHERS = {
