@@ -157,7 +157,7 @@ def most_members(picks: int, budget: float) -> int:
     """Of how many configurations an ensemble of so many picks may be made.
 
     >>> most_members(1, 300.0), most_members(5, 300.0), most_members(5, 60.0), most_members(5, 5.0)
-    (1, 8, 4, 2)
+    (1, 8, 8, 2)
     """
     return 1 if picks == 1 else max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / MEMBER_SECONDS)))
 
@@ -176,9 +176,9 @@ def deadline(budget: float, spent: float, picks: int = 1) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
     >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
-    (Deadline(last_visit=243.0, cancel=261.0), Deadline(last_visit=1.7, cancel=2.0))
+    (Deadline(last_visit=245.0, cancel=263.0), Deadline(last_visit=1.7, cancel=2.0))
     >>> deadline(300.0, 20.0, picks=5)
-    Deadline(last_visit=231.0, cancel=249.0)
+    Deadline(last_visit=241.0, cancel=259.0)
     """
     members = MEMBER_SECONDS * (most_members(picks, budget) if picks > 1 else 0)
     afterwards = AFTERWARDS + AFTERWARDS_SHARE * budget + importance_share(budget) + members
