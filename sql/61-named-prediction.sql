@@ -12,14 +12,14 @@ COMMENT ON FUNCTION cerebro.predict_blocks(text, text, text, text) IS 'Internal:
 CREATE OR REPLACE FUNCTION cerebro.predict_ahead(model text, source text, id_col text, owner text, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predict_ahead(plpy, GD, model, source, id_col, owner)
+return named_prediction.predict_ahead(plpy, GD, model, source, id_col, owner, drawn)
 $$;
 COMMENT ON FUNCTION cerebro.predict_ahead(text, text, text, text, double precision) IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
 CREATE OR REPLACE FUNCTION cerebro.predicted(told text, model text, source text, id_col text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
-return named_prediction.predicted(plpy, told)
+return named_prediction.predicted(plpy, GD, told, model, source, id_col, owner)
 $$;
 COMMENT ON FUNCTION cerebro.predicted(text, text, text, text, text) IS 'Internal: what was predicted ahead, block by block; with the arguments of the prediction, so that columns of other tables among them are refused where they would not be known yet';
 

@@ -25,13 +25,27 @@ def predict_blocks(
 
 
 def predict_ahead(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None, owner: str | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    id_col: str | None,
+    owner: str | None,
+    drawn: float | None,
 ) -> str:
     """Predict the rows of a source before they are wanted; what `predicted` is to be told."""
     return call(plpy, gd, lambda db: ahead.predict_ahead(db, gd, Wanted(model, owner), (source, id_col)))
 
 
-def predicted(plpy: Any, told: str | None) -> Iterator[Block]:
+def predicted(
+    plpy: Any,
+    gd: Globals,
+    told: str | None,
+    model: str | None,
+    source: str | None,
+    id_col: str | None,
+    owner: str | None,
+) -> Iterator[Block]:
     """Those predictions, block by block; no statement is run, for segments may be at work already."""
     return raise_to_sql(plpy, lambda: ahead.predicted(told))
 
