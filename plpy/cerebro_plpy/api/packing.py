@@ -48,12 +48,14 @@ def pack_mixed(
     weight: str | None,
     rows: int | None,
     classes: list[str] | None,
+    recipes: str | None,
 ) -> None:
     """Pack a table for training whose rows are in random order already, and are known."""
     given = pack.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
-        known = pack.Known(fields.whole("rows", rows, 1), tuple(fields.kind("classes", classes, list)))
+        names = tuple(fields.kind("classes", classes, list))
+        known = pack.Known(fields.whole("rows", rows, 1), names, fields.record("recipes", recipes))
         pack.pack_training(db, gd, given, pack.TrainingOptions(None, None, None, None, dependent_type, weight, known))
 
     call(plpy, gd, packed)
@@ -75,6 +77,21 @@ def validation_preprocessor(
         source_table, output_table, dependent_varname, independent_varname, buffer_size, distribution_rules
     )
     call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training_table))
+
+
+def pack_beside(
+    plpy: Any,
+    gd: Globals,
+    source: str | None,
+    output: str | None,
+    dependent: str | None,
+    independent: str | None,
+    training: str | None,
+    recipes: str | None,
+) -> None:
+    """Pack a table as its training table was packed, whose values were raw, too."""
+    given = pack.PackArguments(source, output, dependent, independent, None, None)
+    call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training, fields.record("recipes", recipes)))
 
 
 def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:

@@ -61,12 +61,11 @@ def extend(catalog: Catalog, workplace: Workplace, look: Look, run_id: int, befo
     with transaction(control, SNAPSHOT):
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
-        schema = catalog.db.value(sql("admin.schema"))
         found = digests(workplace, table)
         for side, of in zip(SIDES, found):
             _copy(control, before.run_id, run_id, side)
             if of.rows:
-                _pack(control, schema, table, (run_id, side), of.rows)
+                _pack(control, table, (run_id, side), of.rows)
                 _add(control, table, (run_id, side), before.spec.segments)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
@@ -92,13 +91,13 @@ def _copy(control: Session, old: int, new: int, side: str) -> None:
         control.run(sql("features.copy_packed", source=data_table(old, name), output=data_table(new, name)))
 
 
-def _pack(control: Session, schema: str, table: RawTable, where: tuple[int, str], rows: int) -> None:
+def _pack(control: Session, table: RawTable, where: tuple[int, str], rows: int) -> None:
     """Pack the new rows of a side into a table of their own."""
     run_id, side = where
     if side == SIDES[0]:
         pack_training(control, table, _more(run_id, side), (rows, list(table.target.values)))
     else:
-        pack_validation(control, schema, table, (_more(run_id, side), data_table(run_id, SIDES[0])))
+        pack_validation(control, table, (_more(run_id, side), data_table(run_id, SIDES[0])))
 
 
 def _add(control: Session, table: RawTable, where: tuple[int, str], segments: tuple[int, ...]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.caller import Database
@@ -41,10 +42,14 @@ class PackArguments:
 
 
 class Known(NamedTuple):
-    """What nobody needs to look for of rows that are in random order already: how many there are, and their classes."""
+    """What nobody needs to look for of rows that are in random order already: how many there are, and their classes.
+
+    `recipes` are what the packer applies to raw values, by the names of inputs.
+    """
 
     rows: int
     classes: tuple[str, ...]
+    recipes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
             distribution=chosen.first(rows),
             seed=_seed(options),
             packers=packers,
+            recipes=known.recipes if known else {},
         )
         for text in surprises(plan.dependent, options.dependent_type is not None):
             db.notice(text)
@@ -124,7 +130,13 @@ def target_types(catalog: Catalog, given: str | None, count: int) -> list[str | 
     return words * count if len(words) == 1 else words
 
 
-def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, training: str | None) -> None:
+def pack_validation(
+    db: Database,
+    gd: dict[str, Any],
+    arguments: PackArguments,
+    training: str | None,
+    recipes: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
     rules = check_arguments(catalog, arguments)
@@ -154,6 +166,7 @@ def pack_validation(db: Database, gd: dict[str, Any], arguments: PackArguments, 
             distribution=along,
             seed=None,
             packers=packers,
+            recipes=recipes,
         )
         fill.pack(db, plan)
 

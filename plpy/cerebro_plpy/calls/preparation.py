@@ -1,4 +1,4 @@
-"""From a raw table to packed tables of a run: looked at, encoded and packed in one transaction of the log's session.
+"""From a raw table to packed tables of a run: looked at, and packed by its recipe, in one transaction of one session.
 
 What it makes lies in schema cerebro_state and belongs to the caller; it stays as long as the run may be resumed.
 """
@@ -19,7 +19,8 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features import profile
 from cerebro_plpy.features.digest import Digest, digest, fingerprint
 from cerebro_plpy.features.encoding import network_inputs
-from cerebro_plpy.features.part import encoded
+from cerebro_plpy.features.halves import constants_by_input, read_marks
+from cerebro_plpy.features.part import raw_rows
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.features.target import CLASSIFICATION
@@ -71,7 +72,7 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
         training, validation = digests(workplace, table)
-        _pack(catalog, control, table, run_id, training)
+        _pack(control, table, run_id, training)
         seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
@@ -81,11 +82,11 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
 
 
 def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
-    """Encode both sides of a table, until the transaction ends; and what tells them from others."""
+    """Put the raw rows of both sides in order, until the transaction ends; and what tells them from others."""
     control, classes, found = workplace.control, table.target.task == CLASSIFICATION, list[Digest]()
     for side, part in zip(SIDES, table.parts):
         output = f"pg_temp.cerebro_{side}"
-        control.run(*encoded(workplace.platform, part, output))
+        control.run(*raw_rows(workplace.platform, part, output))
         found.append(digest(control, part, output, classes))
     return found[0], found[1]
 
@@ -99,23 +100,31 @@ def drop_data(session: Session, run_id: int) -> int:
     return sum(size for _, size in found)
 
 
-def _pack(catalog: Catalog, control: Session, table: RawTable, run_id: int, training: Digest) -> None:
+def _pack(control: Session, table: RawTable, run_id: int, training: Digest) -> None:
     output, validation = (data_table(run_id, name) for name in SIDES)
     pack_training(control, table, output, (training.rows, [name for name in training.counts if name is not None]))
-    pack_validation(control, catalog.db.value(sql("admin.schema")), table, (validation, output))
+    pack_validation(control, table, (validation, output))
 
 
 def pack_training(control: Session, table: RawTable, output: str, known: tuple[int, list[str]]) -> None:
-    """Pack the rows that were encoded to be trained on; it is `known` how many they are, and of what classes."""
+    """Pack the raw rows that are trained on; it is `known` how many they are, and of what classes."""
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    control.run(sql("features.pack_training"), (output, _inputs(table), kind, weight, *known))
+    control.run(
+        sql("features.pack_training"), (output, _inputs(table), kind, weight, *known, _recipes(control, table, 0))
+    )
 
 
-def pack_validation(control: Session, schema: str, table: RawTable, tables: tuple[str, str]) -> None:
-    """Pack the rows that were encoded to be held back: the second of these tables has those that are trained on."""
+def pack_validation(control: Session, table: RawTable, tables: tuple[str, str]) -> None:
+    """Pack the raw rows that are held back: the second of these tables has those that are trained on."""
     output, training = tables
-    control.run(sql("features.pack_validation", schema=schema), (output, _inputs(table), training))
+    control.run(sql("features.pack_validation"), (output, _inputs(table), training, _recipes(control, table, 1)))
+
+
+def _recipes(control: Session, table: RawTable, side: int) -> str:
+    """What makes inputs of the raw values of a side, as JSON."""
+    recipe = table.parts[side].recipe
+    return json.dumps(constants_by_input(recipe, read_marks(control, recipe)))
 
 
 def _inputs(table: RawTable) -> str:

@@ -1,4 +1,4 @@
-"""What tells the rows of a table from others, as a network sees them: a sum of hashes, in whatever order they come."""
+"""What tells the rows of a table from others, in all that a network sees of them: a sum of hashes, in any order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.part import Part
 
 TEXT = 't.label COLLATE pg_catalog."C"'
@@ -26,11 +26,11 @@ class Digest(NamedTuple):
 
 
 def digest(reader: Reader, part: Part, table: str, classes: bool) -> Digest:
-    """The digest of a side that was encoded as such a table.
+    """The digest of a side whose raw rows are such a table.
 
     A hash over the bytes of arrays takes half as long as one over each of their elements.
     """
-    arrays = ", ".join(f"cerebro.array_bytes(t.{each.name})" for each in network_inputs(part.recipe))
+    arrays = ", ".join(f"cerebro.array_bytes(t.{each.name})" for each in raw_inputs(part.recipe))
     numbers = [*([] if classes else ["label"]), *([] if part.weight is None else ["weight"])]
     hashes = [
         f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)",

@@ -19,6 +19,7 @@ from cerebro_plpy.features.feature import (
     WIDE,
     Array,
     Category,
+    Moment,
     Number,
     PlainArray,
     Scale,
@@ -189,12 +190,14 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
             continue
         scaled = list(_scaled_values(feature, row))
         numbers += [value for value, _ in scaled]
-        missing += [_missing(_any(feature, [value for _, value in scaled]))] * feature.missing
+        missing += [_missing(_any(feature, [value for _, value in scaled], row))] * feature.missing
     return Encoding(_array([*numbers, *missing], "real"), _array(codes, "integer"))
 
 
-def _any(feature: Scaled, values: Sequence[Expression]) -> Expression:
+def _any(feature: Scaled, values: Sequence[Expression], row: str) -> Expression:
     """A value that is NULL where the column has none: of a vector, where no element is a number."""
+    if isinstance(feature, Moment):
+        return moment(feature.column, feature.family, "epoch", row)
     if not isinstance(feature, Vector):
         return values[0]
     text = ", ".join(value.text for value in values)

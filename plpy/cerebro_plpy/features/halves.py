@@ -1,17 +1,21 @@
-"""A recipe in two halves, for who may predict with a model and not read what it was made of.
+"""A recipe in two halves: expressions that have nothing of what was learned, and constants that a trainer applies.
 
-The expressions of the first half have nothing of what was learned: they run in the session of who predicts, where plans
-and cursors can be looked at. The second half is applied to their values in a trainer. Both together do what `encoding`
-does, bit by bit.
+So rows are packed, whose values a trainer encodes by whole blocks, quicker than a database row by row; and so who may
+predict with a model, and not read what it was made of, has expressions only, in a session whose plans and cursors can
+be looked at. Both halves together do what `encoding` does, bit by bit.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.templates.template import wide_name
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.features.encoding import (
     DOUBLE,
@@ -28,6 +32,7 @@ from cerebro_plpy.features.encoding import (
     wide_inputs,
 )
 from cerebro_plpy.features.feature import (
+    MOMENTS,
     Array,
     Category,
     Feature,
@@ -40,7 +45,7 @@ from cerebro_plpy.features.feature import (
     Vector,
     WideFeature,
 )
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""
@@ -48,6 +53,11 @@ NOTHING = ("",)
 """In the place of all categories."""
 MARKS = 2
 """Hashes of 64 bits by which the values of a category are told apart."""
+
+
+VALUE = "value"
+"""What becomes of a raw number that is scaled as it is."""
+SECONDS, FRACTION = "epoch", "microseconds"
 
 
 class Marks(NamedTuple):
@@ -92,7 +102,7 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
         if isinstance(each, Number):
             values.append(number(each.column, each.family, row))
         elif isinstance(each, Moment):
-            values += [moment(each.column, each.family, part, row) for part in each.parts]
+            values += [moment(each.column, each.family, part, row) for part in _told(each)]
         elif isinstance(each, Vector):
             values += [element(each.column, each.family, place, row) for place in each.places]
         elif isinstance(each, Array):
@@ -101,11 +111,20 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             text = f'({category(each.column, each.zoned, row).text}) COLLATE pg_catalog."C"'
             marks += [Expression(f"pg_catalog.hashtextextended({text}, {seed})") for seed in range(MARKS)]
     numbers = _array(values, f"'NaN'::{DOUBLE}", DOUBLE)
-    found = (NetworkInput("numbers", "float64", numbers), NetworkInput("marks", "int64", _array(marks, "0", "bigint")))
+    hashes = _array(marks, "0", "bigint")
+    found = (NetworkInput(NUMBERS_INPUT, "float64", numbers), NetworkInput(CODES_INPUT, "int64", hashes))
     return (
         *(each for each, items in zip(found, (values, marks)) if items),
         *map(_raw, recipe.wide, wide_inputs(recipe, row), repeat(row)),
     )
+
+
+def _told(feature: Moment) -> tuple[str, ...]:
+    """The parts of a moment of which a trainer makes all others: seconds, and where it has hours, those of the minute.
+
+    Seconds are a number of 53 bits, which a point of time in the far future does not fit into; so they are told twice.
+    """
+    return (SECONDS, FRACTION) if "hour" in MOMENTS[feature.family] else (SECONDS,)
 
 
 def _raw(feature: WideFeature, whole: NetworkInput, row: str) -> NetworkInput:
@@ -121,22 +140,52 @@ def _array(items: Sequence[Expression], missing: str, element: str) -> Expressio
 
 
 def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
-    """The second half, as a trainer takes it; `marks` are those of each category."""
+    """The second half, as a trainer takes it; `marks` are those of each category.
+
+    `parts` are what becomes of each raw number; of one that belongs to the number before, nothing.
+    """
     scales: list[list[float]] = []
+    parts: list[Sequence[str]] = []
     missing: list[list[int]] = []
     for each in recipe.inputs:
         if isinstance(each, (Category, Text, PlainArray)):
             continue
         if each.missing and not isinstance(each, Array):
             count = len(each.scales) if isinstance(each, Vector) else 1
-            missing.append(list(range(len(scales), len(scales) + count)))
-        scales += [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
+            missing.append(list(range(len(parts), len(parts) + count)))
+        found = [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
+        scales += found
+        if isinstance(each, Moment):
+            parts += [tuple(each.parts), *[()] * (len(_told(each)) - 1)]
+        else:
+            parts += [(VALUE,)] * len(found)
     return {
         "scales": scales,
+        "parts": parts,
         "missing": missing,
         "categories": [[*each.first, *each.second] for each in marks],
         "wide": [_wide(each) for each in recipe.wide],
     }
+
+
+def constants_by_input(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, str]:
+    """The second half for each input alone, as JSON, by its name; inputs that are sent as they are have none."""
+    whole = constants(recipe, marks)
+    nothing: dict[str, Any] = {name: [] for name in whole}
+    found = {
+        NUMBERS_INPUT: {**nothing, **{name: whole[name] for name in ("scales", "parts", "missing")}},
+        CODES_INPUT: {**nothing, "categories": whole["categories"]},
+        **{wide_name(place): {**nothing, "wide": [each]} for place, each in enumerate(whole["wide"], 1)},
+    }
+    scaled = {wide_name(place) for place, each in enumerate(recipe.wide, 1) if isinstance(each, Array)}
+    wanted = {each.name for each in raw_inputs(recipe) if each.name in (NUMBERS_INPUT, CODES_INPUT)} | scaled
+    return {name: json.dumps(each) for name, each in found.items() if name in wanted}
+
+
+def read_marks(reader: Reader, recipe: Recipe) -> list[Marks]:
+    """The hashes of the values of each category."""
+    lists = [list(each.values) for each in recipe.inputs if isinstance(each, Category)]
+    return [Marks(*reader.run(sql("features.marks"), (values,))[0]) for values in lists]
 
 
 def _wide(feature: WideFeature) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes, and encoded."""
+"""The rows of a side of a raw table, and what is made of them: how many they are, of which classes, what is packed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features import encoding
 from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.halves import raw_inputs
 from cerebro_plpy.features.recipe import Recipe
 
 
@@ -38,12 +38,12 @@ def both(one: Expression, other: Expression) -> Expression:
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
-def encoded(platform: Platform, part: Part, output: str) -> Expression:
-    """The statement that makes a table of what a network is given of the rows of a side, and is to give for them.
+def raw_rows(platform: Platform, part: Part, output: str) -> Expression:
+    """The statement that makes a table of the rows of a side: raw inputs, and what a network is to give for them.
 
     Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of.
     """
-    inputs = encoding.network_inputs(part.recipe)
+    inputs = raw_inputs(part.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": part.label}
     if part.weight is not None:
         named["weight"] = part.weight

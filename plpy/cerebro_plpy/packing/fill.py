@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from cerebro_plpy.database.caller import Database
@@ -43,6 +43,8 @@ class Packing:
     distribution: Distribution
     seed: int | None
     packers: Packers
+    recipes: Mapping[str, str] = field(default_factory=dict)
+    """What the packer is to apply to values of some of the inputs, by their names."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -220,6 +222,8 @@ def describe_column(packing: Packing, column: Column) -> dict[str, object]:
         described["array"] = f"ARRAY[{name}]" if column.scalar else name
     if column in packing.independent:
         described["divide"] = packing.normalizing_const
+        if column.name in packing.recipes:
+            described["recipe"] = packing.recipes[column.name]
     return described
 
 

@@ -138,7 +138,7 @@ class Postgres:
 
     def ordered_rows(self, output: str, rows: Mapping[str, str]) -> str:
         """One after another."""
-        return sql("features.encoded", output=output, **rows)
+        return sql("features.raw_rows", output=output, **rows)
 
     @contextmanager
     def packers(self, db: Caller, gd: dict[str, Any], source: Table, columns: Sequence[str]) -> Iterator[Packers]:

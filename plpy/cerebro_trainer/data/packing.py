@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import order, raw_rows
+from cerebro_trainer.data import order, raw_rows, recipe_values
 from cerebro_trainer.data.raw_rows import Array
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.wire.fields import integer, items
+from cerebro_trainer.wire.fields import integer, items, text
 from cerebro_trainer.wire.frames import Bytes
 
 ROW_NUMBER = np.dtype(">i8")
@@ -40,7 +40,7 @@ class Packing:
             raise RequestError(f'"rows" is {rows}, but there are {numbers.nbytes} bytes of row numbers')
         if self._numbers and len(entries) != len(self._blocks):
             raise RequestError(f"received {len(entries)} columns after a block of {len(self._blocks)}")
-        columns = raw_rows.columns(entries, parts, rows)
+        columns = [_column(entry, part, rows) for entry, part in zip(entries, parts, strict=True)]
         for entry, values, blocks in zip(entries, columns, self._blocks, strict=False):
             with raw_rows.told(entry):
                 _check_alike(values, blocks[0])
@@ -79,6 +79,17 @@ class Packing:
         places[placed] = np.arange(len(placed))
         for blocks in self._blocks:
             yield _joined(blocks, places)
+
+
+def _column(entry: dict[str, Any], part: Bytes, rows: int) -> Array:
+    """The values of a column, by its recipe if it has one."""
+    if "recipe" not in entry:
+        return raw_rows.columns([entry], [part], rows)[0]
+    with raw_rows.told(entry):
+        found = recipe_values.read(text(entry, "recipe")).inputs({"rows": rows, "arrays": [entry]}, part)
+        if len(found) != 1:
+            raise RequestError(f'"recipe" is for {len(found)} columns; expected one')
+        return found[0]
 
 
 def _joined(blocks: list[Array], places: npt.NDArray[np.intp]) -> Array:

@@ -1,18 +1,20 @@
-"""What was learned of columns, applied to the values of blocks of rows: where who sends the values must not read it.
+"""What was learned of columns, applied to raw values of blocks of rows, as they are packed or predicted.
 
 The same steps in the same order as the expressions that a backend makes of a recipe, and so the same bits.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cerebro_trainer.data import arrays, raw_rows
+from cerebro_trainer.data import arrays, moments, raw_rows
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import integer, integers, items, text, typed
 from cerebro_trainer.wire.frames import Bytes
@@ -102,10 +104,12 @@ def _scales(told: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 class RecipeValues:
     """The constants of a recipe: of each number its five, numbers of which it is told if none is there, categories.
 
-    Columns that are inputs of their own are sent as `wide` says.
+    `parts` are what becomes of each raw number, in the order of the scales. Columns that are inputs of their own are
+    sent as `wide` says.
     """
 
     scales: npt.NDArray[np.float64]
+    parts: tuple[tuple[str, ...], ...]
     missing: tuple[list[int], ...]
     categories: tuple[Codes, ...]
     wide: tuple[Wide, ...]
@@ -114,22 +118,23 @@ class RecipeValues:
     def from_header(cls, told: Mapping[str, Any]) -> RecipeValues:
         """Read the object `recipe` of a request."""
         numbers = _scales(told)
+        parts = _parts(told, len(numbers))
         missing = tuple(integers({"missing": places}, "missing") for places in typed(told, "missing", list))
-        if not all(places and all(0 <= place < len(numbers) for place in places) for places in missing):
-            raise RequestError(f'"missing" must be lists of places of {len(numbers)} scales')
+        if not all(places and all(0 <= place < len(parts) for place in places) for places in missing):
+            raise RequestError(f'"missing" must be lists of places of {len(parts)} numbers')
         categories = typed(told, "categories", list)
         lists = [integers({"categories": hashes}, "categories") for hashes in categories]
         if not all(hashes and len(hashes) % 2 == 0 for hashes in lists):
             raise RequestError('"categories" must have two hashes of each value')
         wide = map(Wide.of, typed(told, "wide", list))
-        return cls(numbers, missing, tuple(map(Codes.of, lists)), tuple(wide))
+        return cls(numbers, parts, missing, tuple(map(Codes.of, lists)), tuple(wide))
 
     def inputs(self, header: Mapping[str, Any], payload: Bytes) -> list[Array]:
         """The inputs of a model of the values of rows: float32, of shape (rows, ...)."""
         rows, entries = integer(header, "rows", minimum=1), items(header, "arrays")
         kinds = [text(each, "kind") for each in entries]
         steps = (
-            (VALUES, len(self.scales), self._scaled),
+            (VALUES, len(self.parts), self._scaled),
             (MARKS, 2 * len(self.categories), self._codes),
         )
         wanted = [step for step in steps if step[1]]
@@ -146,14 +151,36 @@ class RecipeValues:
 
     def _scaled(self, values: npt.NDArray[np.float64]) -> Array:
         unknown = np.isnan(values)
-        numbers = scaled(values, self.scales, unknown)
+        numbers = moments.numbers(values, self.parts)
         missing = [unknown[:, places].all(axis=1, keepdims=True).astype(np.float32) for places in self.missing]
-        return np.concatenate([numbers, *missing], axis=1)
+        return np.concatenate([scaled(numbers, self.scales, np.isnan(numbers)), *missing], axis=1)
 
     def _codes(self, marks: npt.NDArray[np.int64]) -> Array:
         pairs = marks.reshape(len(marks), -1, 2)
         found = [codes.find(pairs[:, place]) for place, codes in enumerate(self.categories)]
         return np.stack(found, axis=1).astype(np.float32)
+
+
+@lru_cache(64)
+def read(told: str) -> RecipeValues:
+    """The constants that a text of JSON has, which comes again with each block."""
+    try:
+        found = json.loads(told)
+    except (ValueError, RecursionError) as error:
+        raise RequestError('"recipe" must be JSON') from error
+    if not isinstance(found, dict):
+        raise RequestError('"recipe" must be an object')
+    return RecipeValues.from_header(found)
+
+
+def _parts(told: Mapping[str, Any], scales: int) -> tuple[tuple[str, ...], ...]:
+    """What becomes of each raw number; of all together there are so many scales."""
+    lists = typed(told, "parts", list)
+    if not all(isinstance(names, list) and moments.known(names) for names in lists):
+        raise RequestError(f'"parts" must be lists of {", ".join(moments.PARTS)}')
+    if sum(map(len, lists)) != scales:
+        raise RequestError(f'"parts" are {sum(map(len, lists))} numbers, but there are {scales} scales')
+    return tuple(map(tuple, lists))
 
 
 def _decoded(part: Bytes, rows: int, element: arrays.ElementType, wanted: int) -> Array:

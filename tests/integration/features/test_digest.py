@@ -10,7 +10,7 @@ from workbench import Workbench
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.features.digest import digest, fingerprint
-from cerebro_plpy.features.part import encoded
+from cerebro_plpy.features.part import raw_rows
 from cerebro_plpy.features.table import RawTable, Wishes, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.greenplum import Greenplum
@@ -49,7 +49,7 @@ def seen(bench: Workbench, name: str, change: str = "", before: RawTable | None 
             bench.rows(f"UPDATE {name} SET {change}")
         digests = []
         for side, part in zip(SIDES, table.parts, strict=True):
-            session.run(*encoded(adapter, part, f"pg_temp.{side}"))
+            session.run(*raw_rows(adapter, part, f"pg_temp.{side}"))
             digests.append(digest(session, part, f"pg_temp.{side}", table.target.task == CLASSIFICATION))
         assert digests[0].rows == table.rows and digests[1].rows == table.validation_rows
         return fingerprint(*(each.hashes for each in digests)), table

@@ -118,6 +118,26 @@ def test_categories(session: Session, values: list[str], others: list[str | None
     check(session, Recipe((Category(name, tuple(values)),)), table(name, "text"), texts([*values, *others]))
 
 
+@st.composite
+def points(draw: st.DrawFn) -> str:
+    """Points of time of all that PostgreSQL has, often just before a day ends."""
+    day = (draw(st.integers(1, 4713) | st.integers(1, 294275)), draw(st.integers(1, 12)), draw(st.integers(1, 28)))
+    time = draw(st.just((23, 59, 59, 999999)) | st.tuples(*(st.integers(0, most) for most in (23, 59, 59, 999999))))
+    era = " BC" if day[0] < 4713 and draw(st.booleans()) else ""
+    return "{:04d}-{:02d}-{:02d}".format(*day) + " {:02d}:{:02d}:{:02d}.{:06d}".format(*time) + era
+
+
+@pytest.mark.parametrize("family", ["timestamp", "timestamptz", "date"])
+@trials(60)
+@given(data=st.data())
+def test_points_of_time(session: Session, family: str, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(MOMENTS[family]), min_size=1, unique=True))
+    parts = {part: data.draw(SCALES) for part in MOMENTS[family] if part in names}
+    drawn = data.draw(st.lists(points() | st.sampled_from(TIMES), min_size=1, max_size=20))
+    recipe = Recipe((Number("n", "integer", Scale(1.0, 2.0), missing=True), Moment("x", family, parts, missing=True)))
+    check(session, recipe, f"(SELECT v.*, 1 AS n FROM {table('x', family)} v)", texts(drawn))
+
+
 def test_columns_of_all_kinds_together(session: Session) -> None:
     parts = {part: Scale(float(place), 3.0) for place, part in enumerate(MOMENTS["timestamp"])}
     recipe = Recipe(

@@ -125,7 +125,13 @@ SELECT DISTINCT {label} AS label FROM {source} t WHERE {side}
 -- Where the last share of all rows begins, by a column.
 SELECT pg_catalog.percentile_disc(1 - %s::double precision) WITHIN GROUP (ORDER BY {column})::text AS bound FROM {source} t WHERE {usable}
 
--- name: encoded
+-- name: marks
+-- The hashes of values, as they are made of a column: see features/halves.py.
+SELECT pg_catalog.array_agg(pg_catalog.hashtextextended(v.value COLLATE pg_catalog."C", 0) ORDER BY v.n) AS first,
+       pg_catalog.array_agg(pg_catalog.hashtextextended(v.value COLLATE pg_catalog."C", 1) ORDER BY v.n) AS second
+FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS v (value, n)
+
+-- name: raw_rows
 CREATE TEMPORARY TABLE {output} ON COMMIT DROP AS
 SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 
@@ -134,10 +140,10 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 SELECT {label} AS label, count(*) AS rows, sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[])
+SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json)
 
 -- name: pack_validation
-SELECT {schema}.validation_preprocessor_dl('pg_temp.cerebro_validation', %s, 'label', %s, %s)
+SELECT cerebro.pack_beside('pg_temp.cerebro_validation', %s, 'label', %s, %s, %s::json)
 
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source}
