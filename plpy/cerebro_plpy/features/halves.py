@@ -14,6 +14,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.templates.template import wide_name
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported
@@ -100,7 +101,7 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
     marks: list[Expression] = []
     for each in recipe.inputs:
         if isinstance(each, Number):
-            values.append(number(each.column, each.family, row))
+            values.append(_raw_number(each, row))
         elif isinstance(each, Moment):
             values += [moment(each.column, each.family, part, row) for part in _told(each)]
         elif isinstance(each, Vector):
@@ -117,6 +118,13 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
         *(each for each, items in zip(found, (values, marks)) if items),
         *map(_raw, recipe.wide, wide_inputs(recipe, row), repeat(row)),
     )
+
+
+def _raw_number(feature: Number, row: str) -> Expression:
+    """NULL or NaN where it is missing: a NaN is what stands for NULL afterwards."""
+    if feature.family == "real":
+        return Expression(f"{row}.{quote_identifier(feature.column)}::{DOUBLE}")
+    return number(feature.column, feature.family, row)
 
 
 def _told(feature: Moment) -> tuple[str, ...]:

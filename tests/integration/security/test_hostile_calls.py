@@ -355,6 +355,7 @@ NEED_NO_TRAINER = (
     "gpu_count",
     "gpu_report",
     "pack_mixed",
+    "pack_beside",
     "state_add",
     "sealed_add",
     "is_state",

@@ -1,0 +1,83 @@
+"""Rows are packed, by a trainer that is sent raw values, as the expressions of their recipe encode them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from recipes import Session
+from workbench import Workbench
+
+from cerebro_plpy.calls.preparation import pack_training, pack_validation
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.features.encoding import network_inputs
+from cerebro_plpy.features.part import Part, raw_rows
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.table import Wishes, read_table
+from cerebro_plpy.platform.state_tables import SIDES
+
+TOURS = """
+    CREATE TABLE tours AS
+    SELECT n AS id, (ARRAY[sin(n), 'NaN', 'Infinity', '-Infinity', 1e300, NULL])[1 + least(n % 9, 5)] AS height,
+           (n::numeric ^ 40) AS length, nullif(n % 97, 3)::smallint AS stages, (n % 2 = 0) AS round,
+           (ARRAY['bus', 'Zug', E'd\\'accord %s', '', NULL])[1 + n % 5] AS vehicle,
+           (ARRAY['infinity', '-infinity', NULL, '0044-03-15 12:00 BC', '9999-12-31 23:59:59.999999']::timestamp[])
+               [1 + least(n % 7, 4)] + n * interval '11 days 5 hours' AS leaves,
+           timestamptz '1960-02-28 23:30+00' + n * interval '100 minutes' AS returns, date '1899-12-31' + n AS printed,
+           n * interval '1 minute' AS rest, ARRAY[n, nullif(n % 4, 1), n % 5] AS legs,
+           ARRAY(SELECT sin(n + i / 5.0) FROM generate_series(1, 80) AS i) AS profile,
+           concat_ws(' ', 'a tour', n % 31, 'of', n % 83, 'hills, and', n, 'valleys') AS words,
+           n % 3 + 1 AS weight, cos(n) AS price, n % 3 AS kind
+    FROM generate_series(1, 700) AS n;
+    ALTER TABLE tours ADD PRIMARY KEY (id)"""
+
+
+@pytest.fixture(scope="module")
+def tours(bench: Workbench) -> Iterator[Relation]:
+    bench.rows(TOURS)
+    oid = bench.value("SELECT 'tours'::regclass::oid::bigint")
+    yield Relation("tours", "public", "tours", oid, "public.tours")
+    bench.rows("DROP TABLE tours")
+
+
+@pytest.mark.parametrize("target", ["price", "kind"])
+def test_rows_are_packed_as_they_are_encoded(bench: Workbench, tours: Relation, target: str) -> None:
+    session = Session(bench)
+    bench.rows("BEGIN")
+    try:
+        table = read_table(session, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False))
+        assert {each.kind for each in table.recipe.inputs} >= {
+            "number",
+            "moment",
+            "category",
+            "vector",
+            "series",
+            "text",
+        }
+        for side, part in zip(SIDES, table.parts, strict=True):
+            session.run(*raw_rows(part, f"pg_temp.cerebro_{side}"))
+        pack_training(session, table, "packed", (table.rows, list(table.target.values)))  # type: ignore[arg-type]
+        pack_validation(session, table, ("packed_beside", "packed"))  # type: ignore[arg-type]
+        for name, part in zip(("packed", "packed_beside"), table.parts, strict=True):
+            assert packed(session, name, table.recipe) == encoded(session, part)
+    finally:
+        bench.rows("ROLLBACK")
+
+
+def packed(session: Session, name: str, recipe: Recipe) -> list[bytes]:
+    """The inputs of all rows, in their order."""
+    inputs = ", ".join(f"string_agg(p.{each.name}, '' ORDER BY p.buffer_id)" for each in network_inputs(recipe))
+    (found,) = session.run(f"SELECT {inputs} FROM {name} p")
+    return [bytes(each) for each in found]
+
+
+def encoded(session: Session, part: Part) -> list[bytes]:
+    """The same by expressions alone."""
+    inputs = network_inputs(part.recipe)
+    rows = session.run(
+        f"SELECT {', '.join(each.value.text for each in inputs)} FROM {part.table} t"
+        f" WHERE {part.side.text} ORDER BY {part.order.text}",
+        (*(value for each in inputs for value in each.value.values), *part.side.values, *part.order.values),
+    )
+    return [np.array([row[place] for row in rows], np.float32).tobytes() for place in range(len(inputs))]
