@@ -19,7 +19,7 @@ from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features import profile
 from cerebro_plpy.features.digest import Digest, digest, fingerprint
 from cerebro_plpy.features.encoding import network_inputs
-from cerebro_plpy.features.halves import constants_by_input, read_marks
+from cerebro_plpy.features.halves import constants_by_input
 from cerebro_plpy.features.part import raw_rows
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.table import SETTINGS, RawTable
@@ -123,8 +123,7 @@ def pack_validation(control: Session, table: RawTable, tables: tuple[str, str]) 
 
 def _recipes(control: Session, table: RawTable, side: int) -> str:
     """What makes inputs of the raw values of a side, as JSON."""
-    recipe = table.parts[side].recipe
-    return json.dumps(constants_by_input(recipe, read_marks(control, recipe)))
+    return json.dumps(constants_by_input(control, table.parts[side].recipe))
 
 
 def _inputs(table: RawTable) -> str:

@@ -27,6 +27,7 @@ from cerebro_plpy.features.encoding import (
     category,
     element,
     moment,
+    network_inputs,
     number,
     paddings,
     raw_array,
@@ -59,6 +60,10 @@ MARKS = 2
 VALUE = "value"
 """What becomes of a raw number that is scaled as it is."""
 SECONDS, FRACTION = "epoch", "microseconds"
+
+
+MOST_MARKED = 4096
+"""Values of categories whose hashes go to a packing trainer with every block; of more a database finds the codes."""
 
 
 class Marks(NamedTuple):
@@ -176,21 +181,36 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     }
 
 
-def constants_by_input(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, str]:
-    """The second half for each input alone, as JSON, by its name; inputs that are sent as they are have none."""
-    whole = constants(recipe, marks)
+def packed_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
+    """What a packing trainer takes of a row: raw values, but codes where there are many categories."""
+    raw = raw_inputs(recipe)
+    if not _many(recipe):
+        return raw
+    codes = {each.name: each for each in network_inputs(recipe) if each.name == CODES_INPUT}
+    return tuple(codes.get(each.name, each) for each in raw)
+
+
+def _many(recipe: Recipe) -> bool:
+    return sum(recipe.cardinalities) > MOST_MARKED
+
+
+def constants_by_input(reader: Reader, recipe: Recipe) -> dict[str, str]:
+    """The second half for each of these inputs alone, as JSON, by its name; what is taken as it comes has none."""
+    whole = constants(recipe, [] if _many(recipe) else _read_marks(reader, recipe))
     nothing: dict[str, Any] = {name: [] for name in whole}
     found = {
         NUMBERS_INPUT: {**nothing, **{name: whole[name] for name in ("scales", "parts", "missing")}},
         CODES_INPUT: {**nothing, "categories": whole["categories"]},
         **{wide_name(place): {**nothing, "wide": [each]} for place, each in enumerate(whole["wide"], 1)},
     }
-    scaled = {wide_name(place) for place, each in enumerate(recipe.wide, 1) if isinstance(each, Array)}
-    wanted = {each.name for each in raw_inputs(recipe) if each.name in (NUMBERS_INPUT, CODES_INPUT)} | scaled
-    return {name: json.dumps(each) for name, each in found.items() if name in wanted}
+    return {
+        name: json.dumps(each)
+        for name, each in found.items()
+        if each["scales"] or each["categories"] or any(wide["scales"] for wide in each["wide"])
+    }
 
 
-def read_marks(reader: Reader, recipe: Recipe) -> list[Marks]:
+def _read_marks(reader: Reader, recipe: Recipe) -> list[Marks]:
     """The hashes of the values of each category."""
     lists = [list(each.values) for each in recipe.inputs if isinstance(each, Category)]
     return [Marks(*reader.run(sql("features.marks"), (values,))[0]) for values in lists]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.halves import raw_inputs
+from cerebro_plpy.features.halves import packed_inputs
 from cerebro_plpy.features.recipe import Recipe
 
 
@@ -43,7 +43,7 @@ def raw_rows(platform: Platform, part: Part, output: str) -> Expression:
 
     Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of.
     """
-    inputs = raw_inputs(part.recipe)
+    inputs = packed_inputs(part.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": part.label}
     if part.weight is not None:
         named["weight"] = part.weight

@@ -11,10 +11,13 @@ from workbench import Workbench
 
 from cerebro_plpy.calls.preparation import pack_training, pack_validation
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.features import halves
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.part import Part, raw_rows
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.table import Wishes, read_table
+from cerebro_plpy.platform.greenplum import Greenplum
+from cerebro_plpy.platform.postgres import Postgres
 from cerebro_plpy.platform.state_tables import SIDES
 
 TOURS = """
@@ -41,9 +44,13 @@ def tours(bench: Workbench) -> Iterator[Relation]:
     bench.rows("DROP TABLE tours")
 
 
-@pytest.mark.parametrize("target", ["price", "kind"])
-def test_rows_are_packed_as_they_are_encoded(bench: Workbench, tours: Relation, target: str) -> None:
-    session = Session(bench)
+@pytest.mark.parametrize(("target", "most"), [("price", halves.MOST_MARKED), ("kind", 0)])
+def test_rows_are_packed_as_they_are_encoded(
+    bench: Workbench, tours: Relation, monkeypatch: pytest.MonkeyPatch, target: str, most: int
+) -> None:
+    """Also where there are too many categories for a trainer to know them."""
+    monkeypatch.setattr(halves, "MOST_MARKED", most)
+    session, adapter = Session(bench), Greenplum() if bench.greenplum else Postgres()
     bench.rows("BEGIN")
     try:
         table = read_table(session, "train", tours, Wishes(target, None, None, {}, None, "weight", 1, False))
@@ -56,7 +63,7 @@ def test_rows_are_packed_as_they_are_encoded(bench: Workbench, tours: Relation, 
             "text",
         }
         for side, part in zip(SIDES, table.parts, strict=True):
-            session.run(*raw_rows(part, f"pg_temp.cerebro_{side}"))
+            session.run(*raw_rows(adapter, part, f"pg_temp.cerebro_{side}"))
         pack_training(session, table, "packed", (table.rows, list(table.target.values)))  # type: ignore[arg-type]
         pack_validation(session, table, ("packed_beside", "packed"))  # type: ignore[arg-type]
         for name, part in zip(("packed", "packed_beside"), table.parts, strict=True):
