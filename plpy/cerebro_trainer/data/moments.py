@@ -77,7 +77,7 @@ def _part(name: str, seconds: Days, days: Days) -> Days:
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     if name == "day":
-        return (dates - months).astype(np.int64) + 1
+        return days - months.astype("datetime64[D]").astype(np.int64) + 1
     if name == "month":
         return months.astype(np.int64) % 12 + 1
     years = months.astype("datetime64[Y]").astype(np.int64) + 1970

@@ -7,6 +7,7 @@ fields were looked at, so that no field can be read, left or made necessary with
 from __future__ import annotations
 
 import ast
+import json
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -263,6 +264,10 @@ def predicted(want: Header, **more: object) -> Request:
 
 FINISH = ask("finish")
 TRAINING: Header = {"datasets": ["d"], "fit": FIT, "order": ORDER}
+CHANNEL = {
+    "scales": [], "parts": [], "missing": [], "categories": [],
+    "wide": [{"kind": "float64", "scales": [[0, 1, 0, 1, 4]]}],
+}  # fmt: skip
 CONVERSATIONS: dict[str, list[Request]] = {
     "train": [
         *DATASET,
@@ -286,7 +291,7 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun(
             "predict", sealed=True,
             recipe={
-                "scales": [], "missing": [], "categories": [],
+                "scales": [], "parts": [], "missing": [], "categories": [],
                 "wide": [{"kind": "float64", "scales": [[0, 1, 0, 1, 4]]}],
             },
         ),
@@ -326,6 +331,9 @@ CONVERSATIONS: dict[str, list[Request]] = {
         ask("pack", seed=1, buffer_id=0),
         ask("block", NUMBERS + bytes(8), rows=2, arrays=[{"kind": "onehot", "classes": 2}], lengths=[16, 8]),
         ask("pack", shapes_only=True),
+        ask("block", NUMBERS[:8] + DOUBLES, rows=1, arrays=[{"kind": "float64", "recipe": json.dumps(CHANNEL)}],
+            lengths=[8, len(DOUBLES)]),
+        ask("pack"),
     ],
     "suggest": [
         ask("suggest", space=SPACE, algorithm="rand", seed=1, count=1,
