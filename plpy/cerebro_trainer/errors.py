@@ -41,6 +41,10 @@ class RequestError(TrainerError):
     """The call is wrong whatever the configuration: a missing field, a value out of place."""
 
 
+class RowError(RequestError):
+    """A value of a row is wrong; it says itself in which column of the user's that is."""
+
+
 class ConfigError(TrainerError):
     """This configuration cannot be built or trained; others can."""
 

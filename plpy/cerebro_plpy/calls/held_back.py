@@ -27,7 +27,7 @@ from cerebro_plpy.run.workers import crew_for, together
 
 MODULE = "train"
 COVERED = 0.9
-BLOCK_ROWS = 4096
+BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 20
 
 
 class Network(NamedTuple):
@@ -62,9 +62,10 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"column": each.name, **each.entry} for each in inputs]
+    block = max(1, min(BLOCK_ROWS, BLOCK_ELEMENTS // network.recipe.room))
     asked = {"arrays": arrays, "want": {"kind": "prob"}, "classes": [len(network.classes)]}
     program = network_program(json.loads(network.architecture), network.compile_params, network.classes)
-    job, request = Job("predict", program, network.state.key), {"block": BLOCK_ROWS, "request": asked}
+    job, request = Job("predict", program, network.state.key), {"block": block, "request": asked}
     steps = [crew.visits.predict(worker, placed, network.state, job, request) for worker in crew.workers]
     found: list[tuple[int, Told]] = []
     configured = Expression(sql("session.configure"), (json.dumps(TEXTS),)).inlined()

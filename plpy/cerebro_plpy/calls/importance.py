@@ -32,6 +32,8 @@ from cerebro_plpy.trainer.process import TrainerSpec
 
 MODULE = "importance"
 MOST_ROWS, REPEATS = 5000, 5
+MOST_NUMBERS = 1 << 24
+"""Of all rows, which are all on their way at once."""
 LEAST_ROWS, MOST_CELLS = 250, 250_000
 """Of the rows that a run has held back: fewer where there are many columns, whatever the machine."""
 FALLBACKS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
@@ -114,8 +116,9 @@ def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
         order=order.text,
     )
     values = (value for _, expression in made for value in expression.values)
+    most = max(1, min(sample.rows, MOST_NUMBERS // recipe.room))
     with db.configured(**SETTINGS, **TEXTS):
-        return db.rows(statement, *values, *target.values, *sample.side.values, *order.values, sample.rows)
+        return db.rows(statement, *values, *target.values, *sample.side.values, *order.values, most)
 
 
 def _number(version: Version, target: Expression) -> Expression:

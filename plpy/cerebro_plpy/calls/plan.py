@@ -30,7 +30,17 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
-from cerebro_plpy.features.feature import Array, Category, Feature, LeftOut, Moment, PlainArray, Text, Vector
+from cerebro_plpy.features.feature import (
+    Array,
+    Category,
+    Feature,
+    ImageFile,
+    LeftOut,
+    Moment,
+    PlainArray,
+    Text,
+    Vector,
+)
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
@@ -39,6 +49,7 @@ from cerebro_plpy.platform.state_tables import HOPPING
 MODULE = "plan"
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 FLOAT_BYTES = 4
+MISSING = {True: "; where it is missing is an input of its own", False: ""}
 MOST_SHOWN = 10  # of the values of a category, or of classes
 
 
@@ -124,14 +135,16 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
     if isinstance(feature, Text):
         said = f"text: the first {feature.words} words, each as one of {feature.buckets} numbers by a hash"
         return said, "as many words as nearly all training rows have"
+    if isinstance(feature, ImageFile):
+        said = f"image of {' x '.join(map(str, feature.shape))}, made of each file{MISSING[feature.missing]}"
+        return said, "the size that most images of a sample have, or a thumbnail of it"
     if isinstance(feature, Array):
         parts = f"{feature.kind} of {' x '.join(map(str, feature.shape))}"
     elif isinstance(feature, Vector):
         parts = f"vector of {len(feature.scales)} numbers"
     else:
         parts = f"moment: {', '.join(feature.parts)}" if isinstance(feature, Moment) else "number"
-    missing = "; where it is missing is an input of its own" if feature.missing else ""
-    return parts + missing, "centred by the median, scaled by the quartiles of training rows"
+    return parts + MISSING[feature.missing], "centred by the median, scaled by the quartiles of training rows"
 
 
 def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) -> Iterator[Row]:

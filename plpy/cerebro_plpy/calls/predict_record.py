@@ -18,9 +18,11 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
 from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.feature import (
+    BYTES,
     Array,
     Category,
     Feature,
+    ImageFile,
     Input,
     LeftOut,
     Moment,
@@ -166,6 +168,8 @@ def _type(feature: Input, before: str | None) -> str:
         return "real" if feature.single else "real[]"
     if isinstance(feature, Text):
         return "text"
+    if isinstance(feature, ImageFile):
+        return BYTES
     if isinstance(feature, Moment):
         return feature.family
     if before in EXACT:

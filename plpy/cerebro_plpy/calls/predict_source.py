@@ -94,7 +94,7 @@ def raw_blocks(
     made = [(each.name, each.sent) for each in inputs(version, raw.recipe)]
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
     statement = sql("predict.rows", id=raw.id.text, inputs=text, table=raw.table)
-    width = max(raw.recipe.table.elements, len(version.classes))
+    width = max(raw.recipe.room, len(version.classes))
     size = max(1, min(most, BLOCK_ELEMENTS // width))
     values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
     with db.configured(**SETTINGS):

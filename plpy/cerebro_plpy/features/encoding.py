@@ -12,13 +12,16 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
-from cerebro_plpy.features import layout, words
+from cerebro_plpy.features import layout, thumbnails, words
 from cerebro_plpy.features.feature import (
     ARRAYS,
     LARGEST,
+    MARKED,
     WIDE,
     Array,
     Category,
+    ImageFile,
+    Marked,
     Moment,
     Number,
     PlainArray,
@@ -38,6 +41,8 @@ TEXTS = {
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
 CAST = "cast to real[]"
+IMAGE = "image"
+"""How files of images are sent."""
 WHOLE = ("integer", "integer[]")
 """Families of whole numbers."""
 COARSEST = 1e30
@@ -78,9 +83,20 @@ class NetworkInput(NamedTuple):
         return {"kind": self.kind, **own}
 
     @property
+    def bytes(self) -> Expression:
+        """What it is in a row, as bytes."""
+        if self.kind == IMAGE:
+            return self.value
+        return Expression(f"cerebro.array_bytes({self.value.text})", self.value.values)
+
+    @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        return Expression(f"cerebro.array_bytes({self.value.text})", self.value.values)
+        return (
+            Expression(f"pg_catalog.array_send(ARRAY[{self.value.text}])", self.value.values)
+            if self.kind == IMAGE
+            else self.bytes
+        )
 
 
 def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
@@ -100,14 +116,19 @@ def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
 
 def _wide_input(name: str, feature: WideFeature, row: str) -> NetworkInput:
     array = feature if isinstance(feature, PlainArray) else None
-    return NetworkInput(name, feature.wide.dtype, wide(feature, row), array)
+    kind = IMAGE if isinstance(feature, ImageFile) else feature.wide.dtype
+    return NetworkInput(name, kind, wide(feature, row), array)
 
 
 def wide(feature: WideFeature, row: str = "t") -> Expression:
     """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL.
 
     But for arrays that are taken as they are: whether one has no NULL, and the shape that is wanted, the trainer sees.
+    And for files of images, of which a trainer makes that shape.
     """
+    if isinstance(feature, ImageFile):
+        file = f"pg_catalog.decode(%s::text, 'hex') || {thumbnails.file(feature.column, row)}"
+        return Expression(file, (thumbnails.head(feature.column, feature.shape),))
     if isinstance(feature, PlainArray):
         name = f"{row}.{quote_identifier(feature.column)}"
         plain = f"ARRAY[{name}]" if feature.single else name
@@ -124,17 +145,25 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
         return Expression(
             f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), 0)::{DOUBLE}"
         )
+    if isinstance(feature, ImageFile):
+        return Expression(f"nullif({_bytes(feature, row)}, 0)::{DOUBLE}")
     if isinstance(feature, PlainArray):
         return Expression(f"pg_catalog.cardinality({wide(feature, row).text})::{DOUBLE}")
     return Expression(f"pg_catalog.length({category(feature.column, row=row).text})::{DOUBLE}")
 
 
-def absent(feature: Array, row: str = "t") -> Expression:
-    """Whether no element of an array is a number, as 1 or 0; so it is of NULL."""
+def absent(feature: Marked, row: str = "t") -> Expression:
+    """Whether no element of an array is a number, or a file has no bytes, as 1 or 0; so it is of NULL."""
+    if isinstance(feature, ImageFile):
+        return Expression(f"CASE WHEN {_bytes(feature, row)} > 0 THEN '0'::real ELSE '1'::real END")
     value = number_of("e.x", ARRAYS[feature.family])
     found = f"SELECT FROM pg_catalog.unnest({elements(feature.column, feature.family, row)}) AS e (x)"
     text = f"CASE WHEN EXISTS ({found} WHERE {value.text} IS NOT NULL) THEN '0'::real ELSE '1'::real END"
     return Expression(text, value.values)
+
+
+def _bytes(feature: ImageFile, row: str) -> str:
+    return f"pg_catalog.octet_length({thumbnails.file(feature.column, row)})"
 
 
 def array(feature: Array, row: str = "t") -> Expression:
@@ -184,7 +213,7 @@ def encode(recipe: Recipe, row: str = "t") -> Encoding:
     for feature in recipe.inputs:
         if isinstance(feature, Category):
             codes.append(code(feature, row))
-        if isinstance(feature, Array) and feature.missing:
+        if isinstance(feature, MARKED) and feature.missing:
             numbers.append(absent(feature, row))
         if isinstance(feature, (Category, *WIDE)):
             continue
@@ -221,9 +250,9 @@ def _scaled_values(feature: Scaled, row: str) -> Iterator[tuple[Expression, Expr
         yield (_within(value, scale) if reach and _reached(scale, reach) else _scaled(value, scale)), value
 
 
-def paddings(feature: Scaled | Array) -> Iterator[tuple[Scale, float]]:
+def paddings(feature: Scaled | Marked) -> Iterator[tuple[Scale, float]]:
     """The scale of each number of a feature, and what is added and taken away before it is divided: see `_scaled`."""
-    if isinstance(feature, Array):
+    if isinstance(feature, MARKED):
         yield from [(Scale(0.0, 1.0), 0.0)] * feature.missing  # as it is
         return
     if isinstance(feature, (Number, Vector)):

@@ -36,7 +36,15 @@ MOST_DIMENSIONS, MOST_PLAIN, LARGEST_DIVISOR = 6, 1 << 24, 1e30
 MOST_ELEMENTS = 1 << 16
 """Of an array that is an input of its own."""
 ABSENT = "absent"
-"""A number that is 1 where such an array has no element that is a number, and else 0."""
+"""A number that is 1 where such an array has no element that is a number, or there is no file; and else 0."""
+BYTES = "bytea"
+"""The family of files of images."""
+SIDES = (8, 16, 24, 32, 48, 64)
+"""Pixels that a thumbnail may have in height and width."""
+CHANNELS = (1, 3)
+"""Of a thumbnail: grey, or colours."""
+MOST_BYTES = 1 << 30
+"""Of a file."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +212,25 @@ class Image(Array):
 
 
 @dataclass(frozen=True)
+class ImageFile:
+    """A column of PNG or JPEG files, of which a trainer makes thumbnails of this shape: height, width, channels.
+
+    Nearly all training rows have files of at most so many `bytes`. Where one is `missing` a number says so.
+    """
+
+    kind: ClassVar[str] = encoders.IMAGE
+    column: str
+    shape: tuple[int, int, int]
+    bytes: int
+    missing: bool
+
+    @property
+    def wide(self) -> Wide:
+        """The network's input."""
+        return Wide(self.kind, self.shape)
+
+
+@dataclass(frozen=True)
 class PlainArray:
     """A column of arrays of numbers that the network takes as they are, of this shape, but for what divides them all.
 
@@ -231,9 +258,12 @@ class LeftOut:
     reason: str
 
 
-WideFeature = Union[Text, Array, PlainArray]
-WIDE = (Text, Array, PlainArray)
+WideFeature = Union[Text, Array, ImageFile, PlainArray]
+WIDE = (Text, Array, ImageFile, PlainArray)
 """Those that are an input of their own."""
+Marked = Union[Array, ImageFile]
+MARKED = (Array, ImageFile)
+"""Those of them of which a number may say that they are missing."""
 Scaled = Union[Number, Moment, Vector]
 SCALED = (Number, Moment, Vector)
 """Inputs that are numbers."""

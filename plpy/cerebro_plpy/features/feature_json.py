@@ -10,10 +10,12 @@ from cerebro_plpy.database.names import check_name
 from cerebro_plpy.errors import DataCorrupted, InvalidName
 from cerebro_plpy.features.feature import (
     ARRAYS,
+    CHANNELS,
     LARGEST,
     LARGEST_DIVISOR,
     MOMENTS,
     MOST_BUCKETS,
+    MOST_BYTES,
     MOST_CATEGORIES,
     MOST_DIMENSIONS,
     MOST_EDGES,
@@ -21,10 +23,12 @@ from cerebro_plpy.features.feature import (
     MOST_NUMBERS,
     MOST_PLAIN,
     NUMBERS,
+    SIDES,
     Array,
     Category,
     Feature,
     Image,
+    ImageFile,
     LeftOut,
     LongVector,
     Moment,
@@ -104,6 +108,19 @@ def _array(of: type[Array]) -> Callable[[object], Array]:
     return read
 
 
+def _image(value: object) -> Array | ImageFile:
+    """Pixels in an array of some family, or a file."""
+    if isinstance(value, dict) and "family" in value:
+        return _array(Image)(value)
+    found = record(value, "feature", "kind", "column", "shape", "bytes", "missing")
+    shape = found["shape"]
+    if not isinstance(shape, (list, tuple)) or len(shape) != Image.dimensions:
+        raise wrong("shape", shape, f"a list of {Image.dimensions} sizes")
+    height, width, channels = (_of(each, "shape", few) for each, few in zip(shape, (SIDES, SIDES, CHANNELS)))
+    size = _whole(found["bytes"], "bytes", MOST_BYTES)
+    return ImageFile(_column(found["column"]), (height, width, channels), size, _flag(found["missing"]))
+
+
 def _plain_array(value: object) -> PlainArray:
     found = record(value, "feature", "kind", "column", "shape", "divisor", "single")
     sizes, divisor = found["shape"], found["divisor"]
@@ -137,7 +154,7 @@ _READERS: Mapping[str, Callable[[object], Feature]] = {
     Vector.kind: _vector,
     LongVector.kind: _array(LongVector),
     Series.kind: _array(Series),
-    Image.kind: _array(Image),
+    Image.kind: _image,
     PlainArray.kind: _plain_array,
     LeftOut.kind: _left_out,
 }
@@ -182,6 +199,12 @@ def _text(value: object, what: str) -> str:
 def _whole(value: object, what: str, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise wrong(what, value, f"a whole number from 1 to {most}")
+    return value
+
+
+def _of(value: object, what: str, choices: tuple[int, ...]) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in choices:
+        raise wrong(what, value, f"one of {', '.join(map(str, choices))}")
     return value
 
 

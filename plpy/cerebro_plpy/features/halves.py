@@ -34,10 +34,12 @@ from cerebro_plpy.features.encoding import (
     wide_inputs,
 )
 from cerebro_plpy.features.feature import (
+    MARKED,
     MOMENTS,
     Array,
     Category,
     Feature,
+    ImageFile,
     LeftOut,
     Moment,
     Number,
@@ -92,7 +94,7 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, values=NOTHING)
     if isinstance(feature, Array):
         return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
-    if isinstance(feature, (Text, PlainArray)):
+    if isinstance(feature, (Text, ImageFile, PlainArray)):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
         f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",
@@ -111,7 +113,7 @@ def raw_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
             values += [moment(each.column, each.family, part, row) for part in _told(each)]
         elif isinstance(each, Vector):
             values += [element(each.column, each.family, place, row) for place in each.places]
-        elif isinstance(each, Array):
+        elif isinstance(each, MARKED):
             values += [absent(each, row)] * each.missing
         elif isinstance(each, Category):
             text = f'({category(each.column, each.zoned, row).text}) COLLATE pg_catalog."C"'
@@ -163,7 +165,7 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
     for each in recipe.inputs:
         if isinstance(each, (Category, Text, PlainArray)):
             continue
-        if each.missing and not isinstance(each, Array):
+        if each.missing and not isinstance(each, MARKED):
             count = len(each.scales) if isinstance(each, Vector) else 1
             missing.append(list(range(len(parts), len(parts) + count)))
         found = [[*scale.bounds, scale.center, scale.width, padding] for scale, padding in paddings(each)]
@@ -177,7 +179,7 @@ def constants(recipe: Recipe, marks: Sequence[Marks]) -> dict[str, Any]:
         "parts": parts,
         "missing": missing,
         "categories": [[*each.first, *each.second] for each in marks],
-        "wide": [_wide(each) for each in recipe.wide],
+        "wide": [_wide(*each) for each in zip(recipe.wide, wide_inputs(recipe))],
     }
 
 
@@ -216,9 +218,9 @@ def _read_marks(reader: Reader, recipe: Recipe) -> list[Marks]:
     return [Marks(*reader.run(sql("features.marks"), (values,))[0]) for values in lists]
 
 
-def _wide(feature: WideFeature) -> dict[str, Any]:
+def _wide(feature: WideFeature, whole: NetworkInput) -> dict[str, Any]:
     """How a column is sent that is an input of its own, and its scales if it has any."""
     if not isinstance(feature, Array):
-        return {"kind": feature.wide.dtype, "scales": []}
+        return {"kind": whole.kind, "scales": []}
     scales = [[low, high, center, width, padding] for center, low, high, width, padding in array_constants(feature)]
     return {"kind": "float64", "scales": scales}

@@ -13,6 +13,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
+    BYTES,
     LARGEST,
     MOMENTS,
     NUMBERS,
@@ -120,6 +121,8 @@ def _kinds(family: str | None) -> tuple[str, ...]:
         return (Moment.kind, Category.kind)
     if family in ARRAYS:
         return (Vector.kind, Series.kind, Image.kind)
+    if family == BYTES:
+        return (Image.kind,)
     return () if family is None else (Number.kind, Category.kind)
 
 

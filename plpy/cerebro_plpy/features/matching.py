@@ -14,9 +14,11 @@ from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
+    BYTES,
     NUMBERS,
     Category,
     Feature,
+    ImageFile,
     Input,
     LeftOut,
     Moment,
@@ -53,13 +55,15 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
         return feature
     column = known[feature.column]
     if isinstance(feature, Category):
-        fits = column.family is not None
+        fits = column.family not in (None, BYTES)
         zoned = replace(feature, zoned=column.family == ZONED)
         return zoned if fits else _refuse(module, feature, column, spelling)
     if isinstance(feature, PlainArray):
         single = column.family in NUMBERS
         fits = prod(feature.shape) == 1 if single else bool(_NUMBERS_ARRAY.fullmatch(column.type))
         return replace(feature, single=single) if fits else _refuse(module, feature, column, spelling)
+    if isinstance(feature, ImageFile):
+        return feature if column.family == BYTES else _refuse(module, feature, column, spelling)
     if isinstance(feature, Text):
         return feature if column.family == TEXT else _refuse(module, feature, column, spelling)
     if column.family not in _alike(feature.family):
@@ -97,6 +101,8 @@ def kind(feature: Input) -> str:
         return f"an array of {' x '.join(map(str, feature.shape))} numbers"
     if isinstance(feature, Text):
         return "a text"
+    if isinstance(feature, ImageFile):
+        return "a PNG or JPEG image, a bytea"
     if isinstance(feature, Moment):
         return f"a {' or '.join(_alike(feature.family))}"
     return "a number" if isinstance(feature, Number) else "an array of numbers"

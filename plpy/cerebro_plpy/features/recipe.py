@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.templates.template import Table, wide_name
 from cerebro_plpy.features.feature import (
     ABSENT,
+    MARKED,
     SCALED,
     WIDE,
-    Array,
     Category,
     Feature,
+    ImageFile,
     Input,
     LeftOut,
     Moment,
@@ -34,6 +35,7 @@ MOST_FEATURES = 1600
 """As many columns as a table can have."""
 MISSING = "missing"
 """What is 1 where a column has no value; all of these come after all others."""
+FLOAT_BYTES = 4
 NUMBERS_INPUT, CODES_INPUT = "numbers", "codes"
 """The names of the inputs that columns share."""
 
@@ -72,6 +74,12 @@ class Recipe:
     def wide(self) -> tuple[WideFeature, ...]:
         """The columns that are an input of their own, in order."""
         return tuple(each for each in self.inputs if isinstance(each, WIDE))
+
+    @property
+    def room(self) -> int:
+        """About how many numbers of four bytes go into a row on its way to a trainer, or out of it there."""
+        files = sum(each.bytes // FLOAT_BYTES for each in self.wide if isinstance(each, ImageFile))
+        return max(self.table.elements, files)
 
     @property
     def places(self) -> tuple[Places, ...]:
@@ -129,7 +137,7 @@ def _parts(feature: Input) -> Iterable[str]:
     """What of a column is a number of its own."""
     if isinstance(feature, Vector):
         return map(str, feature.places)
-    if isinstance(feature, Array):
+    if isinstance(feature, MARKED):
         return (ABSENT,) * feature.missing
     if isinstance(feature, (Category, Text, PlainArray)):
         return ()

@@ -25,6 +25,7 @@ from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20
 # What a backend sends at a time, and the packer decodes: a MB of float32, or a single row.
 ELEMENTS_PER_BLOCK, MOST_BLOCKS = 1 << 18, 1 << 16
+FLOAT_BYTES = 4
 ELEMENTS_PER_ARRAY = 3  # what the head of an array takes, in elements, on its way to the packer
 
 
@@ -103,6 +104,14 @@ def row_elements(db: Database, packing: Packing, column: Column) -> int:
     return ELEMENTS_PER_ARRAY + int(db.value(text) or 0)
 
 
+def sent_elements(db: Database, packing: Packing, column: Column) -> int:
+    """What is sent of a column in a row, in numbers of four bytes: a file may be longer than the image made of it."""
+    if column.kind != IMAGE:
+        return 0
+    text = sql("pack.bytes", source=packing.source.quoted, column=quote_identifier(column.name))
+    return int(db.value(text) or 0) // FLOAT_BYTES
+
+
 def layout(packing: Packing, elements: int) -> tuple[int, int]:
     """Number of buffers, and rows of the largest one: every segment gets the same number of buffers.
 
@@ -129,8 +138,9 @@ def blocks(rows: int, elements: int) -> int:
 def pack(db: Database, packing: Packing) -> None:
     """Make the packed table and its summary."""
     elements = sum(row_elements(db, packing, c) for c in packing.columns)
+    sent = sum(sent_elements(db, packing, c) for c in packing.columns)
     buffers, buffer_size = layout(packing, elements)
-    fill(db, packing, buffers, blocks(buffer_size, elements))
+    fill(db, packing, buffers, blocks(buffer_size, max(elements, sent)))
     summarize(db, packing, buffer_size)
 
 

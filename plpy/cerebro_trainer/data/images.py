@@ -58,17 +58,12 @@ Shape = tuple[int, int, int]
 
 def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> npt.NDArray[np.float32]:
     """All images of a column, which must have one shape; RequestError tells how to find one that is wrong."""
-    opened = [_opened(data, column) for data in encoded]
-    shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in opened]
+    found = [opened(data, column) for data in encoded]
+    shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in found]
     _check_shapes(shapes, encoded, column)
-    if (numbers := len(shapes) * prod(shapes[0])) > MAX_BLOCK:
-        raise RequestError(
-            f"{len(shapes)} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at most"
-            f" {MAX_BLOCK * 4 >> 20} MB",
-            hint="Pack them with a smaller buffer_size.",
-        )
-    values = np.empty((len(opened), *shapes[0]), np.float32)
-    for row, image in enumerate(opened):
+    check_block(len(shapes), shapes[0], column)
+    values = np.empty((len(found), *shapes[0]), np.float32)
+    for row, image in enumerate(found):
         values[row] = _pixels(image, encoded[row], column).reshape(shapes[0])
         image.close()
     if divide is not None and divide != 1.0:
@@ -76,20 +71,30 @@ def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> 
     return values
 
 
-def _opened(data: memoryview, column: str) -> Image.Image:
-    """The image, of which only the header has been read."""
+def check_block(rows: int, shape: Shape, column: str) -> None:
+    """Raises where so many images are no value of PostgreSQL."""
+    if (numbers := rows * prod(shape)) > MAX_BLOCK:
+        raise RequestError(
+            f"{rows} images of column {column} take {numbers * 4 >> 20} MB as float32; expected at most"
+            f" {MAX_BLOCK * 4 >> 20} MB",
+            hint="Pack them with a smaller buffer_size.",
+        )
+
+
+def opened(data: memoryview, column: str, most: int = MAX_NUMBERS) -> Image.Image:
+    """The image, of which only the header has been read; it declares so many numbers at most."""
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError as error:
-        raise _refused(data, column, str(error)) from error
+        raise refused(data, column, str(error)) from error
     except BROKEN as error:
-        raise _refused(data, column, "they are no image in one of these formats") from error
+        raise refused(data, column, "they are no image in one of these formats") from error
     if image.mode != "P" and image.mode not in MODES:
-        raise _refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
+        raise refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
     channels = Image.getmodebands(_mode(image))
-    if image.width * image.height * channels > MAX_NUMBERS:
+    if image.width * image.height * channels > most:
         size = f"{image.width}x{image.height} pixels of {channels} channels"
-        raise _refused(data, column, f"it has {size}; expected at most {MAX_NUMBERS} numbers")
+        raise refused(data, column, f"it has {size}; expected at most {most} numbers")
     return image
 
 
@@ -97,7 +102,7 @@ def _pixels(image: Image.Image, data: memoryview, column: str) -> npt.NDArray[np
     try:
         return np.asarray(image.convert(_mode(image)))
     except BROKEN as error:
-        raise _refused(data, column, f"it is damaged: {error}") from error
+        raise refused(data, column, f"it is damaged: {error}") from error
 
 
 def _mode(image: Image.Image) -> str:
@@ -119,7 +124,8 @@ def _check_shapes(shapes: Sequence[Shape], encoded: Sequence[memoryview], column
     )
 
 
-def _refused(data: memoryview, column: str, why: str) -> RequestError:
+def refused(data: memoryview, column: str, why: str) -> RequestError:
+    """The error of bytes that are no image, or none that is read."""
     return RequestError(
         f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {why}", hint=_finding(data, column)
     )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data import arrays
-from cerebro_trainer.errors import RequestError
+from cerebro_trainer.errors import RequestError, RowError
 from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
 from cerebro_trainer.wire.frames import Bytes
 
@@ -48,6 +48,8 @@ def told(entry: Mapping[str, Any]) -> Iterator[None]:
     """
     try:
         yield
+    except RowError:
+        raise
     except RequestError as error:
         if "source" not in entry:
             error.message += f" (column {text(entry, 'column')})" if "column" in entry else ""
@@ -100,9 +102,12 @@ def _decoded(entry: Mapping[str, Any], payload: Bytes, rows: int) -> Array:
     if kind in WHOLE:
         return arrays.whole_numbers(payload, rows, WHOLE[kind], _divisor(entry))
     if kind == "image":
-        from cerebro_trainer.data import images  # its library is needed where there are images only
+        from cerebro_trainer.data import images, thumbnails  # their library is needed where there are images only
 
-        return images.decode(arrays.variable_length(payload, rows), _divisor(entry), str(entry.get("column")))
+        files = arrays.variable_length(payload, rows)
+        if thumbnails.asked(files):
+            return thumbnails.decode(files)
+        return images.decode(files, _divisor(entry), str(entry.get("column")))
     if kind in FLOATS:
         return _finite(arrays.floats(payload, rows, _divisor(entry), FLOATS[kind]))
     if kind == "int16":

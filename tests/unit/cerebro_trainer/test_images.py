@@ -10,6 +10,7 @@ import zlib
 
 import numpy as np
 import pytest
+from drawn_images import BYTEA, chunk, encoded, png
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -18,32 +19,11 @@ from PIL import Image
 from cerebro_trainer.data import arrays, images, raw_rows
 from cerebro_trainer.errors import RequestError
 
-BYTEA = 17
 PICTURE = np.random.default_rng(0).integers(0, 256, (6, 5, 3)).astype(np.uint8)
-
-
-def encoded(pixels: np.ndarray, kind: str = "PNG", mode: str | None = None, **options: object) -> bytes:
-    """An image file of pixels of shape (height, width, channels)."""
-    image = Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
-    output = io.BytesIO()
-    (image.convert(mode) if mode else image).save(output, kind, **options)
-    return output.getvalue()
 
 
 def decode(*files: bytes, divide: float | None = None) -> np.ndarray:
     return images.decode([memoryview(file) for file in files], divide, "picture")
-
-
-def chunk(name: bytes, data: bytes) -> bytes:
-    """A chunk of a PNG file."""
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-
-def png(width: int, height: int, depth: int = 8, colour: int = 2) -> bytes:
-    """A file that declares a size and has next to no pixels."""
-    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    parts = [chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(b"\0" * 64)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 9), st.integers(1, 9), st.integers(1, 4))

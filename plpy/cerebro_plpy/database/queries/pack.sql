@@ -43,6 +43,10 @@ FROM pg_catalog.unnest(%s::text[]::{type}[]) WITH ORDINALITY AS f (v, n)
 -- name: elements
 SELECT pg_catalog.cardinality(t.{column}) AS elements FROM {source} t LIMIT 1
 
+-- name: bytes
+-- Of a file, on average; it is not read for that.
+SELECT pg_catalog.avg(pg_catalog.octet_length(t.{column}))::bigint AS bytes FROM {source} t
+
 -- name: image
 -- What the packer says of the first image.
 SELECT b.about
