@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.features.feature import (
     ARRAYS,
+    CHANNELS,
     LARGEST,
     MOMENTS,
     NUMBERS,
+    SIDES,
     Array,
     Category,
     Feature,
     Image,
+    ImageFile,
     LeftOut,
     LongVector,
     Moment,
@@ -57,6 +60,11 @@ WIDE_ARRAYS: st.SearchStrategy[Array] = st.one_of(
     ),
 )  # fmt: skip
 """Columns of arrays that are inputs of their own."""
+PIXELS = st.sampled_from(SIDES)
+FILES = st.builds(
+    ImageFile, COLUMN, st.tuples(PIXELS, PIXELS, st.sampled_from(CHANNELS)), st.integers(1, 1 << 30), FLAGS
+)
+"""Columns of image files."""
 FEATURES: st.SearchStrategy[Feature] = st.one_of(
     st.builds(Number, COLUMN, st.sampled_from(NUMBERS), SCALES, FLAGS),
     st.builds(Category, COLUMN, st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)),
@@ -64,6 +72,7 @@ FEATURES: st.SearchStrategy[Feature] = st.one_of(
     st.builds(LeftOut, COLUMN, WORDS),
     st.one_of(*map(moments, sorted(MOMENTS))),
     WIDE_ARRAYS,
+    FILES,
     st.builds(Vector, COLUMN, FAMILIES, VECTORS, FLAGS),
 )
 RECIPES = st.lists(st.tuples(NAMES, FEATURES), max_size=6, unique_by=lambda pair: pair[0]).map(

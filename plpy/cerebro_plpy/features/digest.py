@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features import thumbnails
 from cerebro_plpy.features.halves import packed_inputs
 from cerebro_plpy.features.part import Part
 
@@ -31,8 +31,10 @@ def digest(reader: Reader, part: Part, table: str, classes: bool) -> Digest:
 
     A hash over the bytes of arrays takes half as long as one over each of their elements.
     """
-    inputs = (each._replace(value=Expression(f"t.{each.name}")) for each in packed_inputs(part.recipe))
-    arrays = ", ".join(each.bytes.text for each in inputs)
+    arrays = ", ".join(
+        f"t.{each.name}" if each.kind == thumbnails.KIND else f"cerebro.array_bytes(t.{each.name})"
+        for each in packed_inputs(part.recipe)
+    )
     numbers = [*([] if classes else ["label"]), *([] if part.weight is None else ["weight"])]
     hashes = [
         f"pg_catalog.hash_array_extended(ARRAY[{arrays}], 0)",

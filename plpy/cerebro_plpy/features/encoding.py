@@ -41,8 +41,6 @@ TEXTS = {
 REACHES = {"month": 12, "day": 31, "dow": 6, "hour": 23}
 """Parts of points of time that are whole numbers from 0 to these, or nothing."""
 CAST = "cast to real[]"
-IMAGE = "image"
-"""How files of images are sent."""
 WHOLE = ("integer", "integer[]")
 """Families of whole numbers."""
 COARSEST = 1e30
@@ -83,19 +81,12 @@ class NetworkInput(NamedTuple):
         return {"kind": self.kind, **own}
 
     @property
-    def bytes(self) -> Expression:
-        """What it is in a row, as bytes."""
-        if self.kind == IMAGE:
-            return self.value
-        return Expression(f"cerebro.array_bytes({self.value.text})", self.value.values)
-
-    @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        return (
-            Expression(f"pg_catalog.array_send(ARRAY[{self.value.text}])", self.value.values)
-            if self.kind == IMAGE
-            else self.bytes
+        text = self.value.text
+        file = self.kind == thumbnails.KIND
+        return Expression(
+            f"pg_catalog.array_send(ARRAY[{text}])" if file else f"cerebro.array_bytes({text})", self.value.values
         )
 
 
@@ -116,7 +107,7 @@ def wide_inputs(recipe: Recipe, row: str = "t") -> tuple[NetworkInput, ...]:
 
 def _wide_input(name: str, feature: WideFeature, row: str) -> NetworkInput:
     array = feature if isinstance(feature, PlainArray) else None
-    kind = IMAGE if isinstance(feature, ImageFile) else feature.wide.dtype
+    kind = thumbnails.KIND if isinstance(feature, ImageFile) else feature.wide.dtype
     return NetworkInput(name, kind, wide(feature, row), array)
 
 
@@ -124,11 +115,9 @@ def wide(feature: WideFeature, row: str = "t") -> Expression:
     """What the network is given of a column that is an input of its own: of the same shape in every row, never NULL.
 
     But for arrays that are taken as they are: whether one has no NULL, and the shape that is wanted, the trainer sees.
-    And for files of images, of which a trainer makes that shape.
     """
     if isinstance(feature, ImageFile):
-        file = f"pg_catalog.decode(%s::text, 'hex') || {thumbnails.file(feature.column, row)}"
-        return Expression(file, (thumbnails.head(feature.column, feature.shape),))
+        return Expression(thumbnails.value(feature.column, row), (thumbnails.head(feature.column, feature.shape),))
     if isinstance(feature, PlainArray):
         name = f"{row}.{quote_identifier(feature.column)}"
         plain = f"ARRAY[{name}]" if feature.single else name
@@ -146,7 +135,7 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
             f"nullif(pg_catalog.cardinality({elements(feature.column, feature.family, row)}), 0)::{DOUBLE}"
         )
     if isinstance(feature, ImageFile):
-        return Expression(f"nullif({_bytes(feature, row)}, 0)::{DOUBLE}")
+        return Expression(f"nullif({thumbnails.size(feature.column, row)}, 0)::{DOUBLE}")
     if isinstance(feature, PlainArray):
         return Expression(f"pg_catalog.cardinality({wide(feature, row).text})::{DOUBLE}")
     return Expression(f"pg_catalog.length({category(feature.column, row=row).text})::{DOUBLE}")
@@ -155,15 +144,11 @@ def extent(feature: WideFeature, row: str = "t") -> Expression:
 def absent(feature: Marked, row: str = "t") -> Expression:
     """Whether no element of an array is a number, or a file has no bytes, as 1 or 0; so it is of NULL."""
     if isinstance(feature, ImageFile):
-        return Expression(f"CASE WHEN {_bytes(feature, row)} > 0 THEN '0'::real ELSE '1'::real END")
+        return Expression(f"CASE WHEN {thumbnails.size(feature.column, row)} > 0 THEN '0'::real ELSE '1'::real END")
     value = number_of("e.x", ARRAYS[feature.family])
     found = f"SELECT FROM pg_catalog.unnest({elements(feature.column, feature.family, row)}) AS e (x)"
     text = f"CASE WHEN EXISTS ({found} WHERE {value.text} IS NOT NULL) THEN '0'::real ELSE '1'::real END"
     return Expression(text, value.values)
-
-
-def _bytes(feature: ImageFile, row: str) -> str:
-    return f"pg_catalog.octet_length({thumbnails.file(feature.column, row)})"
 
 
 def array(feature: Array, row: str = "t") -> Expression:

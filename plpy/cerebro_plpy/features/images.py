@@ -47,11 +47,13 @@ def _learned(reader: Reader, source: Source, column: RawColumn, wanted: bool) ->
     if column.key and not wanted:
         return LeftOut(column.name, "it is of the primary key, and names a row")
     file = thumbnails.file(column.name, "t")
-    statement = sql("images.present", file=file, source=source.table, side=source.side.text)
+    statement = sql(
+        "images.present", size=thumbnails.size(column.name, "t"), source=source.table, side=source.side.text
+    )
     ((rows, present),) = reader.run(statement, source.side.values)
     if not present:
         return LeftOut(column.name, "it is NULL or empty in all rows")
-    few = source.few(rows, SAMPLED)
+    few = source._replace(sample=None).few(rows, SAMPLED)
     statement = sql(
         "images.files",
         file=file,

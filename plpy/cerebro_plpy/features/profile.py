@@ -35,6 +35,8 @@ from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source
 VERSION = 1
 SAMPLED = 10_000
 """Training rows that are looked at, by a hash: with them an index of stability of 0.01 is no chance any more."""
+FEWEST, MOST_NUMBERS = 500, 1 << 25
+"""Of them where each has many numbers, or is as long: they are copied."""
 QUANTILES = 10
 MOST_SINGLE = 50
 """Categories with a bin of their own, the most frequent ones; the others that are known share one."""
@@ -215,7 +217,7 @@ def _of_array(feature: Vector | Array, part: str) -> Expression:
 
 
 def _sample(reader: Reader, source: Source, rows: int, recipe: Recipe) -> None:
-    few = source.few(rows, SAMPLED)
+    few = source.few(rows, max(FEWEST, min(SAMPLED, MOST_NUMBERS // recipe.room)))
     columns = ", ".join(f"t.{quote_identifier(each.column)}" for each in recipe.inputs)
     reader.run(sql("drift.sample", columns=columns, source=few.table, side=few.side.text), few.side.values)
 

@@ -20,7 +20,7 @@ from cerebro_plpy.features import kinds
 from cerebro_plpy.features.columns import TEXT, RawColumn
 from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
-from cerebro_plpy.features.feature import NUMBERS
+from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
 from cerebro_plpy.features.labels import label_of
 from cerebro_plpy.features.learn import learn
@@ -144,8 +144,11 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     aim = read_target(reader, module, source, target, known, wishes.task)
     source = source._replace(side=both(halves.training, _usable(target, aim.task)), rows=aim.rows)
     if kept:
-        source = with_sample(reader, source, [target, *(each for each in chosen if each.family is not None)])
+        # Files would be many times as large as all else.
+        source = with_sample(reader, source, [target, *(c for c in chosen if c.family not in (None, BYTES))])
     recipe = learn(reader, source, chosen, wishes.types)
+    if any(isinstance(each, ImageFile) for each in recipe.inputs):
+        source = source._replace(sample=None)
     check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)

@@ -9,6 +9,8 @@ import struct
 
 from cerebro_plpy.database.names import quote_identifier
 
+KIND = "image"
+"""How they are sent."""
 MARK = b"cerebro thumbnail\0"
 SIZES = struct.Struct(">HHHH")
 """Height, width and channels of the thumbnail, and the bytes of the column's quoted name, which follows."""
@@ -27,3 +29,13 @@ def head(column: str, shape: tuple[int, ...]) -> str:
 def file(column: str, row: str) -> str:
     """The file of a column, of no bytes where there is none."""
     return f"coalesce({row}.{quote_identifier(column)}::bytea, ''::bytea)"
+
+
+def size(column: str, row: str) -> str:
+    """How many bytes that has."""
+    return f"pg_catalog.octet_length({file(column, row)})"
+
+
+def value(column: str, row: str) -> str:
+    """What is sent of a row; the placeholder takes the head."""
+    return f"pg_catalog.decode(%s::text, 'hex') || {file(column, row)}"

@@ -39,6 +39,12 @@ MAX_BLOCK = 1 << 28
 """Of all images of a block: what a value of PostgreSQL can have."""
 MODES = {"1": "L", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "CMYK": "RGB"}
 """What the modes of an image become; beside these a palette."""
+THUMBNAIL_MODES = {1: "L", 3: "RGB"}
+"""By channels."""
+MAX_BYTES = 1 << 27
+"""Of an image that a thumbnail is made of, all channels together: photographs of 40 million pixels have less."""
+WHITE = (255, 255, 255, 255)
+"""Seen through what is transparent in a thumbnail."""
 BROKEN = (
     OSError,
     SyntaxError,
@@ -58,7 +64,7 @@ Shape = tuple[int, int, int]
 
 def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> npt.NDArray[np.float32]:
     """All images of a column, which must have one shape; RequestError tells how to find one that is wrong."""
-    found = [opened(data, column) for data in encoded]
+    found = [_opened(data, column) for data in encoded]
     shapes = [(image.height, image.width, Image.getmodebands(_mode(image))) for image in found]
     _check_shapes(shapes, encoded, column)
     check_block(len(shapes), shapes[0], column)
@@ -71,6 +77,26 @@ def decode(encoded: Sequence[memoryview], divide: float | None, column: str) -> 
     return values
 
 
+def thumbnail(data: memoryview, column: str, shape: Shape) -> npt.NDArray[np.uint8]:
+    """An image of any size as one of this height and width, grey or in colours."""
+    height, width, channels = shape
+    with _opened(data, column, MAX_BYTES) as image:
+        try:
+            return np.asarray(_resized(image, THUMBNAIL_MODES[channels], (width, height)))
+        except BROKEN as error:
+            raise _damaged(data, column, error) from error
+
+
+def _resized(image: Image.Image, mode: str, size: tuple[int, int]) -> Image.Image:
+    transparent = "A" in image.getbands() or "transparency" in image.info
+    image.draft(mode, size)  # of a JPEG no more pixels are computed than are needed
+    shown = image.convert("RGBA" if transparent else mode)
+    small = shown if shown.size == size else shown.resize(size, Image.Resampling.BILINEAR)
+    if not transparent:
+        return small
+    return Image.alpha_composite(Image.new("RGBA", size, WHITE), small).convert(mode)
+
+
 def check_block(rows: int, shape: Shape, column: str) -> None:
     """Raises where so many images are no value of PostgreSQL."""
     if (numbers := rows * prod(shape)) > MAX_BLOCK:
@@ -81,20 +107,20 @@ def check_block(rows: int, shape: Shape, column: str) -> None:
         )
 
 
-def opened(data: memoryview, column: str, most: int = MAX_NUMBERS) -> Image.Image:
+def _opened(data: memoryview, column: str, most: int = MAX_NUMBERS) -> Image.Image:
     """The image, of which only the header has been read; it declares so many numbers at most."""
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except Image.DecompressionBombError as error:
-        raise refused(data, column, str(error)) from error
+        raise _refused(data, column, str(error)) from error
     except BROKEN as error:
-        raise refused(data, column, "they are no image in one of these formats") from error
+        raise _refused(data, column, "they are no image in one of these formats") from error
     if image.mode != "P" and image.mode not in MODES:
-        raise refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
+        raise _refused(data, column, f"its mode is {image.mode}; expected 8 bits per channel")
     channels = Image.getmodebands(_mode(image))
     if image.width * image.height * channels > most:
         size = f"{image.width}x{image.height} pixels of {channels} channels"
-        raise refused(data, column, f"it has {size}; expected at most {most} numbers")
+        raise _refused(data, column, f"it has {size}; expected at most {most} numbers")
     return image
 
 
@@ -102,7 +128,7 @@ def _pixels(image: Image.Image, data: memoryview, column: str) -> npt.NDArray[np
     try:
         return np.asarray(image.convert(_mode(image)))
     except BROKEN as error:
-        raise refused(data, column, f"it is damaged: {error}") from error
+        raise _damaged(data, column, error) from error
 
 
 def _mode(image: Image.Image) -> str:
@@ -124,11 +150,14 @@ def _check_shapes(shapes: Sequence[Shape], encoded: Sequence[memoryview], column
     )
 
 
-def refused(data: memoryview, column: str, why: str) -> RequestError:
-    """The error of bytes that are no image, or none that is read."""
+def _refused(data: memoryview, column: str, why: str) -> RequestError:
     return RequestError(
         f"{len(data)} bytes in column {column} cannot be read as PNG or JPEG: {why}", hint=_finding(data, column)
     )
+
+
+def _damaged(data: memoryview, column: str, error: Exception) -> RequestError:
+    return _refused(data, column, f"it is damaged: {error}")
 
 
 def _finding(data: memoryview, column: str) -> str:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from cerebro_trainer.data import images
 from cerebro_trainer.data.images import Shape
@@ -23,14 +22,8 @@ MARK = b"cerebro thumbnail\0"
 """How a head begins; no PNG and no JPEG does."""
 SIZES = struct.Struct(">HHHH")
 """Height, width, channels, and the bytes of the name of the column, which follows."""
-MODES = {1: "L", 3: "RGB"}
-"""By channels."""
-MAX_NUMBERS = 1 << 27
-"""Of a file, all channels together, a byte each: more than photographs of 40 million pixels."""
 CENTER, WIDTH = np.float32(127.5), np.float32(63.75)
 """A channel becomes a number from -2 to 2, so that 0 is in the middle."""
-WHITE = (255, 255, 255, 255)
-"""Seen through what is transparent."""
 UNKNOWN = "An image that is not known may be NULL."
 
 
@@ -55,7 +48,7 @@ def decode(values: Sequence[memoryview]) -> npt.NDArray[np.float32]:
     found = np.zeros((len(values), prod(shape)), np.float32)
     for row, (value, head) in enumerate(zip(values, heads, strict=True)):
         if file := value[head.size :]:
-            found[row] = (_thumbnail(file, head).reshape(-1) - CENTER) / WIDTH
+            found[row] = (_pixels(file, head).reshape(-1) - CENTER) / WIDTH
     return found
 
 
@@ -66,32 +59,13 @@ def _head(value: memoryview) -> _Head:
     *shape, length = SIZES.unpack_from(value, begin)
     name = begin + SIZES.size
     height, width, channels = shape
-    if min(height, width) < 1 or channels not in MODES or len(value) < name + length:
+    if min(height, width) < 1 or channels not in images.THUMBNAIL_MODES or len(value) < name + length:
         raise RequestError(f"a thumbnail of shape {shape} is wanted; expected a height, a width, and 1 or 3 channels")
     return _Head((height, width, channels), str(value[name : name + length], "utf-8", "replace"), name + length)
 
 
-def _thumbnail(file: memoryview, head: _Head) -> npt.NDArray[np.uint8]:
-    height, width, channels = head.shape
+def _pixels(file: memoryview, head: _Head) -> npt.NDArray[np.uint8]:
     try:
-        with images.opened(file, head.column, MAX_NUMBERS) as image:
-            return _pixels(image, MODES[channels], (width, height))
-    except images.BROKEN as error:
-        raise _told(images.refused(file, head.column, f"it is damaged: {error}")) from error
+        return images.thumbnail(file, head.column, head.shape)
     except RequestError as error:
-        raise _told(error) from error
-
-
-def _pixels(image: Image.Image, mode: str, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
-    transparent = "A" in image.getbands() or "transparency" in image.info
-    # Of a JPEG no more pixels are computed than are needed.
-    image.draft(mode, size)
-    shown = image.convert("RGBA" if transparent else mode)
-    small = shown if shown.size == size else shown.resize(size, Image.Resampling.BILINEAR)
-    if transparent:
-        small = Image.alpha_composite(Image.new("RGBA", size, WHITE), small).convert(mode)
-    return np.asarray(small)
-
-
-def _told(error: RequestError) -> RowError:
-    return RowError(error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {UNKNOWN}")
+        raise RowError(error.message, sqlstate=error.sqlstate, hint=f"{error.hint} {UNKNOWN}") from error

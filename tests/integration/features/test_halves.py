@@ -9,7 +9,8 @@ from dataclasses import replace
 import drawn_arrays
 import numpy as np
 import pytest
-from drawn_recipes import WIDE_ARRAYS
+from drawn_images import encoded
+from drawn_recipes import FILES, WIDE_ARRAYS
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import Session
@@ -18,7 +19,18 @@ from workbench import Workbench
 
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import NetworkInput, network_inputs
-from cerebro_plpy.features.feature import LARGEST, MOMENTS, Category, LeftOut, Moment, Number, Scale, Text, Vector
+from cerebro_plpy.features.feature import (
+    LARGEST,
+    MOMENTS,
+    Category,
+    ImageFile,
+    LeftOut,
+    Moment,
+    Number,
+    Scale,
+    Text,
+    Vector,
+)
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_trainer.data import raw_rows
@@ -30,6 +42,8 @@ SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, L
 )
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 NAMES = TEXTS.filter(lambda name: 0 < len(name.encode()) <= 63)
+PIXELS = np.arange(12 * 9 * 3).reshape(12, 9, 3).astype(np.uint8)
+PICTURES = [encoded(PIXELS, "JPEG"), encoded(PIXELS), encoded(PIXELS[:8, :8])]
 TIMES = ("2024-02-29 23:59:60", "infinity", "-infinity", "1999-01-01", None)
 
 
@@ -136,6 +150,18 @@ def test_points_of_time(session: Session, family: str, data: st.DataObject) -> N
     drawn = data.draw(st.lists(points() | st.sampled_from(TIMES), min_size=1, max_size=20))
     recipe = Recipe((Number("n", "integer", Scale(1.0, 2.0), missing=True), Moment("x", family, parts, missing=True)))
     check(session, recipe, f"(SELECT v.*, 1 AS n FROM {table('x', family)} v)", texts(drawn))
+
+
+@trials(15)
+@given(
+    FILES,
+    NAMES.filter(lambda name: name != "n"),
+    st.lists(st.none() | st.sampled_from([b"", *PICTURES]), min_size=1, max_size=5),
+)
+def test_files_of_images(session: Session, feature: ImageFile, name: str, files: list[bytes | None]) -> None:
+    recipe = Recipe((replace(feature, column=name), Number("n", "integer", Scale(1.0, 2.0), missing=True)))
+    values = [None if file is None else f"\\x{file.hex()}" for file in files]
+    check(session, recipe, f"(SELECT v.*, 1 AS n FROM {table(name, 'bytea')} v)", texts(values))
 
 
 def test_columns_of_all_kinds_together(session: Session) -> None:

@@ -55,8 +55,8 @@ def test_the_size_of_images_is_what_their_files_say(
     bench: Workbench, session: Session, height: int, width: int, grey: bool, jpeg: bool, camera: bool
 ) -> None:
     pixels = drawn(height, width, 1 if grey else 3)
-    exif = {"exif": b"Exif\0\0" + INNER, "icc_profile": bytes(70_000)} if camera and jpeg else {}
-    file = encoded(pixels, "JPEG" if jpeg else "PNG", **exif)
+    exif: dict[str, object] = {"exif": b"Exif\0\0" + INNER, "icc_profile": bytes(70_000)} if camera and jpeg else {}
+    file = encoded(pixels, "JPEG" if jpeg else "PNG", None, **exif)
     found = learned(bench, session, [file, b"", None])
     assert isinstance(found, ImageFile) and found.missing and len(file) <= found.bytes < 2 * len(file)
     assert found.shape[2] == pixels.shape[2]

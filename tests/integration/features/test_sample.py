@@ -19,6 +19,9 @@ VISITS = """
            CASE WHEN n % 1000 = 1 THEN 'rare' WHEN n % 3 = 0 THEN 'a' ELSE 'b' END AS kind
     FROM generate_series(1, 6000) AS n; ALTER TABLE visits ADD PRIMARY KEY (id)"""
 
+COPIED = """SELECT attname::text FROM pg_attribute
+            WHERE attrelid = to_regclass('pg_temp.cerebro_few') AND attnum > 0"""
+
 
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
@@ -77,6 +80,29 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
         bench.rows("ROLLBACK")
     assert found[0] == found[1]
     assert [each.column for each in found[0][1]] == ["hash"]
+
+
+def test_files_are_not_copied_into_a_sample_that_is_kept(
+    bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But told of as without one; those that are no images cost nothing."""
+    monkeypatch.setattr(statistics, "SAMPLE", 2000)
+    # The beginning of a PNG of 20 x 30 pixels, in colours.
+    head = "decode('89504e470d0a1a0a0000000d49484452000000140000001e0802', 'hex')"
+    for name, file, is_image in (("pictured", head, True), ("dumped", "'\\x00'::bytea", False)):
+        bench.rows(f"CREATE TABLE {name} AS SELECT v.*, CASE WHEN id % 9 > 0 THEN {file} END AS file FROM visits v")
+        found = []
+        for kept in (False, True):
+            bench.rows("BEGIN")
+            table = read(bench, session, name, kept)
+            copied = {column for (column,) in bench.rows(COPIED)}
+            assert "age" in copied if kept else not copied
+            assert "file" not in copied and (table.source.sample is not None) == (kept and not is_image)
+            assert table.source.rows is not None
+            measured = profile.measure(session, table.source, table.source.rows, table.recipe)
+            found.append((table.recipe, table.giveaways, measured))
+            bench.rows("ROLLBACK")
+        assert found[0] == found[1] and ("file" in {each.column for each in found[0][0].inputs}) == is_image
 
 
 def test_a_plan_says_that_rows_are_drawn(bench: Workbench, table: RawTable) -> None:

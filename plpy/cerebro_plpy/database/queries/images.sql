@@ -1,6 +1,6 @@
 -- name: present
 -- Training rows, and those that have a file.
-SELECT count(*) AS rows, count(*) FILTER (WHERE pg_catalog.octet_length({file}) > 0) AS present FROM {source} t WHERE {side}
+SELECT count(*) AS rows, count(*) FILTER (WHERE {size} > 0) AS present FROM {source} t WHERE {side}
 
 -- name: files
 -- Of a sample of files: how many are PNG or JPEG with the same size and number of channels, as far as one is declared within
