@@ -144,11 +144,9 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     aim = read_target(reader, module, source, target, known, wishes.task)
     source = source._replace(side=both(halves.training, _usable(target, aim.task)), rows=aim.rows)
     if kept:
-        # Files would be many times as large as all else.
         source = with_sample(reader, source, [target, *(c for c in chosen if c.family not in (None, BYTES))])
     recipe = learn(reader, source, chosen, wishes.types)
-    if any(isinstance(each, ImageFile) for each in recipe.inputs):
-        source = source._replace(sample=None)
+    source = _with_files(source, recipe)
     check_inputs(module, recipe)
     given_away = giveaways(reader, source, recipe, aim.rows, label_of(target, aim.task), aim.task == CLASSIFICATION)
     weighed = weight and weights(reader, module, source, weight)
@@ -160,6 +158,11 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     missing = rows.rows - rows.present
     divided_by = split, seed, divided.bound
     return RawTable(relation, columns, aim, *divided_by, source, parts, recipe, held, missing, given_away, rows.newest)
+
+
+def _with_files(source: Source, recipe: Recipe) -> Source:
+    """The source as it tells of all inputs: a sample has no files, which would be many times as large as all else."""
+    return source._replace(sample=None) if any(isinstance(each, ImageFile) for each in recipe.inputs) else source
 
 
 def _order(columns: Sequence[RawColumn], seed: int) -> Expression:

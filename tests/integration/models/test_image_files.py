@@ -102,11 +102,11 @@ def test_what_a_guest_predicts_is_what_the_owner_does(
     bench: Workbench, shared_superuser: Workbench, signs: str
 ) -> None:
     bench.rows("GRANT SELECT ON signs TO PUBLIC")
-    with another_role(bench, shared_superuser, "viewer") as guest:
-        own_schema(shared_superuser, "viewer")
-        guest.rows("CREATE TABLE viewer.seen AS TABLE signs; SET search_path = viewer, madlib")
-        bench.rows("SELECT cerebro.grant_predict('signs', 'viewer')")
-        assert guest.rows(PREDICTED.format("viewer.seen")) == bench.rows(PREDICTED.format("signs"))
+    with another_role(bench, shared_superuser, "gallery") as guest:
+        own_schema(shared_superuser, "gallery")
+        guest.rows("CREATE TABLE gallery.seen AS TABLE signs; SET search_path = gallery, madlib")
+        bench.rows("SELECT cerebro.grant_predict('signs', 'gallery')")
+        assert guest.rows(PREDICTED.format("gallery.seen")) == bench.rows(PREDICTED.format("signs"))
 
 
 @pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
