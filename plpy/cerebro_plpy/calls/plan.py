@@ -137,7 +137,7 @@ def _encoding(feature: Feature) -> tuple[str, str | None]:
         return said, "as many words as nearly all training rows have"
     if isinstance(feature, ImageFile):
         said = f"image of {' x '.join(map(str, feature.shape))}, made of each file{MISSING[feature.missing]}"
-        return said, "the size that most images of a sample have, or a thumbnail of it"
+        return said, "it holds the usual size of the images of a sample, or has the largest one"
     if isinstance(feature, Array):
         parts = f"{feature.kind} of {' x '.join(map(str, feature.shape))}"
     elif isinstance(feature, Vector):

@@ -6,6 +6,7 @@ That stands at the beginning of each file of a sample; no pixel is looked at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_high
 from typing import NamedTuple
 
 from cerebro_plpy.database.platform import Reader
@@ -71,22 +72,27 @@ def _learned(reader: Reader, source: Source, column: RawColumn, wanted: bool) ->
 
 
 def shape(images: Sequence[Files]) -> tuple[int, int, int]:
-    """That of the thumbnails of images: what most of them have, and no more than the largest side.
+    """That of the thumbnails of images: it holds the medians of their heights and widths, made smaller where need be.
 
     >>> shape([Files(28, 20, 1, True, 9, 300), Files(90, 90, 1, True, 2, 900)])
     (32, 24, 1)
+    >>> shape([Files(n, 40, 1, True, 1, 1) for n in range(10, 30)])
+    (24, 48, 1)
     >>> shape([Files(480, 640, 3, True, 9, 1)]), shape([Files(9, 1000, 1, True, 9, 1)]), shape([])
     ((48, 64, 3), (8, 64, 1), (64, 64, 3))
     """
     sized = [each for each in images if min(each.height, each.width) > 0]
     if not sized:
         return SIDES[-1], SIDES[-1], CHANNELS[-1]
-    usual = max(sized, key=lambda each: each.rows)
-    longest = max(usual.height, usual.width, SIDES[-1])
-    height, width = (
-        next(side for side in SIDES if side * longest >= length * SIDES[-1]) for length in (usual.height, usual.width)
-    )
+    usual = [_median((getattr(each, name), each.rows) for each in sized) for name in ("height", "width")]
+    longest = max(*usual, SIDES[-1])
+    height, width = (next(side for side in SIDES if side * longest >= length * SIDES[-1]) for length in usual)
     return height, width, max(each.channels for each in sized)
+
+
+def _median(lengths: Iterable[tuple[int, int]]) -> int:
+    """Of lengths, each with how often it is there."""
+    return median_high([length for length, rows in lengths for _ in range(rows)])
 
 
 def size(files: Sequence[Files]) -> int:

@@ -27,7 +27,7 @@ OPTIONS = "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, space => '
 def sign(number: int) -> bytes:
     """A shape somewhere in a picture, in colours that say nothing."""
     drawn = random.Random(number)
-    side = drawn.randint(20, 28) if number % 40 else 300
+    side = drawn.randint(16, 23) if number % 40 else 300
     dark, light = ([drawn.randint(low, low + 90) for _ in "rgb"] for low in (0, 165))
     ground, ink = drawn.sample([dark, light], 2)
     image = Image.new("RGB", (side, side), tuple(ground))
