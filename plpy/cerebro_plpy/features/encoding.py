@@ -83,11 +83,8 @@ class NetworkInput(NamedTuple):
     @property
     def sent(self) -> Expression:
         """The bytes that a trainer takes."""
-        text = self.value.text
-        file = self.kind == thumbnails.KIND
-        return Expression(
-            f"pg_catalog.array_send(ARRAY[{text}])" if file else f"cerebro.array_bytes({text})", self.value.values
-        )
+        call = "pg_catalog.array_send(ARRAY[{}])" if self.kind == thumbnails.KIND else "cerebro.array_bytes({})"
+        return Expression(call.format(self.value.text), self.value.values)
 
 
 def network_inputs(recipe: Recipe) -> tuple[NetworkInput, ...]:
