@@ -63,8 +63,7 @@ def custom(loss: Any = "Own", metrics: tuple[str, ...] = ("own_accuracy",), arch
     return {**program(architecture, loss=loss, metrics=metrics), "sources": {name: SOURCES[name] for name in named}}
 
 
-@pytest.mark.long_for(framework="jax")
-@pytest.mark.long_for(form=(0, 1))
+@pytest.mark.long
 @pytest.mark.parametrize(("loss", "metric"), [("Own", "own_accuracy"), ("own_class", "own_counts")])
 def test_every_form_gives_the_bits_of_keras_own(trainer: Peer, form: str, loss: str, metric: str) -> None:
     trainer.load("d", buffers(*SIZES))

@@ -43,7 +43,7 @@ def joined(trainer: Peer, text: str, head: Head, states: list[bytes], count: int
 
 
 @pytest.mark.long_for(framework="jax")
-@pytest.mark.long_for(case=(0, 1, 3, 4))
+@pytest.mark.long_for(case=(0, 1, 2, 3, 4, 6))
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPoolExecutor, case: int) -> None:
     table, head = CASES[case]
@@ -66,7 +66,7 @@ def test_it_says_what_its_members_say_together(trainer: Peer, plain: ProcessPool
     assert (np.abs(of_all - expected) <= 1e-5 * np.abs(expected) + 1e-6 * np.abs(expected).max(axis=0)).all()
 
 
-@pytest.mark.long_for(framework="jax")
+@pytest.mark.long
 def test_states_that_are_not_its_members_are_refused(trainer: Peer) -> None:
     table, head = CASES[0]
     programs, states = members(trainer, table, head)

@@ -54,8 +54,7 @@ def test_all_forms_take_the_same_steps(trainer: Peer, framework: str, architectu
             np.testing.assert_allclose(left, right, atol=1e-4)
 
 
-@pytest.mark.long_for(framework="jax")
-@pytest.mark.long_for(form=(0, 1))
+@pytest.mark.long
 def test_a_form_gives_the_same_bits_again(trainer: Peer, second_trainer: Peer, framework: str, form: str) -> None:
     """In another process, and after the same program trained in other forms, and on buffers of other sizes."""
     for peer in (trainer, second_trainer):

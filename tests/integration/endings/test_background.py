@@ -55,6 +55,7 @@ def completed(bench: Workbench, run: int, visits: int) -> bool:
     return int(bench.value(done, run)) >= visits
 
 
+@pytest.mark.long
 def test_a_run_lives_without_its_session(bench: Workbench) -> None:
     caller = bench.another()
     run = submit(caller, "alone", EPOCHS)
@@ -66,6 +67,7 @@ def test_a_run_lives_without_its_session(bench: Workbench) -> None:
     assert bench.value("SELECT run_id FROM alone_summary") == run
 
 
+@pytest.mark.long
 def test_all_that_worked_for_it_ends_with_it(bench: Workbench) -> None:
     caller = bench.another()
     before = bench.workers()

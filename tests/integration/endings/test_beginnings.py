@@ -35,6 +35,7 @@ def begun(bench: Workbench, after: int) -> int:
     return eventually(lambda: bench.newest_run() if bench.newest_run() > after else 0)
 
 
+@pytest.mark.long
 def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None:
     run = bench.value("SELECT cerebro.submit('packed', 'waited', 'two', 1, backend => 'auto')")
     assert bench.row(LOOK, run) == ("running", 0, 4, None)
@@ -69,6 +70,7 @@ def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, 
     caller.close()
 
 
+@pytest.mark.long
 def test_a_call_whose_trainers_cannot_start_leaves_no_run(
     bench: Workbench, shared_superuser: Workbench, folder: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_run_without_a_config_left_fails(bench: Workbench) -> None:
     assert bench.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run_id) == [("failed",)]
 
 
+@pytest.mark.long
 def test_a_killed_trainer_costs_one_visit(bench: Workbench, watcher: Workbench) -> None:
     bench.pack("killed_packed", 2)
     bench.configure("killed_configs", several(2), [LONG])
@@ -236,6 +237,7 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
     assert bench.value("SELECT count(model_weights) FROM afterwards") == 2
 
 
+@pytest.mark.long
 def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Workbench, endless: str) -> None:
     before = bench.newest_run()
     caller = bench.another()
@@ -256,6 +258,7 @@ def test_the_end_of_the_caller_s_session_ends_all(bench: Workbench, watcher: Wor
     caller.close()
 
 
+@pytest.mark.long
 def test_trainers_wait_for_the_next_call_and_end_with_the_session(
     bench: Workbench, watcher: Workbench, diverged: int
 ) -> None:

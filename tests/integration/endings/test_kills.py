@@ -113,6 +113,7 @@ def start_up(session: Workbench) -> None:
     session.fit("packed", "never", "long", 1)
 
 
+@pytest.mark.long_for(work=start_up)
 @pytest.mark.parametrize("work", [start_up, packing, evaluation, prediction], ids=lambda work: work.__name__)
 def test_other_calls_end_at_once_when_cancelled(
     bench: Workbench, watcher: Workbench, fresh: Workbench, work: Callable[[Workbench], None]
@@ -135,6 +136,7 @@ def test_other_calls_end_at_once_when_cancelled(
     assert not bench.exists("never", "never_summary")
 
 
+@pytest.mark.long
 def test_a_call_ends_when_its_client_is_gone(bench: Workbench, watcher: Workbench) -> None:
     bench.configure("endless", several(2), ["batch_size=1,epochs=1000"])
     before, waiting = bench.newest_run(), trainers(watcher.workers())

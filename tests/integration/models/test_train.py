@@ -94,6 +94,7 @@ def test_a_class_is_predicted_by_its_own_name(bench: Workbench, spare: str) -> N
     assert bench.value(f"{told} WHERE p.prediction <> t.size::text") == 0
 
 
+@pytest.mark.long
 def test_two_calls_with_a_seed_have_the_same_bits(bench: Workbench, passengers: str) -> None:
     """However the rows lie in the table, and whichever session trains."""
     call = f"SELECT * FROM cerebro.train('passengers', 'survived', %s, {QUICK}, seed => 5)"
@@ -258,6 +259,7 @@ def test_a_call_in_the_background_is_awaited_like_any_run(bench: Workbench, spar
     assert bench.value("SELECT run_id FROM cerebro.model_version WHERE model = 'spare'") == run_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("split", ["random 0.2", "last 0.3 by id"])
 def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, spare: str, split: str) -> None:
     """Also when there are more of them."""
@@ -272,6 +274,7 @@ def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, 
         bench.rows(f"SELECT * FROM cerebro.train('more', 'survived', 'spare', {QUICK}, split => 'random 0.5')")
 
 
+@pytest.mark.long
 def test_the_rows_of_another_table_are_held_back(bench: Workbench, spare: str) -> None:
     """Whatever the order and the types of its columns; and those of the table are all trained on."""
     bench.rows(
@@ -305,6 +308,7 @@ def _held(bench: Workbench, run_id: int) -> set[int]:
     }
 
 
+@pytest.mark.long
 def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None:
     for epochs in (1, 3):
         text = QUICK.replace("epochs => 2", f"epochs => {epochs}")

@@ -9,6 +9,7 @@ import pytest
 from roles import another_role, refused
 from workbench import Workbench
 
+pytestmark = pytest.mark.long
 SALES = """
     CREATE FUNCTION made(first integer, last integer) RETURNS TABLE (
         id integer, shop text, noise float8, moment timestamp, fixed integer, taken float8, much boolean)

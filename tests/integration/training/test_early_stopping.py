@@ -63,6 +63,7 @@ def test_a_replay_stops_where_the_run_did(bench: Workbench, run: int) -> None:
     assert bench.weights("again") == bench.weights("model")
 
 
+@pytest.mark.long
 def test_who_ended_early_does_not_go_on_with_its_run(bench: Workbench) -> None:
     slow = FIT.format(size=1, arguments="monitor='loss', patience=1").replace("size=1,", "size=1,epochs=20,")
     bench.configure("slow", [RESTING, compile_text("SGD(learning_rate=0.001)")], [slow])
@@ -155,6 +156,7 @@ def test_its_state_is_the_only_one_that_stays(bench: Workbench, restored: int) -
     assert bench.value(STATES, restored) == 0
 
 
+@pytest.mark.long
 def test_the_best_state_is_there_whatever_comes_after_it(bench: Workbench) -> None:
     text = FIT.format(size=1, arguments=WORSE.replace("patience=2", "patience=30"))
     bench.configure(

@@ -88,6 +88,7 @@ def test_a_model_that_is_averaged(superuser: Workbench, logs: Path) -> None:
     assert {entry[3] for entry in found if entry[2] == "epoch_loss"} == {1, 2}
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_written_fails_the_configuration(superuser: Workbench) -> None:
     superuser.rows(CONFIGURE, "nowhere", [compile_text()], [BOARD.format("/proc/nowhere/", "")])
     error = refused(superuser, "SELECT madlib_fit_multiple_model('packed', 'o', 'nowhere', 1)", code="MS001")

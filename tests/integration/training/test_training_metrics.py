@@ -16,6 +16,7 @@ def tables(bench: Workbench) -> None:
     bench.configure("three", several(3))
 
 
+@pytest.mark.long
 def test_the_training_set_is_left_out(bench: Workbench) -> None:
     runs = {}
     for name, wanted in (("with_training", True), ("without_training", False)):
