@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
 from cerebro_plpy.calls.predict_source import Raw, answered, id_text, raw_blocks
-from cerebro_plpy.calls.raw_source import explored_version, raw_source
+from cerebro_plpy.calls.raw_source import deployed_version, raw_source
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
@@ -31,7 +31,7 @@ def attribution_blocks_of(
     """
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
-    version = explored_version(db, MODULE, model)
+    version = deployed_version(db, MODULE, model)
     table, _, recipe = raw_source(catalog, version.recipe, source)
     names = [each.column for each in recipe.inputs]
     raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))

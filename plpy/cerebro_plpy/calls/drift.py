@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cerebro_plpy.calls.raw_source import explored_version, raw_source
+from cerebro_plpy.calls.raw_source import deployed_version, raw_source
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
@@ -40,7 +40,7 @@ class Rows:
 def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
     """A row for each raw column, that which lies farthest from before first."""
     catalog = Catalog(db, MODULE)
-    version = explored_version(db, MODULE, model)
+    version = deployed_version(db, MODULE, model)
     before = read_profile(db, version)
     table, _, recipe = raw_source(catalog, version.recipe, source)
     now = profile.bins(Rows(db), table.quoted, recipe, {key: part.edges for key, part in before.parts.items()})

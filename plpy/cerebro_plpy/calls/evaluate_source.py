@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, predicted, raw_blocks
-from cerebro_plpy.calls.raw_source import explored_version, raw_source
+from cerebro_plpy.calls.raw_source import deployed_version, raw_source
 from cerebro_plpy.calls.version_prediction import predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -68,7 +68,7 @@ def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments)
 
 def _labelled(db: Database, arguments: Arguments) -> Labelled:
     model, source, group_by = arguments
-    version = explored_version(db, MODULE, model)
+    version = deployed_version(db, MODULE, model)
     table, columns, recipe = raw_source(Catalog(db, MODULE), version.recipe, source)
     target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.held_back import held_table
 from cerebro_plpy.calls.predict_source import SETTINGS
 from cerebro_plpy.calls.provenance import read_made
-from cerebro_plpy.calls.raw_source import RawSource, explored_version, raw_source
+from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_source
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
-    version = explored_version(db, MODULE, model)
+    version = deployed_version(db, MODULE, model)
     sample = Sample(raw_source(Catalog(db, MODULE), version.recipe, source), ALL, MOST_ROWS)
     found = _importances(db, gd, version, sample)
     if not found:

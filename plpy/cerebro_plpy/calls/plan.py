@@ -42,13 +42,13 @@ from cerebro_plpy.features.feature import (
     Vector,
 )
 from cerebro_plpy.features.matching import kind
+from cerebro_plpy.features.recipe import FLOAT_BYTES
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
 
 MODULE = "plan"
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
-FLOAT_BYTES = 4
 MISSING = {True: "; where it is missing is an input of its own", False: ""}
 MOST_SHOWN = 10  # of the values of a category, or of classes
 

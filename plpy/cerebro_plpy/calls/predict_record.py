@@ -68,7 +68,8 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
     if record is None:
         raise NullNotAllowed(f"{MODULE} error: record is NULL.", hint="Pass a row as JSON, such as to_jsonb(t).")
     row = _encoded(db, kept, wanted, record)
-    if kept.mark != (granted_versions.mark(db, wanted) if row is None else row["mark"]):
+    mark = granted_versions.mark(db, wanted) if row is None else row["mark"]
+    if not mark or mark != kept.mark:
         kept = _keep(db, gd, wanted)
         row = _encoded(db, kept, wanted, record)
     if row is None:

@@ -29,7 +29,7 @@ def raw_source(catalog: Catalog, recipe: Recipe, source: str | None) -> RawSourc
     return RawSource(table, columns, matched(catalog.module, recipe, columns, table.spelling))
 
 
-def explored_version(db: Database, module: str, model: str | None) -> Version:
-    """The version of a model of the caller's that predicts, where more can be asked of it than predictions."""
+def deployed_version(db: Database, module: str, model: str | None) -> Version:
+    """The version of a model of the caller's that predicts; raises where its rows cannot be read."""
     db.platform.check_process(module)
     return versions.deployed(db, module, model)

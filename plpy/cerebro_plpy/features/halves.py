@@ -57,13 +57,10 @@ NOTHING = ("",)
 """In the place of all categories."""
 MARKS = 2
 """Hashes of 64 bits by which the values of a category are told apart."""
-
-
 VALUE = "value"
 """What becomes of a raw number that is scaled as it is."""
 SECONDS, FRACTION = "epoch", "microseconds"
-
-
+"""Parts of a point of time that tell all of it: see `_told`."""
 MOST_MARKED = 4096
 """Values of categories whose hashes go to a packing trainer with every block; of more a database finds the codes."""
 

@@ -109,7 +109,7 @@ def test_what_a_guest_predicts_is_what_the_owner_does(
         assert guest.rows(PREDICTED.format("gallery.seen")) == bench.rows(PREDICTED.format("signs"))
 
 
-@pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
+@pytest.mark.postgresql("with files of images this was not tried on Greenplum")
 def test_files_are_told_of_as_columns(bench: Workbench, signs: str) -> None:
     photo = COLUMN.strip('"')
     worth: dict[str, float] = dict(
@@ -127,7 +127,7 @@ def test_files_are_told_of_as_columns(bench: Workbench, signs: str) -> None:
     assert before == pytest.approx(now, abs=0.03) and 0 < now < 0.1 and stability < 0.2
 
 
-@pytest.mark.postgresql("on Greenplum models are trained and predict, but no more")
+@pytest.mark.postgresql("with files of images this was not tried on Greenplum")
 def test_a_version_comes_out_once_more_and_goes_on_with_new_files(bench: Workbench, signs: str) -> None:
     assert all(ok for _, ok in bench.rows("SELECT what, ok FROM cerebro.verify('signs')"))
     inserted(bench, ROWS + 1, ROWS + 30)
