@@ -24,6 +24,8 @@ from processes import eventually, trainers
 from trials import trials
 from workbench import Workbench, compile_text
 
+from cerebro_plpy.database.names import quote_identifier
+
 REFERENCE = Path(__file__).parents[3] / "docs" / "sql-reference.md"
 LIMIT = "60s"
 """No call here takes so long: one that does hangs."""
@@ -206,11 +208,9 @@ def check_call(bench: Workbench, documented: set[str], function: Function, argum
         assert error.diag.message_primary
         assert tables(bench) == before
     assert bench.value("SELECT pg_backend_pid()") == backend
-    made = tables(bench) - before
-    if made:
-        bench.rows(
-            f"DROP TABLE IF EXISTS {', '.join(made & {name for name in made if not name.endswith('_seq')})} CASCADE"
-        )
+    for name in tables(bench) - before:
+        if not name.endswith("_seq"):
+            bench.rows(f"DROP TABLE IF EXISTS {quote_identifier(name)} CASCADE")
     bench.messages()
 
 
