@@ -151,7 +151,7 @@ COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,
-       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' AS constants,
+       f.feature ->> 'reason' AS reason, f.feature - 'column' - 'kind' - 'reason' - 'rarity' AS constants,
        v.importance[f.n] AS importance, v.importance_error[f.n] AS importance_error
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      CROSS JOIN LATERAL pg_catalog.jsonb_array_elements(

@@ -17,7 +17,7 @@ from trainer_peer import Peer
 from trainer_programs import Json, weights
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates import embeddings, parts, sequences
+from cerebro_plpy.configs.templates import embeddings, encoders, parts, sequences
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
@@ -29,11 +29,13 @@ from cerebro_plpy.configs.templates.series import SERIES
 from cerebro_plpy.configs.templates.tabm import TABM
 from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Measure, Table, Template, Wide
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
+from cerebro_plpy.features.wording import Wording
 
 NUMBERS, INDICATORS, CARDINALITIES = 3, 2, (4, 12)
 PIECES = (-2.0, -0.5, 0.0, 1e6), (0.25,), ()
 TABLE = Table(NUMBERS, INDICATORS, CARDINALITIES, pieces=PIECES)
 WORDS = Wide(TEXT, (6,), 31)
+RARE_WORDS = Wide(TEXT, (6,), 31, bytes(range(0, 240, 8)))
 CLASSES = Classes(2)
 FLOATS = Floats((Measure(1e9, 1e6, 0.0, 1e10), Measure(0.0, 1e-9, -1e-9, 2e-9)))
 OF_ARRAYS = Table(1, 0, (), (Wide("series", (11, 2)), Wide("image", (9, 5, 1)), Wide("long vector", (70,))))
@@ -45,7 +47,7 @@ CASES: tuple[tuple[Table, Head], ...] = (
     (Table(0, 3), FLOATS),
     (Table(0, 0, (5,)), CLASSES),
     (Table(1, 0, (5,), (WORDS,)), CLASSES),
-    (Table(wide=(WORDS, WORDS)), FLOATS),
+    (Table(wide=(WORDS, RARE_WORDS)), FLOATS),
 )
 LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
@@ -116,6 +118,20 @@ def test_a_number_is_told_by_how_much_of_each_piece_lies_below(plain: ProcessPoo
     ]
     expected = np.concatenate([clipped[:, :NUMBERS], np.stack(pieces, axis=1), clipped[:, NUMBERS:]], axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.long_for(framework="jax")
+def test_a_word_weighs_as_much_as_it_is_rare(plain: ProcessPoolExecutor) -> None:
+    """Its inverse document frequency, in steps of which eight make it half as frequent; what is none weighs nothing."""
+    having = [0, 1, 7, 100, 1000]
+    known = Wording(len(having) + 1, 1, 1000, tuple(enumerate(having, 1)))
+    wide = Wide(TEXT, (len(having) + 1,), known.buckets + 1, known.rarities)
+    graph, numbers = Graph("rarity"), np.array([[*range(1, len(having) + 1), 0]], np.float32)
+    text = graph.text(encoders.word_weights(graph, wide, parts.wide_input(graph, 1, wide)))
+    found, _ = plain.submit(plain_keras.predictions_twice, text, [numbers]).result()
+    expected = 1 + np.log(1001 / (1 + np.array(having)))
+    np.testing.assert_allclose(found[0, :-1], expected, rtol=0, atol=math.log(2) / 16 + 1e-6)
+    assert found[0, -1] == 0 and found[0, len(having) - 1] == 1
 
 
 @pytest.mark.long_for(framework="jax")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -69,6 +70,7 @@ FEATURES: st.SearchStrategy[Feature] = st.one_of(
     st.builds(Number, COLUMN, st.sampled_from(NUMBERS), SCALES, FLAGS),
     st.builds(Category, COLUMN, st.lists(WORDS, min_size=1, max_size=5, unique=True).map(tuple)),
     st.builds(Text, COLUMN, st.integers(1, 40), st.integers(1, 1000)),
+    st.builds(lambda told: Text("rare", 3, len(told), b64encode(told).decode()), st.binary(min_size=1, max_size=9)),
     st.builds(LeftOut, COLUMN, WORDS),
     st.one_of(*map(moments, sorted(MOMENTS))),
     WIDE_ARRAYS,

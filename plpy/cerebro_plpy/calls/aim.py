@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates import choice
-from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, sample_share, usual_weights
+from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, most_epochs, sample_share, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
 from cerebro_plpy.configs.templates.template import Classes, Template
 from cerebro_plpy.database.caller import Database
@@ -99,8 +99,9 @@ def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
 def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:
     """What an epoch goes over."""
     workers = min(aim.arguments.workers or platform.most_workers(segments), segments)
-    weights = usual_weights(table.recipe.table, table.target.head)
-    return Workload(table.rows, table.validation_rows, weights, segments, workers, aim.core)
+    inputs = table.recipe.table
+    weights = usual_weights(inputs, table.target.head)
+    return Workload(table.rows, table.validation_rows, weights, segments, workers, aim.core, most_epochs(inputs))
 
 
 def core_share() -> float:
@@ -122,8 +123,11 @@ def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: fl
 
 def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
     """The templates that are tried on a table; raises InvalidParameter where one is named that is for others."""
-    found = choice.fitting(aim.wanted.templates, table.recipe.table)
-    for each in aim.wanted.templates if aim.arguments.models else ():
+    inputs = table.recipe.table
+    if not aim.arguments.models:
+        return choice.usual(inputs)
+    found = choice.fitting(aim.wanted.templates, inputs)
+    for each in aim.wanted.templates:
         if each not in found:
             raise InvalidParameter(
                 f"models names template {each.name!r}, which is for columns of kind {each.kind!r}; there is none.",

@@ -51,6 +51,7 @@ MODULE = "plan"
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
 MISSING = {True: "; where it is missing is an input of its own", False: ""}
 MOST_SHOWN = 10  # of the values of a category, or of classes
+UNSHOWN = ("column", "reason", "rarity")
 
 
 def plan(db: Database, arguments: TrainArguments) -> list[Row]:
@@ -117,7 +118,7 @@ def _columns(table: RawTable) -> Iterator[Row]:
         why = "; ".join(
             [*([why] if why else []), *(str(each) for each in table.giveaways if each.column == feature.column)]
         )
-        constants = {name: value for name, value in asdict(feature).items() if name not in ("column", "reason")}
+        constants = {name: value for name, value in asdict(feature).items() if name not in UNSHOWN}
         if isinstance(feature, Category):
             constants = {"categories": len(feature.values), "some": list(feature.values[:MOST_SHOWN])}
         data = {"type": types[feature.column], "kind": feature.kind, **constants}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Union
@@ -11,7 +12,7 @@ from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.template import FARTHEST, Wide
 
 MOST_CATEGORIES = 10_000
-MOST_BUCKETS = 1 << 18
+MOST_BUCKETS = 1 << 16
 LARGEST = 1e300
 """No constant is larger: then nothing that is computed of it is infinite."""
 MOST_EDGES = 65
@@ -148,18 +149,25 @@ class Vector:
 class Text:
     """A column of free text: its first `words`, each as a number from 1 to `buckets` that a hash gives it; then zeros.
 
-    Nothing of what is written there is learned beforehand.
+    Of what is written there only is learned beforehand how rare words are: `rarity` has a byte for each number in
+    base64, or none where it is not to be told.
     """
 
     kind: ClassVar[str] = encoders.TEXT
     column: str
     words: int
     buckets: int
+    rarity: str = ""
+
+    @property
+    def rarities(self) -> bytes:
+        """Of each number, in steps of which RARITIES make a word half as frequent."""
+        return b64decode(self.rarity)
 
     @property
     def wide(self) -> Wide:
         """The network's input."""
-        return Wide(self.kind, (self.words,), self.buckets + 1)
+        return Wide(self.kind, (self.words,), self.buckets + 1, self.rarities)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -80,9 +81,18 @@ def _moment(value: object) -> Moment:
 
 
 def _free_text(value: object) -> Text:
-    found = record(value, "feature", "kind", "column", "words", "buckets")
-    words = _whole(found["words"], "words", MOST_WORDS)
-    return Text(_column(found["column"]), words, _whole(found["buckets"], "buckets", MOST_BUCKETS))
+    found = record(value, "feature", "kind", "column", "words", "buckets", "rarity")
+    words, buckets = _whole(found["words"], "words", MOST_WORDS), _whole(found["buckets"], "buckets", MOST_BUCKETS)
+    return Text(_column(found["column"]), words, buckets, _rarity(found["rarity"], buckets))
+
+
+def _rarity(value: object, buckets: int) -> str:
+    try:
+        if isinstance(value, str) and len(b64decode(value, validate=True)) in (0, buckets):
+            return value
+    except ValueError:
+        pass
+    raise wrong("rarity", value, f"{buckets} bytes in base64, or none")
 
 
 def _vector(value: object) -> Vector:

@@ -91,7 +91,9 @@ def _blank(feature: Feature) -> Feature:
         return replace(feature, values=NOTHING)
     if isinstance(feature, Array):
         return replace(feature, scales=(UNKNOWN,) * len(feature.scales))
-    if isinstance(feature, (Text, ImageFile, PlainArray)):
+    if isinstance(feature, Text):
+        return replace(feature, rarity="")
+    if isinstance(feature, (ImageFile, PlainArray)):
         return feature  # it knows nothing of values
     raise FeatureNotSupported(
         f"predictions with column {feature.column!r}, which is of kind {feature.kind}, cannot be granted",

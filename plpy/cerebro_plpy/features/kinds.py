@@ -6,6 +6,7 @@ what only names a row, RealMLP's for scales (arXiv 2407.04491, section 3).
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -41,8 +42,6 @@ FREE_SHARE = 0.01
 """A text is free where it has so many words, and so large a share of all is different."""
 FEWEST_WORDS, WORDS_STEP = 8, 8
 """As few words of a text are taken, and by how much that grows."""
-FEWEST_BUCKETS, MOST_BUCKETS, BUCKETS_A_WORD = 256, 1 << 15, 2
-"""Numbers that words may have; with two for each word that is there more than once few of these share one."""
 
 
 class Chosen(NamedTuple):
@@ -88,12 +87,13 @@ def category(column: RawColumn, values: tuple[str, ...], rows: int, present: int
 def text(column: RawColumn, wording: Wording) -> Text:
     """Free text, by the words of training rows.
 
-    >>> text(RawColumn("note", "text", "text", False), Wording(50, 700))
-    Text(column='note', words=56, buckets=2048)
+    >>> found = text(RawColumn("note", "text", "text", False), Wording(50, 700))
+    >>> found.words, found.buckets, len(found.rarities)
+    (56, 8192, 8192)
     """
     words = min(max(wording.words, FEWEST_WORDS), MOST_WORDS)
-    wanted = min(max(wording.repeated * BUCKETS_A_WORD, FEWEST_BUCKETS), MOST_BUCKETS)
-    return Text(column.name, -(-words // WORDS_STEP) * WORDS_STEP, 1 << (wanted - 1).bit_length())
+    rarity = b64encode(wording.rarities).decode()
+    return Text(column.name, -(-words // WORDS_STEP) * WORDS_STEP, wording.buckets, rarity)
 
 
 def check_types(module: str, columns: Sequence[RawColumn], types: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ business: it is granted, revoked, dumped, restored and dropped with its tables l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -16,6 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import (
     InsufficientPrivilege,
     InvalidName,
+    InvalidParameter,
     NullNotAllowed,
     UndefinedColumn,
     UndefinedObject,
@@ -50,7 +51,7 @@ def check_granted(catalog: Catalog, model: Relation) -> None:
 def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Let a role predict and evaluate with the models of a table of the caller's."""
     model, companions = _own_tables(catalog, given)
-    name, may_use = _role(catalog, model, role)
+    name, may_use = _grantee(catalog, model, role)
     catalog.db.platform.check_grants(catalog.module)
     function, state = _function(model), _states(catalog, model, companions["_summary"])
     found = _found(catalog, model)
@@ -71,7 +72,7 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
 def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Take that back; with the last role that had it the function goes."""
     model, companions = _own_tables(catalog, given)
-    name, _ = _role(catalog, model, role)
+    name, _ = _grantee(catalog, model, role)
     catalog.db.platform.check_grants(catalog.module)
     function = _function(model)
     if not _found(catalog, model):
@@ -155,11 +156,20 @@ def _check_own(catalog: Catalog, tables: Sequence[Relation]) -> None:
         )
 
 
-def _role(catalog: Catalog, model: Relation, role: str | None) -> tuple[str, bool]:
-    """The name of a role as it must stand in a statement, and whether it may use the model's schema."""
+def grantee(module: str, role: str | None, ask: Callable[[str], Sequence[Row]]) -> tuple[str, bool]:
+    """The name of a role as it must stand in a statement, and whether it may use what it takes, as a query tells."""
     if role is None:
-        raise NullNotAllowed(f"{catalog.module} error: role is NULL; expected the name of a role.")
-    found = catalog.db.rows(sql("grant.role"), model.schema, role)
+        raise NullNotAllowed(f"{module} error: role is NULL; expected the name of a role.")
+    found = ask(role)
     if not found:
-        raise UndefinedObject(f"{catalog.module} error: there is no role {role}.")
+        raise UndefinedObject(f"{module} error: there is no role {role}.")
+    if found[0]["own"]:
+        raise InvalidParameter(
+            f"{module} error: role is {role}, who owns the model; expected another one.",
+            hint="An owner predicts without being granted it, and loses it by DROP alone.",
+        )
     return found[0]["role"], bool(found[0]["may_use"])
+
+
+def _grantee(catalog: Catalog, model: Relation, role: str | None) -> tuple[str, bool]:
+    return grantee(catalog.module, role, lambda name: catalog.db.rows(sql("grant.role"), model.schema, name))

@@ -15,9 +15,10 @@ from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import literal
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import FeatureNotSupported, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import FeatureNotSupported, UndefinedObject
 from cerebro_plpy.platform.state_tables import gate_table
 from cerebro_plpy.tables import granted_versions, versions
+from cerebro_plpy.tables.grants import grantee
 from cerebro_plpy.tables.versions import read_version
 
 COLUMNS = (
@@ -29,7 +30,7 @@ HINT = "Who may, is told by: SELECT model, owner FROM cerebro.model;"
 
 def grant(db: Database, module: str, model: str, role: str | None) -> None:
     """Let a role predict with a model of the caller's."""
-    name, may_use = _role(db, module, role)
+    name, may_use = _grantee(db, module, role)
     versions.deployed(db, module, model)
     with db.patience():
         gate = _gate(db, model) or _opened(db, model)
@@ -41,7 +42,7 @@ def grant(db: Database, module: str, model: str, role: str | None) -> None:
 
 def revoke(db: Database, module: str, model: str, role: str | None) -> None:
     """Take that back; with the last role that had it the copy of the model goes."""
-    name, _ = _role(db, module, role)
+    name, _ = _grantee(db, module, role)
     gate = _gate(db, model)
     if gate is None:
         raise UndefinedObject(f"{module} error: nobody was granted predictions with model {model!r}.", hint=HINT)
@@ -96,11 +97,5 @@ def _opened(db: Database, model: str) -> str:
     return gate
 
 
-def _role(db: Database, module: str, role: str | None) -> tuple[str, bool]:
-    """The name of a role as it must stand in a statement, and whether it may use the extension."""
-    if role is None:
-        raise NullNotAllowed(f"{module} error: role is NULL; expected the name of a role.")
-    found = db.rows(sql("granted.role"), role)
-    if not found:
-        raise UndefinedObject(f"{module} error: there is no role {role}.")
-    return found[0]["role"], bool(found[0]["may_use"])
+def _grantee(db: Database, module: str, role: str | None) -> tuple[str, bool]:
+    return grantee(module, role, lambda name: db.rows(sql("granted.role"), name))

@@ -189,9 +189,11 @@ def test_an_outline_has_nothing_that_was_learned(session: Session) -> None:
     one, other = (
         Recipe((
             Number("x", "real", scale, missing=True), Category("c", values), LeftOut("o", values[0]),
-            Moment("m", "date", {"year": scale, "day": scale}, missing=False),
+            Moment("m", "date", {"year": scale, "day": scale}, missing=False), Text("t", 2, 3, rarity),
         ))
-        for scale, values in ((Scale(4.0, 2.0), ("secret",)), (Scale(-1.0, 9.0), ("other", "more")))
+        for scale, values, rarity in (
+            (Scale(4.0, 2.0), ("secret",), "AQID"), (Scale(-1.0, 9.0), ("other", "more"), "AwIB")
+        )
     )  # fmt: skip
     assert outline(one) == outline(other)
     assert raw_inputs(one) == raw_inputs(other) == raw_inputs(outline(one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -16,7 +17,7 @@ from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features import encoding, words
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.feature import Text
+from cerebro_plpy.features.feature import MOST_BUCKETS, Text
 from cerebro_plpy.features.statistics import Source
 from cerebro_plpy.features.wording import Wording, wording
 
@@ -99,15 +100,28 @@ def test_the_collation_of_a_column_has_no_say(session: Session, bench: Workbench
 
 
 def test_what_training_rows_say_of_texts(session: Session, bench: Workbench) -> None:
-    """As many words as nearly all have, and the words that are there again; rows that are held back say nothing."""
+    """As many words as nearly all have, the words that are there again, and in how many texts each is.
+
+    Rows that are held back say nothing.
+    """
     bench.rows(
         "CREATE TABLE letters AS SELECT n AS id, CASE WHEN n <= 100 THEN repeat('Same, ', n % 10 + 1) || 'own' || n"
         " ELSE repeat('late ', 99) END AS note FROM generate_series(1, 120) n"
     )
     column, order = RawColumn("note", "text", "text", False), Expression("hashint8extended(t.id, 0)")
     training = Source("letters", Expression("t.id <= %s", (100,)), order)
-    assert wording(session, training, column, 100) == Wording(11, 1)
+    found = wording(session, training, column, 100)
+    assert found[:3] == (11, 1, 100)
+    having = dict(found.frequencies)
+    same, own = numbered(session, ["same", "own1"], MOST_BUCKETS)
+    assert having[same] == 100 and having[own] == 1 and sum(having.values()) == 200
+    rarities = found.rarities
+    same, own = numbered(session, ["same", "own1"], found.buckets)
+    assert found.buckets == len(rarities) == 256 and rarities[same - 1] == 0
+    assert rarities[own - 1] == round(8 * math.log2(101 / (1 + sum(
+        texts for number, texts in having.items() if (number - own) % 256 == 0
+    ))))  # fmt: skip
     nothing = Source("letters", Expression("t.id > 1000"), order)
-    assert wording(session, nothing, column, 0) == Wording(0, 0)
+    assert wording(session, nothing, column, 0) == Wording(0, 0, 0, ())
     everything = wording(session, training._replace(side=Expression("true")), column, 120)
     assert everything.words == 99 <= words.MOST_WORDS

@@ -173,6 +173,8 @@ def test_only_the_owner_grants(ann: Workbench, model: Workbench) -> None:
         "SELECT cerebro.grant_predict('model', '12345678')": "42704",
         "SELECT cerebro.grant_predict('model', 'nobody_at_all')": "42704",
         "SELECT cerebro.revoke_predict('model; DROP TABLE model', 'tenant')": "42602",
+        "SELECT cerebro.grant_predict('model', current_user::text::regrole)": "22023",
+        "SELECT cerebro.revoke_predict('model', current_user::text::regrole)": "22023",
     }.items():
         refused(model, statement, code=code)
 

@@ -16,7 +16,7 @@ from cerebro_plpy.configs.architecture import Architecture, check_architecture, 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, find_template, fitting
+from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, find_template, fitting, usual
 from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.template import Classes, Field, Floats, Head, Measure, Table, Template, Value, Wide
@@ -104,11 +104,17 @@ def parameters(layer: Json) -> int:
     return {"BatchNormalization": 4, "LayerNormalization": 2}.get(layer["class_name"], 0) * last
 
 
+def pair_levels(wide: Wide, units: int) -> int:
+    """Four for each number of a word, but the weights of all of them are limited; a power of two."""
+    return 1 << int(math.log2(min(4 * wide.levels, (1 << 22) // units)))
+
+
 def expected_parameters(template: Template, table: Table, head: Head, params: Params) -> int:
     units, n, columns, levels = head.units, table.numbers, table.columns, table.levels
     words = sum(each.levels for each in table.wide)
     if template.name == "linear":
-        return (columns + levels + words + 1) * units
+        pairs = sum(pair_levels(each, units) + 1 for each in table.wide if each.shape[0] > 1)
+        return (columns + levels + words + pairs + 1) * units
     width, depth = int(params["width"]), int(params["depth"])
     if template.name == "resnet":
         first = 8 * levels + (columns + 8 * len(table.cardinalities) + 32 * len(table.wide) + 1) * width + 32 * words
@@ -283,6 +289,13 @@ def test_templates_for_columns_of_a_kind_are_tried_where_there_are_any() -> None
     assert fitting(USUAL, with_text)[0] is find_template("text") and fitting(USUAL, plain)[0] is find_template(
         "realmlp"
     )
+
+
+def test_of_texts_alone_networks_for_columns_learn_nothing_more() -> None:
+    texts = Wide(TEXT, (5,), 9), Wide(TEXT, (7,), 20)
+    assert [each.name for each in usual(Table(wide=texts))] == ["text", "linear"]
+    for others in (Table(1, wide=texts), Table(0, 1, wide=texts), Table(0, 0, (3,), texts)):
+        assert usual(others) == fitting(USUAL, others)
 
 
 def test_an_unknown_template_is_told_with_those_that_there_are() -> None:

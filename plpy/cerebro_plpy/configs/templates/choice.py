@@ -24,6 +24,14 @@ times as long for an epoch, or came to less in the same time on a processor: the
 GPU."""
 
 
+def usual(table: Table) -> tuple[Template, ...]:
+    """Those that are tried on a table with such inputs where nobody names any.
+
+    Of texts alone other networks learn no more than `text`, and take longer.
+    """
+    return (TEXT, LINEAR) if table.texts_alone else fitting(USUAL, table)
+
+
 def fitting(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
     """Those of the templates that are for a table with such inputs."""
     kinds = {each.kind for each in table.wide}

@@ -26,6 +26,8 @@ SCALES = 2.0**-60, 2.0**60
 """Deviations of float targets whose squares float32 holds."""
 RISING = 0.1
 """Of all steps, those in which the learning rate rises."""
+RARITIES = 8
+"""Steps of rarity in which a word becomes half as frequent."""
 BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 """Up to so many rows, so many rows in a batch; 1024 above."""
 
@@ -34,18 +36,24 @@ BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 class Wide:
     """A column that is an input of its own: what it is of, and the shape that it has in each row.
 
-    One of whole numbers has `levels` of them, as a category has, of which 0 stands for nothing; others have none.
+    One of whole numbers has `levels` of them, as a category has, of which 0 stands for nothing; others have none. How
+    rare they are may be known: a number of each but 0, in steps of which RARITIES make one half as frequent.
     """
 
     kind: str
     shape: tuple[int, ...]
     levels: int = 0
+    rarities: bytes = b""
 
     def __post_init__(self) -> None:
         if not self.shape or min(self.shape) < 1 or not (self.levels == 0 or 2 <= self.levels <= LARGEST_CODE):
             raise InvalidParameter(
                 f"an input of its own must have elements, and no or 2 to {LARGEST_CODE} levels; received the shape"
                 f" {list(self.shape)} and {self.levels} levels"
+            )
+        if self.rarities and len(self.rarities) != self.levels - 1:
+            raise InvalidParameter(
+                f"an input of {self.levels} levels must have the rarity of each but 0; received {len(self.rarities)}"
             )
 
     @property
@@ -57,6 +65,10 @@ class Wide:
     def elements(self) -> int:
         """How many numbers a row has of it."""
         return math.prod(self.shape)
+
+
+TEXT_INPUT = "text"
+"""The kind of an input of words."""
 
 
 def wide_name(place: int) -> str:
@@ -91,6 +103,11 @@ class Table:
             raise InvalidParameter(
                 f"cardinalities of categories must be from 2 to {LARGEST_CODE}, received {list(self.cardinalities)}"
             )
+
+    @property
+    def texts_alone(self) -> bool:
+        """Whether there is nothing but texts."""
+        return all(each.kind == TEXT_INPUT for each in self.wide) and not (self.columns or self.cardinalities)
 
     @property
     def columns(self) -> int:

@@ -76,15 +76,23 @@ pg_catalog.avg(pg_catalog.length({c}) - pg_catalog.length(pg_catalog.replace({c}
 
 -- name: wording
 -- Of the texts of the sample: a quantile of how many words they have, at most {most} of each, and how many words there are more
--- than once. What a WITH query has made is joined: where a subselect reads it beside others, Greenplum waits for ever.
+-- than once; and in how many texts each number of a word is.
+-- What a WITH query has made is joined: where a subselect reads it beside others, Greenplum waits for ever.
 WITH s AS MATERIALIZED (
     SELECT ARRAY(SELECT w.word FROM {words} AS w (word) WHERE w.word <> '' LIMIT {most}) AS words
     FROM {source} t WHERE {side} AND {text} IS NOT NULL
 )
-SELECT l.length, r.repeated
-FROM (SELECT pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) AS length FROM s) l
+SELECT l.length, l.texts, r.repeated, n.numbers, n.frequencies
+FROM (SELECT count(*) AS texts,
+             pg_catalog.percentile_disc(%s::double precision) WITHIN GROUP (ORDER BY pg_catalog.cardinality(s.words)) AS length
+      FROM s) l
 CROSS JOIN (SELECT count(*) AS repeated
             FROM (SELECT FROM s CROSS JOIN LATERAL pg_catalog.unnest(s.words) AS w (word) GROUP BY w.word COLLATE "C" HAVING count(*) > 1) r) r
+CROSS JOIN (SELECT pg_catalog.array_agg(g.number ORDER BY g.number) AS numbers,
+                   pg_catalog.array_agg(g.texts ORDER BY g.number) AS frequencies
+            FROM (SELECT d.number, count(*) AS texts
+                  FROM s CROSS JOIN LATERAL (SELECT DISTINCT {number} AS number FROM pg_catalog.unnest(s.words) AS w (word)) d
+                  GROUP BY d.number) g) n
 
 -- name: categories
 -- The values of columns that are there more than once, the most frequent first; {place} is a bit for each column but its own.

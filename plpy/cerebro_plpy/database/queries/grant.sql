@@ -76,7 +76,8 @@ WHERE c.oid = ANY (%s::oid[])
   AND (c.relkind <> 'r' OR c.relowner <> (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user))
 
 -- name: role
-SELECT pg_catalog.quote_ident(r.rolname) AS role, pg_catalog.has_schema_privilege(r.oid, %s, 'USAGE') AS may_use
+SELECT pg_catalog.quote_ident(r.rolname) AS role, pg_catalog.has_schema_privilege(r.oid, %s, 'USAGE') AS may_use,
+       r.rolname = current_user AS own
 FROM pg_catalog.pg_roles r WHERE r.oid = %s::pg_catalog.regrole
 
 -- name: allow

@@ -75,7 +75,8 @@ ON CONFLICT (owner, model) DO UPDATE SET gate = excluded.gate, version = NULL
 -- A role as it must stand in a statement, and whether it may call cerebro.predict at all.
 SELECT pg_catalog.quote_ident(r.rolname) AS role,
        pg_catalog.has_schema_privilege(r.oid, 'cerebro', 'USAGE')
-       AND pg_catalog.has_function_privilege(r.oid, 'cerebro.sealed_version()', 'EXECUTE') AS may_use
+       AND pg_catalog.has_function_privilege(r.oid, 'cerebro.sealed_version()', 'EXECUTE') AS may_use,
+       r.rolname = current_user AS own
 FROM pg_catalog.pg_roles r WHERE r.oid = %s::pg_catalog.regrole
 
 -- name: open
