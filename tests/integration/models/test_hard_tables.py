@@ -54,6 +54,9 @@ def test_a_budget_that_is_over_leaves_the_best_so_far(bench: Workbench) -> None:
     found = bench.rows(call)
     run_id, best = found[0][0], found[0]
     assert bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id) == ("completed", None)
+    trained = "SELECT DISTINCT mst_key FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    visited = bench.rows(trained, run_id)
+    assert {(row[2],) for row in found} == set(visited) and len(visited) < 6
     reasons = bench.rows("SELECT DISTINCT status, reason FROM cerebro.config WHERE run_id = %s", run_id)
     assert reasons == [("stopped", "the budget was over")]
     # That of the best, which may be unknown where little of the time was to be had.

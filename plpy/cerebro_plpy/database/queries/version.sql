@@ -76,8 +76,9 @@ WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AN
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: leaderboard
+-- The configurations that were begun; of others there is nothing to tell.
 SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds
-FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint ORDER BY l.rank, l.mst_key
+FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND (l.seconds IS NOT NULL OR l.status = 'failed') ORDER BY l.rank, l.mst_key
 
 -- name: best_of_run
 -- The best configurations of a run of train that the caller may see.
