@@ -6,6 +6,7 @@ import math
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Union
 
 from cerebro_plpy.configs.templates import encoders
@@ -159,7 +160,7 @@ class Text:
     buckets: int
     rarity: str = ""
 
-    @property
+    @cached_property
     def rarities(self) -> bytes:
         """Of each number, in steps of which RARITIES make a word half as frequent."""
         return b64decode(self.rarity)

@@ -46,10 +46,10 @@ class Wording(NamedTuple):
         >>> Wording(8, 2, 7, ((1, 7), (2, 3), (258, 2))).rarities[:3]
         b'\\x00\\x03\\x18'
         """
-        having = Counter[int]()
+        buckets, having = self.buckets, Counter[int]()
         for number, texts in self.frequencies:
-            having[(number - 1) % self.buckets] += texts
-        return bytes(self._rarity(having[place]) for place in range(self.buckets))
+            having[(number - 1) % buckets] += texts
+        return bytes(self._rarity(having[place]) for place in range(buckets))
 
     def _rarity(self, having: int) -> int:
         share = (1 + min(having, self.texts)) / (1 + self.texts)

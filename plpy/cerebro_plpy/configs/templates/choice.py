@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
@@ -29,7 +30,7 @@ def usual(table: Table) -> tuple[Template, ...]:
 
     Of texts alone other networks learn no more than `text`, and take longer.
     """
-    return (TEXT, LINEAR) if table.texts_alone else fitting(USUAL, table)
+    return (TEXT, LINEAR) if encoders.texts_alone(table) else fitting(USUAL, table)
 
 
 def fitting(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:

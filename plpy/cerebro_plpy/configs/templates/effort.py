@@ -91,7 +91,7 @@ def most_epochs(table: Table) -> int:
     >>> most_epochs(Table(numbers=1)), most_epochs(Table(wide=(Wide("text", (9,), 257),)))
     (256, 8)
     """
-    return TEXT_EPOCHS if table.texts_alone else MOST_EPOCHS
+    return TEXT_EPOCHS if encoders.texts_alone(table) else MOST_EPOCHS
 
 
 def usual_weights(table: Table, head: Head, width: int = 256, depth: int = 3) -> int:

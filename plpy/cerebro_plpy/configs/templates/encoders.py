@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.templates import images, parts, sequences
 from cerebro_plpy.configs.templates.functional import Constant, Graph, Tensor, normal
-from cerebro_plpy.configs.templates.template import FARTHEST, RARITIES, TEXT_INPUT, Params, Table, Wide, wide_name
+from cerebro_plpy.configs.templates.template import FARTHEST, RARITIES, Params, Table, Wide, wide_name
 
-TEXT, LONG_VECTOR, SERIES, IMAGE = TEXT_INPUT, "long vector", "series", "image"
+TEXT, LONG_VECTOR, SERIES, IMAGE = "text", "long vector", "series", "image"
 WORD = 32
 """Numbers that a word comes to, where a template does not say it."""
 BEGIN = 0.01
@@ -63,6 +63,11 @@ def encoded(graph: Graph, table: Table, params: Params) -> list[Tensor]:
 def weighed(graph: Graph, table: Table, units: int) -> list[Tensor]:
     """The same for a linear model: a sum of weights, which begin at 0, for each unit of each column."""
     return [WEIGHED[wide.kind](graph, place, wide, units) for place, wide in enumerate(table.wide, 1)]
+
+
+def texts_alone(table: Table) -> bool:
+    """Whether a table has nothing but texts."""
+    return all(wide.kind == TEXT for wide in table.wide) and not (table.columns or table.cardinalities)
 
 
 def weights(wide: Wide) -> int:
@@ -116,21 +121,19 @@ def _weighed_array(graph: Graph, place: int, wide: Wide, units: int) -> Tensor:
 
 def _text(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
     vectors = Vectors(int(params.get("word", WORD)), BEGIN, float(params.get("word_rate", 1.0)))
-    return _words(graph, place, wide, vectors)
+    return _summed(graph, [_words(graph, place, wide)], vectors)
 
 
 def _weighed_text(graph: Graph, place: int, wide: Wide, units: int) -> Tensor:
     """Words, and beside them the pairs of words that follow each other, which a line cannot make of words itself."""
-    words = parts.wide_input(graph, place, wide)
-    vectors = Vectors(units, 0.0, LINEAR_RATE)
-    alone = Bag(f"words_{place}", words, word_weights(graph, wide, words), wide.levels)
-    bags = [alone, _pairs(graph, f"pairs_{place}", alone, units)] if wide.shape[0] > 1 else [alone]
-    return _summed(graph, bags, vectors)
+    words = _words(graph, place, wide)
+    bags = [words, _pairs(graph, f"pairs_{place}", words, units)] if wide.shape[0] > 1 else [words]
+    return _summed(graph, bags, Vectors(units, 0.0, LINEAR_RATE))
 
 
-def _words(graph: Graph, place: int, wide: Wide, vectors: Vectors) -> Tensor:
+def _words(graph: Graph, place: int, wide: Wide) -> Bag:
     words = parts.wide_input(graph, place, wide)
-    return _summed(graph, [Bag(f"words_{place}", words, word_weights(graph, wide, words), wide.levels)], vectors)
+    return Bag(f"words_{place}", words, word_weights(graph, wide, words), wide.levels)
 
 
 def _summed(graph: Graph, bags: Sequence[Bag], vectors: Vectors) -> Tensor:

@@ -67,10 +67,6 @@ class Wide:
         return math.prod(self.shape)
 
 
-TEXT_INPUT = "text"
-"""The kind of an input of words."""
-
-
 def wide_name(place: int) -> str:
     """What an input of its own is called, where it is packed and in the network; the first has place 1."""
     return f"wide_{place}"
@@ -103,11 +99,6 @@ class Table:
             raise InvalidParameter(
                 f"cardinalities of categories must be from 2 to {LARGEST_CODE}, received {list(self.cardinalities)}"
             )
-
-    @property
-    def texts_alone(self) -> bool:
-        """Whether there is nothing but texts."""
-        return all(each.kind == TEXT_INPUT for each in self.wide) and not (self.columns or self.cardinalities)
 
     @property
     def columns(self) -> int:
