@@ -24,7 +24,7 @@ EVALUATED = ("group", "metric", "class", "predicted", "value", "rows")
 
 IMPORTANCE = ("column_name", "importance", "importance_error", "metric", "rows")
 
-ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap")
+ATTRIBUTION = ("id", "column_name", "value", "attribution", "gap", "patch")
 
 
 class NamedModels:

@@ -261,5 +261,5 @@ CREATE TYPE cerebro.predicted_rows AS (
     margin double precision, ids text[], prediction bytea, probability bytea, probabilities bytea, number bytea);
 COMMENT ON TYPE cerebro.predicted_rows IS 'Internal: a block of rows with what cerebro.predict tells of each; arrays as texts, NULL where the task has none';
 
-CREATE TYPE cerebro.attributed_rows AS (ids text[], columns text[], texts text[], attributions bytea, gaps bytea);
-COMMENT ON TYPE cerebro.attributed_rows IS 'Internal: a block of rows with what cerebro.attribution tells of each of their columns; the last two are arrays as texts';
+CREATE TYPE cerebro.attributed_rows AS (ids text[], columns text[], patches text[], texts text[], attributions bytea, gaps bytea);
+COMMENT ON TYPE cerebro.attributed_rows IS 'Internal: a block of rows with what cerebro.attribution tells of each of their columns and patches, which are arrays as texts; the last two are arrays as texts';

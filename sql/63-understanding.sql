@@ -40,11 +40,12 @@ $$;
 COMMENT ON FUNCTION cerebro.attribution_blocks(text, text, text) IS 'Internal: the rows of a source block by block, with what each of their columns adds to a prediction';
 
 CREATE OR REPLACE FUNCTION cerebro.attribution(model text, source text, id_col text DEFAULT NULL) RETURNS TABLE (
-    id text, column_name text, value text, attribution double precision, gap double precision)
+    id text, column_name text, value text, attribution double precision, gap double precision, patch integer[])
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
 SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_catalog.unnest((b.told).texts),
        pg_catalog.unnest(pg_catalog.convert_from((b.told).attributions, 'UTF8')::pg_catalog.float8[]),
-       pg_catalog.unnest(pg_catalog.convert_from((b.told).gaps, 'UTF8')::pg_catalog.float8[])
+       pg_catalog.unnest(pg_catalog.convert_from((b.told).gaps, 'UTF8')::pg_catalog.float8[]),
+       pg_catalog.unnest((b.told).patches)::pg_catalog.int4[]
 FROM (SELECT cerebro.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
 $$;
-COMMENT ON FUNCTION cerebro.attribution(text, text, text) IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted';
+COMMENT ON FUNCTION cerebro.attribution(text, text, text) IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted, and each patch of an image';

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,12 @@ def asked(trainer: Peer, do: str, arrays: Arrays, **more: object) -> list[list[A
     for length in answer["lengths"]:
         found.append(data[begin : begin + length].decode())
         begin += length
-    return [json.loads("[" + text[1:-1] + "]") if '"' not in text else [text] for text in found]
+    return [json.loads("[" + text[1:-1].replace("NULL", "null") + "]") if '"' not in text else [text] for text in found]
+
+
+def attributed(trainer: Peer, arrays: Arrays, columns: list[Any], patches: Sequence[Any] = ()) -> list[list[Any]]:
+    """Attributions and gaps."""
+    return asked(trainer, "attribute", arrays, columns=columns, patches=patches)
 
 
 def architecture(template: Template | None, table: Table, head: Head) -> str:
@@ -124,7 +130,7 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 def test_attributions_make_up_the_difference(trainer: Peer, template: Template | None, table: str, head: Head) -> None:
     arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
     begin(trainer, template, TABLES[table], head)
-    values, gaps = asked(trainer, "attribute", arrays, columns=columns)
+    values, gaps = attributed(trainer, arrays, columns)
     found, gap = np.array(values).reshape(ROWS, -1), np.array(gaps).reshape(ROWS, -1)
     assert found.shape == gap.shape == (ROWS, len(columns)) and (gap == gap[:, :1]).all()
     every = outputs(trainer, arrays, head)
@@ -135,8 +141,33 @@ def test_attributions_make_up_the_difference(trainer: Peer, template: Template |
     np.testing.assert_allclose(found.sum(axis=1) - gap[:, 0], change, atol=1e-4 * reach)
     assert np.abs(change).max() > 0.1 * reach > 0
     assert (template and template.name not in SMOOTH) or np.abs(gap).max() < 0.05 * reach
-    repeated = asked(trainer, "attribute", arrays, columns=columns)
+    repeated = attributed(trainer, arrays, columns)
     assert repeated == [values, gaps]
+
+
+@pytest.mark.long_for(framework="jax")
+def test_of_a_patch_it_is_what_is_lost_where_that_is_covered(trainer: Peer) -> None:
+    """Whatever its positions are, and beside what columns tell, which stays as it is."""
+    (template,) = (each for each in TEMPLATES if each.name == "realmlp")
+    table, head = TABLES["mixed"], HEADS[0]
+    arrays, columns = rows_of(table), columns_of(table)
+    begin(trainer, template, table, head)
+    alone, gaps = (np.array(values).reshape(ROWS, -1) for values in attributed(trainer, arrays, columns))
+    patches: list[list[list[int]]] = [[[0, 2], []], [[], [1]], [[1], [0]], [[], []]]
+    values, beside = attributed(trainer, arrays, columns, patches)
+    found = np.array(values, dtype=float).reshape(ROWS, -1)
+    assert (found[:, : len(columns)] == alone).all() and found.shape[1] == len(columns) + len(patches)
+    noted = np.array(beside, dtype=object).reshape(ROWS, -1)
+    assert (noted[:, : len(columns)] == gaps).all() and {*noted[:, len(columns) :].flat} == {None}
+    every = outputs(trainer, arrays, head)
+    chosen = np.arange(ROWS), every.argmax(axis=1)
+    for number, patch in enumerate(patches):
+        covered = [(kind, array.copy()) for kind, array in arrays]
+        for (_, array), part in zip(covered, patch, strict=True):
+            array[:, part] = 0
+        lost = every[chosen] - outputs(trainer, covered, head)[chosen]
+        np.testing.assert_allclose(found[:, len(columns) + number], lost, atol=1e-5)
+        assert (np.abs(lost).max() > 0.01) == any(patch)
 
 
 def test_of_a_linear_model_it_is_what_each_column_weighs(trainer: Peer) -> None:
@@ -146,7 +177,7 @@ def test_of_a_linear_model_it_is_what_each_column_weighs(trainer: Peer) -> None:
     (_, numbers), (_, codes) = arrays
     numbers[0], codes[0] = 0, 0
     begin(trainer, linear, TABLES["mixed"], HEADS[1])
-    values, gaps = asked(trainer, "attribute", arrays, columns=columns)
+    values, gaps = attributed(trainer, arrays, columns)
     found = np.array(values).reshape(ROWS, -1)
     assert (found[0] == 0).all() and np.abs(gaps).max() < 0.02
     slope = found[1:, 2] / numbers[1:, 2]

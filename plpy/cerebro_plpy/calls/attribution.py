@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Optional
 
@@ -14,18 +14,19 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import Expression
+from cerebro_plpy.features.patches import Patch, patches
 from cerebro_plpy.trainer import wire
 
 MODULE = "attribution"
 BLOCK_ROWS = 1024
 Texts = list[Optional[str]]
-Attributed = tuple[Texts, list[str], Texts, bytes, bytes]
+Attributed = tuple[Texts, list[str], Texts, Texts, bytes, bytes]
 
 
 def attribution_blocks_of(
     db: Database, gd: dict[str, Any], arguments: tuple[str | None, str | None, str | None]
 ) -> Iterator[Attributed]:
-    """Of each block the ids, columns, texts, attributions and gaps; `arguments` are model, source and id column.
+    """Of each block ids, columns, patches, texts, attributions and gaps; `arguments` are model, source and id column.
 
     The first block is explained when this returns.
     """
@@ -33,11 +34,17 @@ def attribution_blocks_of(
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
     table, _, recipe = raw_source(catalog, version.recipe, source)
-    names = [each.column for each in recipe.inputs]
+    names, covered = [each.column for each in recipe.inputs], patches(recipe)
     raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))
-    asked = {"arrays": arrays(version), "columns": places(version.recipe)}
+    asked = {
+        "arrays": arrays(version),
+        "columns": places(version.recipe, version.recipe.places),
+        "patches": places(version.recipe, covered),
+    }
     teller = asker(db, gd, version, wire.request("attribute", asked))
-    found = (_block(rows, told, names) for rows, told in answered(raw_blocks(db, version, raw, BLOCK_ROWS), teller))
+    found = (
+        _block(rows, told, names, covered) for rows, told in answered(raw_blocks(db, version, raw, BLOCK_ROWS), teller)
+    )
     return chain([first for first in (next(found, None),) if first], found)
 
 
@@ -47,13 +54,15 @@ def _texts(name: Expression, columns: list[str]) -> Expression:
     return Expression(f"ARRAY[{', '.join(parts)}]", name.values)
 
 
-def _block(rows: list[Row], told: list[bytes], columns: list[str]) -> Attributed:
-    """A line for each column of each row."""
+def _block(rows: list[Row], told: list[bytes], columns: list[str], covered: Sequence[Patch]) -> Attributed:
+    """A line for each column of each row, and then one for each patch, of which the text would be no other."""
+    lines = columns + [each.column for each in covered]
+    bounds = [None] * len(columns) + [f"{{{','.join(map(str, each.bounds))}}}" for each in covered]
     ids: Texts = []
     texts: Texts = []
     for row in rows:
         name, *values = row["id"]
-        ids += [name] * len(columns)
-        texts += values
+        ids += [name] * len(lines)
+        texts += [*values, *[None] * len(covered)]
     attributions, gaps = told
-    return ids, columns * len(rows), texts, attributions, gaps
+    return ids, lines * len(rows), bounds * len(rows), texts, attributions, gaps

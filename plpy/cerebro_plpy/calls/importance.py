@@ -6,6 +6,7 @@ The rows are read once; a trainer shuffles each column among them in its own mem
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.labels import usable_label
-from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.patches import Patch
+from cerebro_plpy.features.recipe import Places, Recipe
 from cerebro_plpy.features.split import Split, naming, row_hash
 from cerebro_plpy.features.table import held_back
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
@@ -136,7 +138,7 @@ def _losses(
     asked = {
         "arrays": arrays(version),
         "target": {"kind": "float64"},
-        "columns": places(version.recipe),
+        "columns": places(version.recipe, version.recipe.places),
         "metric": metric,
         "classes": len(version.classes),
         "repeats": REPEATS,
@@ -152,10 +154,10 @@ def _losses(
     return [tuple(map(float, filter(None, told.decode().strip("{}").split(",")))) for told in answer]
 
 
-def places(recipe: Recipe) -> list[list[tuple[int, ...]]]:
-    """Of each column its positions in each of the inputs that are sent."""
+def places(recipe: Recipe, parts: Sequence[Places | Patch]) -> list[list[tuple[int, ...]]]:
+    """Of each of these parts of a row its positions in each of the inputs that are sent."""
     names = [each.name for each in network_inputs(recipe)]
-    return [[each.inputs.get(name, ()) for name in names] for each in recipe.places]
+    return [[each.inputs.get(name, ()) for name in names] for each in parts]
 
 
 def _summary(losses: tuple[float, ...]) -> dict[str, float | None]:

@@ -33,7 +33,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "rows", "arrays", "lengths", "target", "columns", "metric", "classes", "repeats", "seed", "seconds",
         "idle_seconds",
     ),
-    "attribute": ("rows", "arrays", "lengths", "columns", "idle_seconds"),
+    "attribute": ("rows", "arrays", "lengths", "columns", "patches", "idle_seconds"),
     "suggest": ("space", "algorithm", "seed", "trials", "count"),
     "gpus": (),
 }  # fmt: skip

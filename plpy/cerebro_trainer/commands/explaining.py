@@ -42,7 +42,7 @@ class Shuffling:
         """Read the fields of a request."""
         return cls(
             metric=text(header, "metric", choices=tuple(LOSSES)),
-            columns=places(header, inputs),
+            columns=places(header, "columns", inputs),
             classes=integer(header, "classes", minimum=0),
             repeats=integer(header, "repeats", minimum=1),
             seed=integer(header, "seed"),
@@ -71,18 +71,22 @@ class Shuffling:
 
 
 def attribution_columns(found: Attributions) -> Iterator[str]:
-    """The attributions row by row, and beside each the gap of its row; NULL for what is no number."""
-    for values in (found.values, np.repeat(found.gap, found.values.shape[1])):
-        flat = values.reshape(-1).tolist()
+    """The attributions of columns and patches, row by row; and beside each the gap of its row, but none of a patch.
+
+    NULL for what is no number.
+    """
+    gaps = np.broadcast_to(found.gap[:, np.newaxis], found.values.shape)
+    for values in ([found.values, found.patches], [gaps, np.full_like(found.patches, np.nan)]):
+        flat = np.concatenate(values, axis=1).reshape(-1).tolist()
         yield "{" + ",".join(repr(value) if math.isfinite(value) else "NULL" for value in flat) + "}"
 
 
-def places(header: Mapping[str, Any], inputs: Sequence[Array]) -> tuple[Places, ...]:
-    """The places of columns in the inputs, which are arrays of rows."""
-    columns = typed(header, "columns", list)
-    if not all(_fit(column, inputs) for column in columns):
-        raise RequestError(f'"columns" must have positions in each of {len(inputs)} arrays; received {columns!r}'[:300])
-    return tuple(columns)
+def places(header: Mapping[str, Any], field: str, inputs: Sequence[Array]) -> tuple[Places, ...]:
+    """The places of columns, or of patches, in the inputs, which are arrays of rows."""
+    found = typed(header, field, list)
+    if not all(_fit(each, inputs) for each in found):
+        raise RequestError(f'"{field}" must have positions in each of {len(inputs)} arrays; received {found!r}'[:300])
+    return tuple(found)
 
 
 def _fit(column: object, inputs: Sequence[Array]) -> bool:

@@ -176,12 +176,12 @@ class Work:
         return _columns(found)
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
-        """What each column of their table adds to what the open job's state gives for the raw rows."""
+        """What each column of their table adds to what the open job's state gives for the raw rows, and each patch."""
         job = self._open_to_inputs()
         inputs = raw_rows.inputs(header, payload)
-        columns = places(header, inputs)
+        columns, patches = places(header, "columns", inputs), places(header, "patches", inputs)
         with self._boundary():
-            found = job.program.attribute(inputs, columns)
+            found = job.program.attribute(inputs, columns, patches)
         return _columns(attribution_columns(found))
 
     def _output(self, job: Job) -> Callable[[Sequence[Array]], Array]:

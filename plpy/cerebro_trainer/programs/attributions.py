@@ -3,6 +3,8 @@
 From a row of which nothing is known, all inputs 0, to the row itself the inputs change evenly; what a column adds to
 the output on the way is its attribution. All together make up the difference between both outputs, but for what the
 sum over points of the way misses of the integral.
+
+Of a picture that says little, so patches of it are covered: occlusion (Zeiler and Fergus, 2014, section 2.1).
 """
 
 from __future__ import annotations
@@ -62,6 +64,17 @@ class Way:
             for total, gradient in zip(totals, self.gradient(points, *fixed), strict=True):
                 total += weight * gradient
         return totals
+
+
+def without(inputs: Sequence[Array], patch: Places) -> list[Array]:
+    """The inputs with 0 in these positions."""
+    found = []
+    for array, part in zip(inputs, patch, strict=True):
+        changed = array.copy() if part else array
+        if part:
+            changed[:, part] = 0
+        found.append(changed)
+    return found
 
 
 def _only(array: Array, part: Sequence[int]) -> Array:

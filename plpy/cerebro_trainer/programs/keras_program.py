@@ -16,7 +16,7 @@ from cerebro_trainer.models.differentiable import differentiable
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.models.variable_numbers import RATES, attach
-from cerebro_trainer.programs.attributions import Way
+from cerebro_trainer.programs.attributions import Way, without
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.interface import Interface, Output
 from cerebro_trainer.programs.metrics import CompiledMetrics, packed
@@ -152,7 +152,7 @@ class KerasProgram(Program):
         """Rows per batch of prediction; depends on the shapes of a row alone."""
         return max(self.evaluation_batch(inputs), min(PREDICTION_ROWS, PREDICTION_BYTES // self._widest))
 
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
         fitted = self.interface.fit_inputs(inputs)
         rows, size = len(fitted[0]), self.evaluation_batch(fitted)
         (output,) = self.predict(fitted)
@@ -165,8 +165,12 @@ class KerasProgram(Program):
         way = self._way()
         values = [way.attributions([array[cut] for array in filled], weights[cut], columns) for cut in cuts]
         found = np.concatenate(values)[:rows]
-        change = ((units - blank.reshape(1, -1).astype(np.float64)) * select).sum(axis=1)
-        return Attributions(found, found.sum(axis=1) - change)
+
+        def loss(changed: Array) -> Array:
+            return np.asarray(((units - changed.reshape(len(changed), -1).astype(np.float64)) * select).sum(axis=1))
+
+        covered = [loss(*self.predict(without(fitted, patch))) for patch in patches]
+        return Attributions(found, found.sum(axis=1) - loss(blank), np.array(covered).reshape(-1, rows).T)
 
     @abstractmethod
     def gradient(self, model: keras.Model) -> Callable[[list[Array], list[Array], Array], list[Array]]:

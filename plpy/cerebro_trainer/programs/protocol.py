@@ -37,10 +37,14 @@ Places: TypeAlias = Sequence[Sequence[int]]
 
 
 class Attributions(NamedTuple):
-    """What each column adds to the output of a row, (rows, columns), and by how much all together miss it, (rows,)."""
+    """What each column adds to the output of a row, (rows, columns), and by how much all together miss it, (rows,).
+
+    `patches` is what the output loses where a patch is covered, (rows, patches).
+    """
 
     values: Array
     gap: Array
+    patches: Array
 
 
 class Program(ABC):
@@ -122,10 +126,10 @@ class Program(ABC):
         """The outputs for input arrays of shape (rows, ...), each of shape (rows, ...)."""
 
     @abstractmethod
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
         """Why one output is for these rows what it is, rather than for a row whose inputs are all 0, by columns.
 
-        Of several units that of each row which is the largest.
+        Of several units that of each row which is the largest. A patch is covered by zeros.
         """
 
     def board(self, folder: str) -> Board:

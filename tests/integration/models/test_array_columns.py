@@ -30,6 +30,7 @@ STRANGE = f"""
     INSERT INTO shapes VALUES
         ({ROWS + 1}, '[7:9]={{1,NULL,Infinity}}', NULL, '{{{{1,2}},{{3,4}}}}', '{{}}', 1, 'slow'),
         ({ROWS + 2}, '{{{{1,2}},{{3,4}}}}', '{{1,2,3}}', NULL, NULL, NULL, 'fast')"""
+PATCHES = "SELECT * FROM cerebro.attribution('shapes', 'shapes', 'id') WHERE patch IS NOT NULL"
 PREDICTED = "SELECT id, prediction, probability FROM cerebro.predict('shapes', 'shapes', 'id') ORDER BY id::integer"
 
 
@@ -82,9 +83,16 @@ def test_arrays_are_told_of_as_columns(bench: Workbench, shapes: Trained) -> Non
     columns = {each.column for each in shapes.recipe.inputs}
     found = bench.rows("SELECT column_name, importance FROM cerebro.importance('shapes', 'shapes')")
     assert {name for name, _ in found} == columns and all(value is not None for _, value in found)
-    told = bench.rows("SELECT column_name, attribution, gap FROM cerebro.attribution('shapes', 'shapes', 'id')")
+    attribution = "SELECT column_name, attribution, gap FROM cerebro.attribution('shapes', 'shapes', 'id')"
+    told = bench.rows(f"{attribution} WHERE patch IS NULL")
     assert {name for name, _, _ in told} == columns and len(told) == len(columns) * (ROWS + 2)
     assert all(value is not None for _, value, _ in told) and any(value for name, value, _ in told if name == "wave")
+    covered = bench.rows(
+        f"SELECT column_name, patch, gap, count(attribution) FROM ({PATCHES}) p GROUP BY 1, 2, 3 ORDER BY 2"
+    )
+    assert covered == [("picture", [1, 1, 2, 3], None, ROWS + 2), ("picture", [3, 1, 4, 3], None, ROWS + 2)]
+    assert bench.value(f"SELECT max(abs(attribution)) FROM ({PATCHES}) p WHERE id <> '{ROWS + 1}'") > 0
+    assert bench.rows(f"SELECT DISTINCT attribution FROM ({PATCHES}) p WHERE id = '{ROWS + 1}'") == [(0,)], "no picture"
     shown: dict[str, str] = dict(bench.rows("SELECT \"column\", kind FROM cerebro.feature WHERE model = 'shapes'"))
     assert (shown["wave"], shown["picture"], shown["point"]) == ("series", "image", "vector")
 

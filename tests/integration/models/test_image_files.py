@@ -117,9 +117,26 @@ def test_files_are_told_of_as_columns(bench: Workbench, signs: str) -> None:
     )
     assert worth[photo] > 0.3 > abs(worth["seen"])
     told = bench.rows(
-        "SELECT id, attribution FROM cerebro.attribution('signs', 'signs', 'id') WHERE column_name = %s", photo
+        "SELECT id, attribution, patch FROM cerebro.attribution('signs', 'signs', 'id') WHERE column_name = %s", photo
     )
-    assert len(told) == ROWS and all(value is not None for _, value in told)
+    assert len([patch for _, _, patch in told if patch is None]) == ROWS and all(
+        value is not None for _, value, _ in told
+    )
+    patches: dict[tuple[int, ...], list[float]] = {}
+    for _, value, patch in told:
+        if patch:
+            patches.setdefault(tuple(patch), []).append(abs(value))
+    pixels = [
+        (y, x) for top, left, bottom, right in patches for y in range(top, bottom + 1) for x in range(left, right + 1)
+    ]
+    assert sorted(pixels) == [(y, x) for y in range(1, 25) for x in range(1, 25)]
+    corners = sum(
+        map(sum, (patches[patch] for patch in [(1, 1, 4, 4), (1, 21, 4, 24), (21, 1, 24, 4), (21, 21, 24, 24)]))
+    )
+    middle = sum(
+        map(sum, (patches[patch] for patch in [(9, 9, 12, 12), (9, 13, 12, 16), (13, 9, 16, 12), (13, 13, 16, 16)]))
+    )
+    assert middle > 2 * corners, "there the shapes are"
     accuracy = "SELECT value FROM cerebro.evaluate('signs', 'signs') WHERE metric = 'accuracy'"
     assert bench.value(accuracy) > 0.8
     drift = "SELECT training_missing, missing, psi FROM cerebro.drift('signs', 'signs') WHERE \"column\" = %s"

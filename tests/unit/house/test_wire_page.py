@@ -155,8 +155,9 @@ class Still(Program):
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.ones((len(inputs[0]), self._units), np.float32)]
 
-    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places]) -> Attributions:
-        return Attributions(np.zeros((len(inputs[0]), len(columns))), np.zeros(len(inputs[0])))
+    def attribute(self, inputs: Sequence[Array], columns: Sequence[Places], patches: Sequence[Places]) -> Attributions:
+        rows = len(inputs[0])
+        return Attributions(np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches))))
 
     def board(self, folder: str) -> Any:
         return Board()
@@ -318,8 +319,8 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "attribute": [
         begun("predict"),
-        ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48], columns=[[[0]]]),
-        ask("attribute", FLOATS, rows=1, arrays=[{"kind": "float32"}], columns=[], idle_seconds=60),
+        ask("attribute", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], lengths=[48], columns=[[[0]]], patches=[]),
+        ask("attribute", FLOATS, rows=1, arrays=[{"kind": "float32"}], columns=[], patches=[[[0]]], idle_seconds=60),
     ],
     "results": [
         ask("results", program=BARE, program_key="p", sums={"training": [[0.5, 1.0]]}),
