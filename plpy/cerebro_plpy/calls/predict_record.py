@@ -19,6 +19,7 @@ from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, Nul
 from cerebro_plpy.features.encoding import CAST
 from cerebro_plpy.features.feature import (
     BYTES,
+    JSON,
     Array,
     Category,
     Feature,
@@ -179,7 +180,7 @@ def _type(feature: Input, before: str | None) -> str:
         if feature.family == CAST and before:
             return before
         return "double precision[]" if feature.family in ("real[]", CAST) else "numeric[]"
-    return "double precision" if feature.family == "real" else "numeric"
+    return {"real": "double precision", JSON: "jsonb"}.get(feature.family, "numeric")
 
 
 def _tell_missing(db: Database, kept: Kept, keys: Collection[str]) -> None:

@@ -35,7 +35,7 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, ObjectNotReady
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.feature import BYTES
+from cerebro_plpy.features.feature import BYTES, JSON
 from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
@@ -130,7 +130,7 @@ def _growing(reader: Reader, source: Relation, since: str) -> str:
     """The name of a column whose values can be compared."""
     columns = {column.name: column for column in raw_columns(reader, source.oid)}
     name = column_name(MODULE, columns, since, "since", source.spelling)
-    if columns[name].family in (None, BYTES):
+    if columns[name].family in (None, BYTES, JSON):
         raise DatatypeMismatch(
             f"{MODULE} error: since names column {name!r} of type {columns[name].type}; expected one that grows.",
             hint="For example a number that counts rows, or the time at which they were entered.",

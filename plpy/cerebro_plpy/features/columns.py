@@ -10,7 +10,7 @@ from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, UndefinedColumn
 from cerebro_plpy.features.encoding import CAST
-from cerebro_plpy.features.feature import BYTES
+from cerebro_plpy.features.feature import BYTES, JSON
 
 ALL = "*"
 EXCEPT = "* except "
@@ -23,7 +23,7 @@ FAMILIES = {
     "interval": "interval",
     "_int2": "integer[]", "_int4": "integer[]", "_int8": "integer[]", "_float4": "real[]", "_float8": "real[]",
     "_numeric": "numeric[]", BYTES: BYTES,
-    "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
+    "json": JSON, "jsonb": JSON, "bool": TEXT, "uuid": TEXT, "inet": TEXT, "cidr": TEXT, "macaddr": TEXT,
 }  # fmt: skip
 """By the name of the type that a domain stands for. Those of TEXT are told apart by their texts."""
 TIMES = ("date", "timestamp", "timestamptz")

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from cerebro_plpy.configs.templates.template import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
-from cerebro_plpy.features import layout, thumbnails, words
+from cerebro_plpy.features import layout, scalars, thumbnails, words
 from cerebro_plpy.features.feature import (
     ARRAYS,
+    JSON,
     LARGEST,
     MARKED,
     WIDE,
@@ -179,11 +180,8 @@ def raw_array(feature: Array, row: str = "t") -> Expression:
     """The same of elements as they are, in double precision; NaN stands for what is missing."""
     value = number_of(layout.ELEMENT, ARRAYS[feature.family])
     missing = f"'NaN'::{DOUBLE}"
-
-    def plain(_: str) -> str:
-        return f"coalesce({value.text}, {missing})"
-
-    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, plain, missing)
+    plain = f"coalesce({value.text}, {missing})"
+    laid = layout.laid_out(elements(feature.column, feature.family, row), feature.shape, lambda _: plain, missing)
     return Expression(laid.text, value.values * laid.elements)
 
 
@@ -272,6 +270,8 @@ def number_of(name: str, family: str) -> Expression:
         return Expression(f"{name}::{DOUBLE}")
     if family == "real":
         return Expression(f"nullif({name}::{DOUBLE}, 'NaN'::{DOUBLE})")
+    if family == JSON:
+        name = scalars.number(name)
     # One that double precision cannot hold, for it is too large or too near to 0, would be an error.
     bounded = f"least(greatest({name}::numeric, %s::numeric), %s::numeric)::{DOUBLE}"
     text = (

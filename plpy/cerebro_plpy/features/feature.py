@@ -21,6 +21,8 @@ NEAREST = 2.0**-20
 """How near two edges may be, in widths: a float32 has some further digits."""
 NUMBERS = ("integer", "real", "numeric")
 """Families of numbers: those that a cast to double precision takes as they are, with a NaN, and of any size."""
+JSON = "json"
+"""The family of values of JSON, of which those that are numbers are one."""
 MOMENTS = {
     "date": ("epoch", "year", "month", "day", "dow"),
     "timestamp": ("epoch", "year", "month", "day", "dow", "hour"),

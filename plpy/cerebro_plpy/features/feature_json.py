@@ -12,6 +12,7 @@ from cerebro_plpy.errors import DataCorrupted, InvalidName
 from cerebro_plpy.features.feature import (
     ARRAYS,
     CHANNELS,
+    JSON,
     LARGEST,
     LARGEST_DIVISOR,
     MOMENTS,
@@ -54,7 +55,7 @@ def read_feature(value: object) -> Feature:
 
 def _number(value: object) -> Number:
     found = record(value, "feature", "kind", "column", "family", "scale", "missing")
-    family = _choice(found["family"], "family", NUMBERS)
+    family = _choice(found["family"], "family", (*NUMBERS, JSON))
     return Number(_column(found["column"]), family, _scale(found["scale"]), _flag(found["missing"]))
 
 

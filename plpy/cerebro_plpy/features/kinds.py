@@ -15,6 +15,7 @@ from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
     BYTES,
+    JSON,
     LARGEST,
     MOMENTS,
     NUMBERS,
@@ -155,7 +156,7 @@ def _text(column: RawColumn, texts: Texts, rows: int, wanted: str | None) -> Fea
 
 def _number(column: RawColumn, known: Statistics, wanted: str | None) -> Feature:
     spread = known.spreads[column.name, ""]
-    assert column.family in NUMBERS
+    assert column.family in (*NUMBERS, JSON)
     missing = spread.rows < known.rows
     if spread.rows == 0:
         return LeftOut(column.name, "it is NULL in all rows")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
-from cerebro_plpy.features import arrays, images, kinds, statistics
-from cerebro_plpy.features.columns import RawColumn
-from cerebro_plpy.features.feature import ARRAYS, BYTES
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features import arrays, images, kinds, scalars, statistics
+from cerebro_plpy.features.columns import TEXT, RawColumn
+from cerebro_plpy.features.feature import ARRAYS, BYTES, JSON, Category
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.statistics import Source
+from cerebro_plpy.features.statistics import AT_ONCE, Source
 from cerebro_plpy.features.wording import wording
 
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
     """What the training rows of a source say about these columns."""
+    columns, types = _of_json(reader, source, columns, types)
     whole = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
     simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
@@ -31,3 +34,20 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     for column in chosen.texts:
         features[column.name] = kinds.text(column, wording(reader, source, column, known.rows))
     return Recipe(tuple(features[column.name] for column in columns))
+
+
+def _of_json(
+    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+) -> tuple[Sequence[RawColumn], Mapping[str, str]]:
+    """The columns and their types, where those of JSON are settled: numbers if all values are, and else categories."""
+    asked = [column.name for column in columns if column.family == JSON and column.name not in types]
+    wanted = dict(types)
+    for start in range(0, len(asked), AT_ONCE):
+        names = asked[start : start + AT_ONCE]
+        others = ", ".join(scalars.other(f"t.{quote_identifier(name)}") for name in names)
+        (found,) = reader.run(
+            sql("features.scalars", others=others, source=source.table, side=source.side.text), source.side.values
+        )
+        wanted |= {name: Category.kind for name, other in zip(names, found) if other}
+    texts = {column.name for column in columns if column.family == JSON and wanted.get(column.name) == Category.kind}
+    return [column._replace(family=TEXT) if column.name in texts else column for column in columns], wanted

@@ -15,6 +15,7 @@ from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.feature import (
     ARRAYS,
     BYTES,
+    JSON,
     NUMBERS,
     Category,
     Feature,
@@ -73,7 +74,7 @@ def _matched(module: str, feature: Feature, known: Mapping[str, RawColumn], spel
 
 def _alike(family: str) -> tuple[str, ...]:
     """The families that can take the place of one."""
-    return next((alike for alike in (NUMBERS, POINTS, tuple(ARRAYS)) if family in alike), (family,))
+    return next((alike for alike in ((*NUMBERS, JSON), POINTS, tuple(ARRAYS)) if family in alike), (family,))
 
 
 def _refuse(module: str, feature: Input, column: RawColumn, spelling: str) -> Feature:

@@ -17,7 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding
 from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
-from cerebro_plpy.features.feature import MOMENTS, MOST_CATEGORIES
+from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
 
 SAMPLE = 50_000
 PIECES = 32
@@ -26,8 +26,9 @@ AT_ONCE = 100
 """Columns in one statement, whose result may have 1,664."""
 SHARES = f"{{{', '.join(str(piece / PIECES) for piece in range(1, PIECES))}}}"
 RISING = ("", "epoch", "year")
-"""What is greater of a greater value; but for spans of time, in whose order a month has 30 days."""
-SPAN = "interval"
+"""What is greater of a greater value; but for those families."""
+UNORDERED = ("interval", JSON)
+"""Of spans of time, in whose order a month has 30 days; and of JSON."""
 PLACES = 7
 """Where the expression of a number stands in `features.range`."""
 KEPT, HASH = "pg_temp.cerebro_few", "hash"
@@ -215,10 +216,10 @@ def _extremes(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> t
     for place, column in enumerate(columns):
         name = f"t.{quote_identifier(column.name)}"
         aggregates.append(f", count({name}) AS n{place}")
-        rising = [each.part for each in _questions(column) if each.part in RISING and column.family != SPAN]
+        rising = [each.part for each in _questions(column) if each.part in RISING and column.family not in UNORDERED]
         if rising:
             aggregates.append(f", min({name}) AS l{place}, max({name}) AS h{place}")
-        for part in rising or ["" if column.family == TEXT else "epoch"]:
+        for part in rising or ["epoch" if column.family in MOMENTS else ""]:
             names.append((column.name, part or ""))
             ends = [_made(f"{end}{place}", column.family, part) for end in "lh"] if rising else [NULL, NULL]
             found += [Expression(f"t.n{place}"), *ends]

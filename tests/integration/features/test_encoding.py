@@ -21,11 +21,12 @@ from workbench import Workbench
 from cerebro_plpy.configs.templates.template import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import network_inputs
-from cerebro_plpy.features.feature import LARGEST, MOMENTS, Category, Moment, Number, Scale, Vector
+from cerebro_plpy.features.feature import JSON, LARGEST, MOMENTS, Category, Moment, Number, Scale, Vector
 from cerebro_plpy.features.recipe import Recipe
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+PLAIN = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+TEXTS = st.text(PLAIN, max_size=8)
 NAMES = TEXTS.filter(lambda name: 0 < len(name.encode()) <= 63)
 MOMENTS_OF = {
     "date": ("2024-02-29", "infinity", "-infinity", "4713-01-01 BC", None),
@@ -66,6 +67,30 @@ def test_numbers(bench: Workbench, session: Session, type_name: str, family: str
     for value, (number, missing) in zip(drawn, found, strict=True):
         assert number == pytest.approx(np.float32(scale.apply(value)), rel=1e-6, abs=1e-15)
         assert missing == (value is None or math.isnan(value))
+
+
+@pytest.mark.parametrize("type_name", ["json", "jsonb"])
+@trials(40)
+@given(data=st.data())
+def test_values_of_json(session: Session, type_name: str, data: st.DataObject) -> None:
+    """What is no number is missing, whatever it is."""
+    name, scale = data.draw(NAMES), data.draw(SCALES)
+    others = st.booleans() | TEXTS | st.sampled_from(["1", "-2.5e3"]) | st.lists(st.integers(), max_size=2)
+    numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    drawn = data.draw(st.lists(st.none() | numbers | others | st.just({"a": 1}), min_size=1, max_size=20))
+    recipe = Recipe((Number(name, JSON, scale, missing=True),))
+    found, _ = encoded(session, recipe, table(name, type_name), texts([*map(json.dumps, drawn), None]))
+    for value, (number, missing) in zip([*drawn, None], found, strict=True):
+        plain = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        assert number == pytest.approx(np.float32(scale.apply(plain)), rel=1e-6, abs=1e-15)
+        assert missing == (plain is None)
+
+
+@pytest.mark.parametrize("digits", ["1e999999", "-1e-999999", "1" * 200_000, f"0.{'1' * 20_000}"])
+def test_a_number_of_json_that_no_type_holds_is_missing(session: Session, digits: str) -> None:
+    recipe = Recipe((Number("x", JSON, Scale(0.0, 1.0), missing=True),))
+    numbers, _ = encoded(session, recipe, table("x", "json"), json.dumps([digits]))
+    assert numbers == [[0, 1]]
 
 
 def known(element: float | None) -> bool:

@@ -144,6 +144,33 @@ def test_the_caller_may_say_what_a_column_is(session: Session, raw: tuple[RawCol
             check_types("train", raw, {name: kind})
 
 
+@pytest.mark.parametrize("type_name", ["json", "jsonb"])
+def test_json_is_numbers_where_all_of_it_is(bench: Workbench, session: Session, type_name: str) -> None:
+    """And else categories; the caller may say it."""
+    bench.rows(f"""
+        CREATE TABLE {type_name}_values AS
+        SELECT to_json(n * 7 % 90)::{type_name} AS number,
+               (ARRAY['1.5', 'null', NULL, '-2e3'])[n % 4 + 1]::{type_name} AS gaps,
+               (ARRAY['1', '"one"', 'true', '[]', NULL])[n % 5 + 1]::{type_name} AS mixed, NULL::{type_name} AS nothing,
+               (ARRAY['"x"', '3'])[n % 2 + 1]::{type_name} AS settled, 'null'::{type_name} AS null
+        FROM generate_series(1, 200) n""")
+    raw = columns_of(bench, session, f"{type_name}_values")
+    source = Source(f"{type_name}_values", Expression("true"), Expression("(t.number::text)::bigint << 32"))
+    settled = learned(session, raw, source, {"settled": "number", "number": "category"})
+    assert {each.column: each.kind for each in settled.inputs} == {
+        "number": "category", "gaps": "number", "mixed": "category", "settled": "number"
+    }  # fmt: skip
+    found = {each.column: each for each in learned(session, raw, source).features}
+    number, gaps, mixed = found["number"], found["gaps"], found["mixed"]
+    assert isinstance(number, Number) and not number.missing and 35 <= number.scale.center <= 55
+    assert isinstance(gaps, Number) and gaps.missing and gaps.scale.edges[0] == -2000
+    assert isinstance(mixed, Category) and {*mixed.values} == {"1", '"one"', "true", "[]"}
+    reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
+    assert reasons == dict.fromkeys(("nothing", "null"), "it is NULL in all rows")
+    with pytest.raises(InvalidParameter, match="mixed"):
+        check_types("train", raw, {"mixed": "text"})
+
+
 def test_a_table_of_five_rows(session: Session, raw: tuple[RawColumn, ...]) -> None:
     five = Source("(SELECT * FROM passengers ORDER BY passenger_id LIMIT 5)", Expression("true"), EVERYWHERE.hash)
     kinds = {each.column: each.kind for each in learned(session, raw, five).inputs}

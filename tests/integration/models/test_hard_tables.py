@@ -26,6 +26,10 @@ TABLES = {
     "1000 columns": f"SELECT {EACH}, n % 2 = 0 AS y FROM generate_series(1, 300) n",
     "huge numbers": """SELECT 1e300 * n AS x, 1e-300 * n AS z, 9e15::numeric * 1e40 + n AS w, n * 1e6 AS y
                        FROM generate_series(1, 200) n""",
+    "values of json": """
+        SELECT to_jsonb(n % 9) AS a, (ARRAY['"😀"', '1e999', NULL, '[{}]', 'null'])[n % 5 + 1]::json AS b,
+               CASE WHEN n < 3 THEN '"x"' ELSE to_json(n) END AS c, to_jsonb(n::text) AS d, n % 9 > 3 AS y
+        FROM generate_series(1, 200) n""",
     "times": """SELECT timestamptz '2020-01-01' + n * interval '7 h' AS a, time '00:00' + n * interval '1 min' AS b,
                        n * interval '3 days' AS c, 'infinity'::date AS d, n % 24 AS y FROM generate_series(1, 600) n""",
 }

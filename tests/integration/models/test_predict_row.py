@@ -26,6 +26,8 @@ TYPED = f"""
            timestamptz '2020-01-01 00:00:00+05' + n * interval '7 hours' AS atz, (n % 24) * interval '1 hour' AS span,
            timestamp '2020-01-01' + n % 3 * interval '1 hour' AS turn, n % 3 / 3.0::float8 AS third,
            timestamptz '2020-01-01 00:00+00' + n % 3 * interval '1 hour' AS watch, (n % 5 / 2.0)::numeric(4,2) AS step,
+           CASE WHEN n % 6 > 0 THEN to_json(n % 11 / 4.0) END AS score,
+           to_jsonb((ARRAY['a "', '7'])[n % 2 + 1]) AS mark,
            CASE WHEN n % 2 = 0 THEN 'even "%s"' ELSE 'odd' END AS parity
     FROM generate_series(1, {ROWS}) n"""
 MODEL = "parity"

@@ -34,6 +34,10 @@ SELECT count(DISTINCT r.value) > %s::bigint AS many FROM (SELECT {value} AS valu
 -- expressions of what they come to.
 SELECT {found} FROM (SELECT count(*) AS rows{aggregates} FROM {source} t WHERE {side}) t
 
+-- name: scalars
+-- {others} say of columns of JSON whether there are others than numbers.
+SELECT {others} FROM {source} t WHERE {side}
+
 -- name: spread
 -- {aggregates} say something about the expressions of columns, over all rows.
 SELECT {aggregates} FROM {source} t WHERE {side}
