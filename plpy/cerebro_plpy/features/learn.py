@@ -23,7 +23,7 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
     simple = [column for column in columns if column.family not in (*ARRAYS, BYTES)]
     known = statistics.gather(reader, source, simple)
     chosen = kinds.choose(simple, known, types)
-    values = statistics.categories(reader, source, chosen.categories)
+    values = statistics.categories(reader, source, chosen.categories, known.rows)
     features = {
         **chosen.features,
         **arrays.learn(reader, source, whole, types),

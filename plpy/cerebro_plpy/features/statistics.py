@@ -1,7 +1,8 @@
-"""What training rows say about raw columns, by set-wise SQL: of all rows, of a sample, and of categories, a pass each.
+"""What training rows say about raw columns, by set-wise SQL: of all rows, and of samples of them, a pass each.
 
-Quantiles and how many values differ come of the sample, whose rows are chosen by a hash. All rows are asked of the
-columns as they are, so that it costs little; where that does not tell the range, those columns are looked at again.
+Quantiles, how many values differ, and which values a category has come of samples, whose rows are chosen by a hash.
+All rows are asked of the columns as they are, so that it costs little; where that does not tell the range, those
+columns are looked at again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from cerebro_plpy.features.columns import TEXT, ZONED, RawColumn
 from cerebro_plpy.features.encoding import Expression
 from cerebro_plpy.features.feature import JSON, MOMENTS, MOST_CATEGORIES
 
-SAMPLE = 50_000
+SAMPLE, QUANTILES_SAMPLE = 200_000, 20_000
+"""Rows that tell which values categories have, of which each is to be there more than once; and what numbers are."""
 PIECES = 32
 """Quantiles divide the sample into so many pieces."""
 AT_ONCE = 100
@@ -55,6 +57,8 @@ class Source(NamedTuple):
 
         Other bits of the hash say on which side a row is.
         """
+        if rows <= size:
+            return self._replace(sample=None)
         there = self.sample is not None and rows == self.rows and size <= SAMPLE
         table, side, hashed = self.sample if self.sample and there else self[:3]
         some = f"(({hashed.text}) >> 32 & 2147483647) % {max(1, rows)} < {size}"
@@ -185,7 +189,7 @@ def with_sample(reader: Reader, source: Source, columns: Sequence[RawColumn]) ->
 
     It is what `Source.few` finds without it, but not all rows are read and hashed for each question.
     """
-    if source.rows is None or source.rows <= SAMPLE:
+    if source.rows is None or source.rows <= QUANTILES_SAMPLE:
         return source
     names, few = [quote_identifier(column.name) for column in columns], source.few(source.rows, SAMPLE)
     hashed = next(name for n in count() if (name := quote_identifier(HASH + "_" * n)) not in names)
@@ -286,7 +290,7 @@ def _sampled(
     """What the sample says."""
     if not questions:
         return {}
-    names, few = [f"c{number}" for number in range(len(questions))], source.few(rows, SAMPLE)
+    names, few = [f"c{number}" for number in range(len(questions))], source.few(rows, QUANTILES_SAMPLE)
     statement = sql(
         "features.sample",
         columns=", ".join(f"{each.value.text} AS {name}" for name, each in zip(names, questions)),
@@ -320,9 +324,10 @@ def _spread(everywhere: _Range, few: _Sampled) -> Spread:
     return Spread(everywhere.rows, everywhere.low, everywhere.high, quantiles, few.sampled, few.different)
 
 
-def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> dict[str, tuple[str, ...]]:
-    """The values of each of these columns that are there more than once, the most frequent first."""
+def categories(reader: Reader, source: Source, columns: Sequence[RawColumn], rows: int) -> dict[str, tuple[str, ...]]:
+    """The values of each of these columns that a sample of so many rows has more than once, the most frequent first."""
     found: dict[str, list[str]] = {column.name: [] for column in columns}
+    few = source.few(rows, SAMPLE)
     for start in range(0, len(columns), SETS_AT_ONCE):
         part = columns[start : start + SETS_AT_ONCE]
         names = [f"c{number}" for number in range(len(part))]
@@ -332,12 +337,12 @@ def categories(reader: Reader, source: Source, columns: Sequence[RawColumn]) -> 
             names=", ".join(names),
             columns=", ".join(f"{value.text} AS {name}" for name, value in zip(names, values)),
             sets=", ".join(f"({name})" for name in names),
-            source=source.table,
-            side=source.side.text,
+            source=few.table,
+            side=few.side.text,
         )
         everywhere = (1 << len(part)) - 1
         # The bit of the first column is the highest.
         place_of = {everywhere - (1 << (len(part) - 1 - place)): column.name for place, column in enumerate(part)}
-        for place, value, _ in reader.run(statement, (*source.side.values, MOST_CATEGORIES)):
+        for place, value, _ in reader.run(statement, (*few.side.values, MOST_CATEGORIES)):
             found[place_of[place]].append(value)
     return {name: tuple(values) for name, values in found.items()}

@@ -63,6 +63,7 @@ def test_a_sample_that_is_kept_tells_what_the_table_tells(
 ) -> None:
     """Which a change of one row in a hundred alters: so all rows of the sample count, and no others."""
     monkeypatch.setattr(statistics, "SAMPLE", 2000)
+    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 1500)
     monkeypatch.setattr(profile, "SAMPLED", 1000)
     bench.rows(
         "CREATE TABLE hashed AS SELECT v.*, v.kind || v.id % 7 AS hash FROM visits v;"
@@ -87,6 +88,7 @@ def test_files_are_not_copied_into_a_sample_that_is_kept(
 ) -> None:
     """But told of as without one; those that are no images cost nothing."""
     monkeypatch.setattr(statistics, "SAMPLE", 2000)
+    monkeypatch.setattr(statistics, "QUANTILES_SAMPLE", 1500)
     # The beginning of a PNG of 20 x 30 pixels, in colours.
     head = "decode('89504e470d0a1a0a0000000d49484452000000140000001e0802', 'hex')"
     for name, file, is_image in (("pictured", head, True), ("dumped", "'\\x00'::bytea", False)):
