@@ -65,7 +65,7 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     known = registry.find_name(session, model)
     given = None if arguments.split is None else _resolved(catalog, read_split(module, arguments.split))
-    if known and given is not None and str(given[0]) != known.split:
+    if known and given is not None and given[0] != read_split(module, known.split)._replace(copies=given[0].copies):
         raise InvalidParameter(
             f"{module} error: split is {arguments.split!r}, but the rows of model {model!r} are divided by"
             f" {known.split!r}: its versions are compared on rows that none of them was trained on.",

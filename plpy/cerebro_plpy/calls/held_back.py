@@ -89,9 +89,9 @@ def held_table(catalog: Catalog, spec: TrainSpec) -> Relation:
 
 def _rows(columns: Sequence[RawColumn], spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
     """The rows with their place and their label as ids; statements of a worker's cursor take no parameters."""
-    held = held_back(MODULE, columns, spec)
+    held = held_back(MODULE, source.quoted, columns, spec)
     return RawRows(
-        f"(SELECT t.* FROM {source.quoted} t WHERE {held.side.inlined()})",
+        f"(SELECT t.* FROM {held.table} t WHERE {held.side.inlined()})",
         f"({held.order.inlined()}) || ' ' || ({held.label.inlined()})",
         f"ARRAY[{', '.join(each.sent.inlined() for each in inputs)}]",
     )

@@ -25,7 +25,7 @@ from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.patches import Patch
 from cerebro_plpy.features.recipe import Places, Recipe
-from cerebro_plpy.features.split import Split, naming, row_hash
+from cerebro_plpy.features.split import ALIKE, Split, naming, numbered, read_split, row_hash
 from cerebro_plpy.features.table import held_back
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.tables.versions import Version
@@ -46,12 +46,13 @@ ALL = Expression("true")
 class Sample(NamedTuple):
     """Rows that columns are shuffled among: so many on that side of a source; and, by time.monotonic(), until when.
 
-    Where a `trainer` was started like that already, it is used.
+    `split` is that of the source. Where a `trainer` was started like that already, it is used.
     """
 
     source: RawSource
     side: Expression
     rows: int
+    split: Split = ALIKE
     trainer: TrainerSpec | None = None
     ends: float | None = None
 
@@ -77,11 +78,13 @@ def held_back_importance(
     db.platform.check_process(MODULE)
     made, catalog = read_made(db, MODULE, model, version), Catalog(db, MODULE)
     source = raw_source(catalog, made.version.recipe, held_table(catalog, made.asked).quoted)
+    split = read_split(MODULE, made.asked.split)
     rows = min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(1, len(made.version.recipe.inputs))))
     sample = Sample(
         source,
-        held_back(MODULE, source.columns, made.asked).side,
+        held_back(MODULE, source.table.quoted, source.columns, made.asked).side,
         rows,
+        split,
         segment.trainer_spec(gd, made.version.backend),
         None if seconds is None else began + seconds,
     )
@@ -106,13 +109,13 @@ def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
     """What the network is given of rows that have a target, and this; of many rows those whose hashes are the least."""
     table, columns, recipe = sample.source
     target = usable_label(MODULE, columns, version.target, version.task)
-    order = row_hash(naming(columns, Split("random", 0.0, None)), version.seed)
+    order = row_hash(naming(columns, ALIKE._replace(copies=sample.split.copies)), version.seed)
     number = _number(version, target)
     made = [*((each.name, each.sent) for each in network_inputs(recipe)), ("target", number)]
     statement = sql(
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
-        table=table.quoted,
+        table=numbered(table.quoted, columns, sample.split),
         target=target.text,
         side=sample.side.text,
         order=order.text,

@@ -40,3 +40,19 @@ def usable_label(module: str, columns: Sequence[RawColumn], name: str, task: str
         return label
     finite = f"abs({label.text}) < 'Infinity'::double precision"
     return Expression(f"CASE WHEN {finite} THEN {label.text} END", label.values * 2)
+
+
+def is_known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
+    """Whether the target of a row can be used: a class that there is in training, or a finite number."""
+    if task == CLASSIFICATION:
+        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
+    return is_usable(target, task)
+
+
+def is_usable(target: RawColumn, task: str) -> Expression:
+    """The same of a row by which it is found which classes there are in training."""
+    label = label_of(target, task)
+    if task == CLASSIFICATION:
+        return Expression(f"{label.text} IS NOT NULL")
+    assert target.family in NUMBERS
+    return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)

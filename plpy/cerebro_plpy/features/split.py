@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier, split_columns
+from cerebro_plpy.database.platform import Reader
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression
@@ -21,10 +24,12 @@ PARTS = 1_000_000
 HELP = "'random 0.2', 'last 0.2 by column', 'column name', 'group column', 'table name'"
 TRAINING = ("training", "train", "false", "f")
 VALIDATION = ("validation", "valid", "val", "true", "t")
+COPY, COUNTED, DIFFERENT = "copy", 100_000, 0.9
+"""What tells copies apart; and about how many rows say whether there are any: where a smaller share of them differs."""
 HELD_BACK = (5000, 500, 0.1), (math.inf, 2500, 0.01)
 """Of fewer rows than the first number so many are enough to tell models apart, and at least such a share. What is held
 back is not learned from. AutoGluon's presets (autogluon.core.utils) have these."""
-_RANDOM = re.compile(r"random(?:\s+(?P<share>\S+))?", re.IGNORECASE)
+_RANDOM = re.compile(r"random(?:\s+(?P<share>[^\so]\S*))?(?P<copies>\s+of\s+copies)?", re.IGNORECASE)
 _LAST = re.compile(r"last\s+(?P<share>\S+)\s+by\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r"table\s+(?P<table>.+)", re.IGNORECASE | re.DOTALL)
 _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE | re.DOTALL)
@@ -33,22 +38,28 @@ _COLUMN = re.compile(r"(?P<kind>column|group)\s+(?P<column>.+)", re.IGNORECASE |
 class Split(NamedTuple):
     """How rows are divided: by a hash (`random`, `group`), by the order of a column (`last`), or as a `column` says.
 
-    Or the rows that are held back are those of another `table`, which has the name of it as it was written.
+    Or the rows that are held back are those of another `table`, which has the name of it as it was written. Of equal
+    rows that no key tells apart each of the `copies` may be divided for itself.
     """
 
     kind: str
     share: float
     column: str | None
     table: str | None = None
+    copies: bool = False
 
     def __str__(self) -> str:
         """The text that asks for it."""
         if self.table is not None:
             return f"table {self.table}"
         if self.column is None:
-            return f"random {self.share:g}"
+            return f"random {self.share:g}{' of copies' * self.copies}"
         name = quote_identifier(self.column)
         return f"last {self.share:g} by {name}" if self.kind == "last" else f"{self.kind} {name}"
+
+
+ALIKE = Split("random", 0.0, None)
+"""Of rows that are not divided, but put into an order: what names a row is then what it is of a hash."""
 
 
 class Sides(NamedTuple):
@@ -77,11 +88,14 @@ def read_split(module: str, text: str | None) -> Split:
     """The split that a text asks for.
 
     >>> read_split("train", "last 0.1 by ts")
-    Split(kind='last', share=0.1, column='ts', table=None)
+    Split(kind='last', share=0.1, column='ts', table=None, copies=False)
+    >>> read_split("train", "random of copies") == read_split("train", "random 0.2 of copies")
+    True
     """
     wanted = f"random {SHARE}" if text is None else text.strip()
     if found := _RANDOM.fullmatch(wanted):
-        return Split("random", _share(module, wanted, found["share"] or str(SHARE)), None)
+        share = _share(module, wanted, found["share"] or str(SHARE))
+        return Split("random", share, None, copies=found["copies"] is not None)
     if found := _LAST.fullmatch(wanted):
         return Split("last", _share(module, wanted, found["share"]), _name(module, wanted, found["column"]))
     if found := _TABLE.fullmatch(wanted):
@@ -126,10 +140,44 @@ def row_hash(names: Sequence[str], seed: int, row: str = "t") -> Expression:
 
 
 def naming(columns: Sequence[RawColumn], split: Split) -> tuple[str, ...]:
-    """The columns that name a row: those of a group, else the primary key, else all."""
+    """The columns that name a row: those of a group, else what tells copies apart, else the primary key, else all."""
     if split.kind == "group" and split.column is not None:
         return (split.column,)
+    if split.copies:
+        return (_copy(columns),)
     return tuple(c.name for c in columns if c.key) or tuple(c.name for c in columns)
+
+
+def numbered(table: str, columns: Sequence[RawColumn], split: Split) -> str:
+    """A table, by its quoted name, as its rows are divided: with a column that tells copies apart, where they are.
+
+    Which copy has which number is all one, since nothing else tells them apart.
+    """
+    if not split.copies:
+        return table
+    names = ", ".join(f"t.{quote_identifier(each.name)}" for each in columns)
+    values = _values(columns)
+    number = f"pg_catalog.row_number() OVER (PARTITION BY {values})"
+    return f"(SELECT {names}, {values} || ',' || {number} AS {quote_identifier(_copy(columns))} FROM {table} t)"
+
+
+def has_copies(reader: Reader, table: str, columns: Sequence[RawColumn], rows: int) -> bool:
+    """Whether many of so many rows of a table are equal; of large tables a part of the values says it."""
+    parts = -(-rows // COUNTED)
+    statement = sql("features.copies", values=_values(columns), parts=str(parts), source=table)
+    ((found, different),) = reader.run(statement)
+    return bool(different < DIFFERENT * found or found < rows / parts / 2)
+
+
+def _values(columns: Sequence[RawColumn]) -> str:
+    """A bigint that is the same of equal rows."""
+    return row_hash([each.name for each in columns], 0).inlined()
+
+
+def _copy(columns: Sequence[RawColumn]) -> str:
+    """What no column is called."""
+    names = {each.name for each in columns}
+    return next(name for n in count() if (name := COPY + "_" * n) not in names)
 
 
 def sides(split: Split, named: Sequence[str], seed: int, bound: str | None = None, row: str = "t") -> Sides:

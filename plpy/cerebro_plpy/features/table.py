@@ -22,13 +22,24 @@ from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
-from cerebro_plpy.features.labels import label_of
+from cerebro_plpy.features.labels import is_known, is_usable, label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.named_columns import named, weighing, weights
 from cerebro_plpy.features.part import Part, both, labels_of, rows_of
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.split import Sides, Split, naming, read_split, row_hash, sides, usual_split
+from cerebro_plpy.features.split import (
+    ALIKE,
+    Sides,
+    Split,
+    has_copies,
+    naming,
+    numbered,
+    read_split,
+    row_hash,
+    sides,
+    usual_split,
+)
 from cerebro_plpy.features.statistics import Source, with_sample
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
 from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
@@ -128,21 +139,22 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     check_target(module, target)
     rows = total(reader, relation.quoted, target, raw.growing(columns))
     check_any(module, target, rows)
-    split = _split(module, columns, wishes, rows)
+    split = _split(reader, module, (relation, columns), wishes, rows)
+    lines = numbered(relation.quoted, columns, split)
     weight = weighing(module, columns, wishes.weight)
     others = {target.name, *(name for name in (split.column, wishes.weight) if name)}
     chosen = raw.selected(module, columns, wishes.columns, others)
     kinds.check_types(module, chosen, wishes.types)
     there = _held_columns(reader, module, wishes) or columns
-    places = Places(relation.quoted, (wishes.held or relation).quoted)
+    places = Places(lines, wishes.held.quoted if wishes.held else lines)
     divided = _Divided(split, naming(columns, split), _bound(reader, relation, split, wishes), places)
     seed, known = _divide(reader, wishes, divided, target)
     if not known.training:
         check_rows(module, 0, 0, split)
     halves = divided.sides(seed)
-    source = Source(relation.quoted, halves.training, _order(columns, seed))
+    source = Source(lines, halves.training, _order(columns, split, seed))
     aim = read_target(reader, module, source, target, known, wishes.task)
-    source = source._replace(side=both(halves.training, _usable(target, aim.task)), rows=aim.rows)
+    source = source._replace(side=both(halves.training, is_usable(target, aim.task)), rows=aim.rows)
     if kept:
         source = with_sample(reader, source, [target, *(c for c in chosen if c.family not in (None, BYTES))])
     recipe = learn(reader, source, chosen, wishes.types)
@@ -165,9 +177,9 @@ def _with_files(source: Source, recipe: Recipe) -> Source:
     return source._replace(sample=None) if any(isinstance(each, ImageFile) for each in recipe.inputs) else source
 
 
-def _order(columns: Sequence[RawColumn], seed: int) -> Expression:
+def _order(columns: Sequence[RawColumn], split: Split, seed: int) -> Expression:
     """A bigint by which rows are put into an order of their own."""
-    return row_hash(naming(columns, Split("random", 0.0, None)), seed + 1)
+    return row_hash(naming(columns, ALIKE._replace(copies=split.copies)), seed + 1)
 
 
 def _held_part(
@@ -176,14 +188,14 @@ def _held_part(
     """The rows that are held back, of this table or of another one, in which columns are found by name."""
     wishes, columns, aim, seed = of
     if wishes.held is None:
-        return training._replace(side=both(side, _known(aim.column, aim.task, aim.values)), weight=None)
+        return training._replace(side=both(side, is_known(aim.column, aim.task, aim.values)), weight=None)
     target = _held_target(module, columns, aim, wishes.held)
     return Part(
         wishes.held.quoted,
-        both(side, _known(target, aim.task, aim.values)),
+        both(side, is_known(target, aim.task, aim.values)),
         matched(module, training.recipe, columns, wishes.held.spelling),
         label_of(target, aim.task),
-        _order(columns, seed),
+        _order(columns, ALIKE, seed),
     )
 
 
@@ -208,19 +220,21 @@ def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: 
 
 
 class Held(NamedTuple):
-    """Rows that models are compared by: which of a table they are, what is to be predicted for each, their order."""
+    """Rows that models are compared by: of which table, which, what is to be predicted for each, and their order."""
 
+    table: str
     side: Expression
     label: Expression
     order: Expression
 
 
-def held_back(module: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
-    """The rows that a run does not train on, of the table with these columns that has them."""
+def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
+    """The rows that a run does not train on, of the table that has them, by its quoted name, and with these columns."""
     split, target = read_split(module, spec.split), named(module, columns, spec.target, "target")
     halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
-    side = both(halves.validation, _known(target, spec.task, spec.classes))
-    return Held(side, label_of(target, spec.task), _order(columns, spec.split_seed))
+    side = both(halves.validation, is_known(target, spec.task, spec.classes))
+    order = _order(columns, split, spec.split_seed)
+    return Held(numbered(table, columns, split), side, label_of(target, spec.task), order)
 
 
 def known_table(
@@ -245,13 +259,13 @@ def known_table(
     if newer and few:
         later = Expression(f"t.{quote_identifier(newer.column)} > %s", (newer.value,))
         halves = Sides(both(later, halves.training), both(later, halves.validation))
-    order = _order(columns, spec.split_seed)
-    side = both(halves.training, _known(target, spec.task, spec.classes))
-    source = Source(relation.quoted, side, order)
+    order = _order(columns, split, spec.split_seed)
+    side = both(halves.training, is_known(target, spec.task, spec.classes))
+    source = Source(numbered(relation.quoted, columns, split), side, order)
     weight = weighing(module, columns, spec.weight)
     weighed = weight and weights(reader, module, source, weight)
     recipe = matched(module, Recipe.from_json(spec.recipe), columns, relation.spelling)
-    training = Part(relation.quoted, side, recipe, label_of(target, spec.task), order, weighed)
+    training = Part(source.table, side, recipe, label_of(target, spec.task), order, weighed)
     trained = 0 if few else rows_of(reader, training)
     aim = Target(target, spec.task, NO_HEAD, spec.classes, trained)
     validation = _held_part(module, training, halves.validation, (wishes, there, aim, spec.split_seed))
@@ -285,13 +299,18 @@ def drawn(reader: Reader, table: RawTable, share: float) -> RawTable:
     return replace(table, parts=(part, validation), target=target, share=share)
 
 
-def _split(module: str, columns: Sequence[RawColumn], wishes: Wishes, rows: Total) -> Split:
-    if wishes.split is None:
-        return usual_split(rows.present)
-    found = read_split(module, wishes.split)
+def _split(reader: Reader, module: str, of: tuple[Table, Sequence[RawColumn]], wishes: Wishes, rows: Total) -> Split:
+    """As it is wanted, or usual; where many rows are equal and no key tells them apart, their copies are divided.
+
+    Else all that have some values may be held back, where few combinations of values are there at all.
+    """
+    relation, columns = of
+    found = usual_split(rows.present) if wishes.split is None else read_split(module, wishes.split)
     if found.column is not None:
         named(module, columns, found.column, "split")
-    return found
+    if found.kind != "random" or wishes.settled or any(each.key for each in columns):
+        return found
+    return found._replace(copies=found.copies or has_copies(reader, relation.quoted, columns, rows.rows))
 
 
 def _bound(reader: Reader, relation: Table, split: Split, wishes: Wishes) -> str | None:
@@ -323,19 +342,3 @@ def _divide(reader: Reader, wishes: Wishes, divided: _Divided, target: RawColumn
             return seed, known
     assert best is not None
     return best[1:]
-
-
-def _known(target: RawColumn, task: str, classes: Sequence[str]) -> Expression:
-    """Whether the target of a row can be used: a class that there is in training, or a finite number."""
-    if task == CLASSIFICATION:
-        return Expression(f"{label_of(target, task).text} = ANY (%s::text[])", (list(classes),))
-    return _usable(target, task)
-
-
-def _usable(target: RawColumn, task: str) -> Expression:
-    """The same of a row by which it is found which classes there are in training."""
-    label = label_of(target, task)
-    if task == CLASSIFICATION:
-        return Expression(f"{label.text} IS NOT NULL")
-    assert target.family in NUMBERS
-    return Expression(f"abs({label.text}) < 'Infinity'::double precision", label.values)

@@ -7,7 +7,9 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.features.split import Split, read_split, sides
+from cerebro_plpy.features import split as split_rules
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.split import Split, has_copies, naming, numbered, read_split, sides
 
 ROWS = 10_000
 SALES = """
@@ -15,11 +17,17 @@ SALES = """
     SELECT n AS id, n % 1000 AS customer, CASE WHEN n % 100 > 0 THEN date '2020-01-01' + n END AS day,
            CASE n % 4 WHEN 0 THEN 'Validation' WHEN 1 THEN 'test' ELSE 'Training' END AS fold, n % 5 = 0 AS held
     FROM generate_series(1, 10000) AS n"""
+TICKETS = """
+    CREATE TABLE tickets AS
+    SELECT n % 2 AS sex, (ARRAY['1', '2', NULL])[n % 3 + 1] AS class, point(1, 2) AS copy,
+           '%s' AS "a ""%s"" {}", n % 2 > 0 AS "Copy_"
+    FROM generate_series(1, 6000) AS n"""
 
 
 @pytest.fixture(scope="module")
 def session(bench: Workbench) -> Session:
     bench.rows(SALES)
+    bench.rows(TICKETS)
     return Session(bench)
 
 
@@ -62,9 +70,55 @@ def test_a_column_says_it(session: Session, column: str, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "halves", "random 2", "random x", "random 0", "last 0.2", "last 1.5 by day", "column a, b", "column"]
+    "text",
+    [
+        "",
+        "halves",
+        "random 2",
+        "random x",
+        "random 0.2 of",
+        "random 0.2 copies",
+        "random 0",
+        "last 0.2",
+        "last 1.5 by day",
+        "column a, b",
+        "column",
+    ],
 )
 def test_what_is_no_split_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match="split is") as refused:
         read_split("train", text)
     assert refused.value.hint
+
+
+def divided(bench: Workbench, session: Session, table: str) -> dict[tuple[object, ...], tuple[int, int]]:
+    """Of each combination of values how many rows are trained on, and how many are held back."""
+    columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
+    split = read_split("train", "random 0.3 of copies")
+    side = sides(split, naming(columns, split), 1).training
+    counted = f"""
+        SELECT t.sex, t.class, count(*) FILTER (WHERE {side.text}), count(*) FROM {numbered(table, columns, split)} t
+        GROUP BY 1, 2"""
+    return {(sex, name): (first, rows - first) for sex, name, first, rows in session.run(counted, side.values)}
+
+
+def test_copies_of_a_row_are_divided_each_for_itself(bench: Workbench, session: Session) -> None:
+    """However they lie; and where there are more of them, those that were there stay where they were."""
+    before = divided(bench, session, "tickets")
+    assert len(before) == 6 and all(600 < trained_on < 800 for trained_on, _ in before.values())
+    bench.rows("CREATE TABLE turned AS SELECT * FROM tickets ORDER BY class DESC, random()")
+    assert divided(bench, session, "turned") == before
+    bench.rows("INSERT INTO turned SELECT * FROM tickets WHERE class = '1' LIMIT 500")
+    after = divided(bench, session, "turned")
+    assert all(now >= then for key in before for now, then in zip(after[key], before[key], strict=True))
+    assert sum(map(sum, after.values())) == 6500
+
+
+def test_whether_rows_have_copies(bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large tables a part of the values says it, be there ever so few of them."""
+    bench.rows("CREATE TABLE alike AS SELECT 1 AS x FROM generate_series(1, 6000)")
+    for least in (split_rules.COUNTED, 1000):
+        monkeypatch.setattr(split_rules, "COUNTED", least)
+        for table, expected in (("sales", False), ("tickets", True), ("alike", True)):
+            columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
+            assert has_copies(session, table, columns, bench.value(f"SELECT count(*) FROM {table}")) == expected

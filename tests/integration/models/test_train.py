@@ -275,6 +275,31 @@ def test_rows_that_are_held_back_once_are_so_in_every_version(bench: Workbench, 
 
 
 @pytest.mark.long
+def test_copies_of_rows_are_on_both_sides_in_every_version(bench: Workbench, spare: str) -> None:
+    """And a table whose rows are equal is refreshed, verified and explained as any other."""
+    bench.rows("DROP TABLE IF EXISTS more")
+    row = "SELECT (ARRAY['1st', '2nd', '3rd'])[n % 3 + 1] AS class, n % 2 AS sex, n % 6 > 2 AS survived"
+    bench.rows(f"CREATE TABLE more AS {row} FROM generate_series(1, 900) n")
+    plan = "SELECT why FROM cerebro.plan('more', 'survived', split => 'random 0.3') WHERE name = 'training'"
+    assert bench.value(plan) == "random 0.3 of copies, as split says"
+    call = "SELECT validation FROM cerebro.train('more', 'survived', 'spare', seed => 1, configs => 1, epochs => 30{})"
+    assert bench.value(call.format(", split => 'random 0.3'")) == 1, "no combination of values is held back as a whole"
+    newest = """
+        SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = 'spare'
+        ORDER BY version DESC LIMIT 1"""
+    trained_on, held = bench.row(newest)
+    assert trained_on + held == 900 and 200 < held < 340
+    assert bench.value("SELECT sum(importance) FROM cerebro.importance('spare', 'more')") > 0.1
+    assert all(ok for (ok,) in bench.rows("SELECT ok FROM cerebro.verify('spare')"))
+    for again in (call.format(", split => 'random 0.3'"), "SELECT version FROM cerebro.refresh('spare')"):
+        bench.rows(f"INSERT INTO more {row} FROM generate_series(1, 90) n")
+        before = bench.row(newest)
+        assert bench.rows(again)
+        after = bench.row(newest)
+        assert after[0] > before[0] and after[1] > before[1] and sum(after) == bench.value("SELECT count(*) FROM more")
+
+
+@pytest.mark.long
 def test_the_rows_of_another_table_are_held_back(bench: Workbench, spare: str) -> None:
     """Whatever the order and the types of its columns; and those of the table are all trained on."""
     bench.rows(
@@ -301,10 +326,9 @@ def _held(bench: Workbench, run_id: int) -> set[int]:
     spec = TrainSpec.from_json(bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id))
     session = Session(bench)
     oid = bench.value("SELECT %s::regclass::oid::integer", spec.relation)
-    held = held_back("train", raw_columns(session, oid), spec)
+    held = held_back("train", spec.relation, raw_columns(session, oid), spec)
     return {
-        number
-        for (number,) in session.run(f"SELECT t.id FROM {spec.relation} t WHERE {held.side.text}", held.side.values)
+        number for (number,) in session.run(f"SELECT t.id FROM {held.table} t WHERE {held.side.text}", held.side.values)
     }
 
 

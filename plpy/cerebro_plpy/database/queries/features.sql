@@ -117,6 +117,11 @@ SELECT count(*) AS finite, coalesce(bool_and(n.number = pg_catalog.floor(n.numbe
 FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
 WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 
+-- name: copies
+-- How many rows there are, and how many of them differ, by {values}, a hash of all of a row: of every {parts}th of the hashes.
+SELECT count(*) AS rows, count(DISTINCT v.hash) AS different
+FROM (SELECT {values} AS hash FROM {source} t OFFSET 0) v WHERE (v.hash >> 32 & 2147483647) % {parts} = 0
+
 -- name: sides
 -- How many rows of each value are on either side.
 SELECT v.value, v.training, v.validation
