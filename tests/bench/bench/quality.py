@@ -6,6 +6,7 @@ has the whole machine. scikit-learn fits its best pipeline once more to all rows
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from psycopg2.extensions import connection as Connection
 
 from bench import real_tables, tables
 from bench.place import Place
-from bench.real_tables import CLASSIFICATION, TABLES, RealTable
-from bench.rivals import RIVALS, numeric, score, tuned
+from bench.real_tables import TABLES, RealTable
+from bench.rivals import CLASSIFICATION, RIVALS, numeric, score, tuned
 
 TEST_SHARE = 0.25
 OURS = "ours"
@@ -49,6 +50,11 @@ class Outcome:
     rows: int
     scores: Scores
 
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """Whom ours is compared with."""
+        return tuple(who for who in self.scores if who != OURS)
+
     def behind(self, rival: str) -> float:
         """How far ours is behind on average; below 0 where it is not."""
         return statistics.mean(self.scores[rival]) - statistics.mean(self.scores[OURS])
@@ -70,25 +76,47 @@ def measured(at: Place, asked: Asked, say: Say) -> list[Outcome]:
 
 
 def report(outcomes: Sequence[Outcome], asked: Asked) -> str:
-    """A row for each table, and how many are won."""
-    headings = ["table", "rows", "measure", *(OURS, *RIVALS), *(f"not below {rival}" for rival in RIVALS)]
-    rows = [[f"`{each.name}`", f"{each.rows:,}", _measure(each), *_cells(each)] for each in outcomes]
+    """A row for each table, and how many are won; then one for each table of images, series or texts alone."""
     what = (
         f"{asked.seconds:g} s for each and {asked.seeds} seed{'s' * (asked.seeds > 1)}: means"
         f"{' and standard deviations' * (asked.seeds > 1)}."
     )
-    return "\n\n".join([what, tables.table(headings, rows), *(_counted(outcomes, rival) for rival in RIVALS)])
+    mixed = [each for each in outcomes if each.rivals == (*RIVALS,)]
+    others = [each for each in outcomes if each.rivals != (*RIVALS,)]
+    return "\n\n".join([what, *(_of_mixed(mixed) if mixed else []), *(_of_others(others) if others else [])])
 
 
-def _cells(outcome: Outcome) -> list[str]:
+def _of_mixed(outcomes: Sequence[Outcome]) -> list[str]:
+    headings = ["table", "rows", "measure", *(OURS, *RIVALS), *(f"not below {rival}" for rival in RIVALS)]
+    rows = [[*_named(each), *_shown(each), *_verdicts(each)] for each in outcomes]
+    return [tables.table(headings, rows), *(_counted(outcomes, rival) for rival in RIVALS)]
+
+
+def _of_others(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = []
+    for each in outcomes:
+        (rival,), (ours, its) = each.rivals, _shown(each)
+        rows.append([*_named(each), ours, rival, its, *_verdicts(each)])
+    return [tables.table(["table", "rows", "measure", OURS, "pipeline", "its", "not below"], rows)]
+
+
+def _named(outcome: Outcome) -> list[str]:
+    return [f"`{outcome.name}`", f"{outcome.rows:,}", _measure(outcome)]
+
+
+def _shown(outcome: Outcome) -> list[str]:
     digits = 4 if TABLES[outcome.name].task == CLASSIFICATION else 5
-    shown = [_number(outcome.scores[who], digits) for who in (OURS, *RIVALS)]
-    verdicts = [
-        "no" if outcome.worse(rival) else "yes" if outcome.behind(rival) <= 0 else "within noise" for rival in RIVALS
-    ]
+    return [_number(outcome.scores[who], digits) for who in (OURS, *outcome.rivals)]
+
+
+def _verdicts(outcome: Outcome) -> list[str]:
+    """Of each rival, whether it is not below; by one seed nobody can say what noise is."""
     if len(outcome.scores[OURS]) == 1:
-        verdicts = ["yes" if outcome.behind(rival) <= 0 else "no" for rival in RIVALS]
-    return [*shown, *verdicts]
+        return ["yes" if outcome.behind(rival) <= 0 else "no" for rival in outcome.rivals]
+    return [
+        "no" if outcome.worse(rival) else "yes" if outcome.behind(rival) <= 0 else "within noise"
+        for rival in outcome.rivals
+    ]
 
 
 def _number(values: Sequence[float], digits: int) -> str:
@@ -132,7 +160,7 @@ def _scores(
         predicted = np.full(len(truth), statistics.mode(learned) if texts else learned.mean())
     found = {OURS: score(table.task, truth, predicted)}
     inputs = [numeric(each.drop(columns=[table.target])) for each in (train, test)]
-    for rival, make in RIVALS.items():
+    for rival, make in table.rivals.items():
         pipeline = tuned(make, inputs[0], learned, table.task, seconds, seed)
         found[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
     return found
@@ -146,8 +174,8 @@ def _predictions(session: Connection, table: RealTable, frames: Frames, seconds:
     with session.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM cerebro.train('learned', %s, 'quality', budget => make_interval(secs => %s),"
-            " task => %s, seed => %s)",
-            (table.target, seconds, table.task, seed),
+            " task => %s, seed => %s, types => %s)",
+            (table.target, seconds, table.task, seed, json.dumps(table.types) if table.types else None),
         )
         cursor.execute(f"SELECT prediction FROM cerebro.predict('quality', 'held', '{ROW}') ORDER BY id::integer")
         texts = [str(row[0]) for row in cursor.fetchall()]

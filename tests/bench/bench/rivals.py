@@ -19,8 +19,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from bench.real_tables import CLASSIFICATION
-
+CLASSIFICATION, REGRESSION = "classification", "regression"
 HELD_OUT = 0.2
 MOST_ONE_HOT, MOST_ORDINAL = 100, 200
 LAYERS = ((64,), (128,), (128, 64), (256, 128), (256, 256))

@@ -155,6 +155,13 @@ def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> 
     assert "Not below boosting on 1 of 2 tables; below by more than noise on wages." in text
 
 
+def test_images_series_and_texts_have_a_table_of_their_own() -> None:
+    found = [outcome([0.8], [0.7]), Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]})]
+    mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split("| table | rows | measure | ours | pipeline")
+    assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
+    assert "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in others and "wine" not in others
+
+
 def test_without_statements_of_workers_nothing_is_known() -> None:
     assert set(broken_down(steps("no log at all"), 0.0, 9.0).values()) == {0.0}
 
