@@ -25,6 +25,7 @@ from cerebro_plpy.calls.aim import (
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
+from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
@@ -69,7 +70,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
         *_data(aim, table, metric),
         *_columns(table),
         *_configurations(templates_of(aim, table), tried),
-        *_effort(effort, load, table),
+        *_effort(effort, load, _disk(tried, load, table)),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
 
@@ -159,20 +160,21 @@ def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) ->
         yield _row("configuration", str(key), proposal.template.name, proposal.reason, dict(proposal.params))
 
 
-def _effort(effort: Effort, load: Workload, table: RawTable) -> Iterator[Row]:
+def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
     said = f"{effort.configs} of at most {effort.epochs} epochs each"
     why = "by the rows and the budget, as far as configs and epochs leave it open"
     yield _row("effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs})
     where = f"{load.workers} workers over {load.segments} segments"
     yield _row("effort", "time", f"about {effort.seconds:.0f} s of training", where, {"seconds": effort.seconds})
-    size = _disk(effort, load, table)
-    said = f"about {size / 1e6:.0f} MB"
-    yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": size})
+    said = f"about {disk / 1e6:.0f} MB"
+    yield _row("effort", "disk", said, "packed rows, and states of all configurations", {"bytes": disk})
 
 
-def _disk(effort: Effort, load: Workload, table: RawTable) -> int:
+def _disk(tried: Sequence[Proposal], load: Workload, table: RawTable) -> int:
     inputs, units = table.recipe.table, table.target.head.units
     row = (inputs.elements + units) * FLOAT_BYTES
-    weights = load.weights + sum(encoders.weights(each) - encoders.work(each) for each in inputs.wide)
-    states = effort.configs * (HOPPING + 1) * weights * STATE_BYTES
-    return (table.rows + table.validation_rows) * row + states
+    usual = load.weights + sum(encoders.weights(each) - encoders.work(each) for each in inputs.wide)
+    line = units * (inputs.columns + sum(inputs.cardinalities))
+    line += sum(encoders.weights_of_line(each, units) for each in inputs.wide)
+    weights = sum(line if each.template is LINEAR else usual for each in tried)
+    return (table.rows + table.validation_rows) * row + (HOPPING + 1) * weights * STATE_BYTES

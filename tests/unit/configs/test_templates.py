@@ -16,9 +16,11 @@ from cerebro_plpy.configs.architecture import Architecture, check_architecture, 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, find_template, fitting, usual
 from cerebro_plpy.configs.templates.encoders import TEXT
 from cerebro_plpy.configs.templates.functional import Graph
+from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.template import Classes, Field, Floats, Head, Measure, Table, Template, Value, Wide
 from cerebro_plpy.errors import CerebroError, InvalidParameter, UndefinedObject
 
@@ -324,3 +326,17 @@ def test_operations_are_numbered_as_keras_does() -> None:
     for _ in range(3):
         x = graph.operation("Add", x, 1.0)
     assert [layer["name"] for layer in layers(json.loads(graph.text(x)))] == ["x", "add", "add_1", "add_2"]
+
+
+@pytest.mark.parametrize("units", [1, 2, 100])
+@pytest.mark.parametrize(
+    "wide", [Wide("text", (9,), 257), Wide("text", (16,), 65_537), Wide("series", (30, 2))], ids=str
+)
+def test_the_weights_of_a_line_are_counted(wide: Wide, units: int) -> None:
+    """All but the biases, and the levels that stand for nothing."""
+    head = Classes(units) if units > 1 else Floats((Measure(0.0, 1.0, -9.0, 9.0),))
+    text = LINEAR.architecture(Table(wide=(wide,)), head, LINEAR.params(head, 1000, {}))
+    configs = [layer["config"] for layer in json.loads(text)["config"]["layers"]]
+    found = sum(each["input_dim"] * each["output_dim"] for each in configs if "input_dim" in each)
+    found += sum(each["units"] * wide.elements for each in configs if "units" in each and each["name"] != "bias")
+    assert 0 <= found - encoders.weights_of_line(wide, units) <= units

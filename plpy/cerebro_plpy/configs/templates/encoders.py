@@ -77,6 +77,11 @@ def weights(wide: Wide) -> int:
     return {SERIES: sequences.WEIGHTS, IMAGE: images.WEIGHTS}.get(wide.kind, 0)
 
 
+def weights_of_line(wide: Wide, units: int) -> int:
+    """The same for a linear model of so many units."""
+    return (wide.levels + _pair_levels(wide.levels, units) if wide.levels else wide.elements) * units
+
+
 def work(wide: Wide) -> int:
     """About how many weights of dense layers take as long for a row, as measured with 128 rows in a batch.
 
@@ -159,7 +164,7 @@ def _pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:
     """The pairs of neighbours, each with one of some numbers by a hash, and the mean of what both words weigh."""
     count = bag.words.shape[0] - 1
     former, latter = slice(None, -1), slice(1, None)
-    levels = 1 << (max(2, min(PAIRS_A_WORD * bag.levels, MOST_PAIRS, PAIR_WEIGHTS // units)).bit_length() - 1)
+    levels = _pair_levels(bag.levels, units)
     first, second = (_part(graph, bag.words, which, count) for which in (former, latter))
     there = graph.operation("Sign", graph.operation("Minimum", first, second))
     mixed = graph.operation("Add", graph.operation("Multiply", first, PAIR_FACTOR), second)
@@ -168,6 +173,15 @@ def _pairs(graph: Graph, name: str, bag: Bag, units: int) -> Bag:
     mean = graph.operation("Multiply", graph.operation("Add", *weights), 0.5)
     own = graph.operation("Multiply", mean, graph.operation("Multiply", there, 1.0, dtype="float32"))
     return Bag(name, graph.operation("Multiply", number, there), own, levels + 1)
+
+
+def _pair_levels(levels: int, units: int) -> int:
+    """How many numbers the pairs of so many words have; a power of two.
+
+    >>> _pair_levels(257, 2), _pair_levels(65_537, 2), _pair_levels(65_537, 100)
+    (1024, 262144, 32768)
+    """
+    return 1 << (max(2, min(PAIRS_A_WORD * levels, MOST_PAIRS, PAIR_WEIGHTS // units)).bit_length() - 1)
 
 
 def _part(graph: Graph, x: Tensor, which: slice, count: int) -> Tensor:
