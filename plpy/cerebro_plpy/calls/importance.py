@@ -18,6 +18,7 @@ from cerebro_plpy.calls.raw_source import RawSource, deployed_version, raw_sourc
 from cerebro_plpy.calls.train_arguments import METRICS
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
@@ -25,7 +26,7 @@ from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.labels import usable_label
 from cerebro_plpy.features.patches import Patch
 from cerebro_plpy.features.recipe import Places, Recipe
-from cerebro_plpy.features.split import ALIKE, Split, naming, numbered, read_split, row_hash
+from cerebro_plpy.features.split import ALIKE, Split, has_copies, naming, numbered, read_split, row_hash
 from cerebro_plpy.features.table import held_back
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.tables.versions import Version
@@ -60,7 +61,8 @@ class Sample(NamedTuple):
 def importance(db: Database, gd: dict[str, Any], model: str | None, source: str | None) -> list[Row]:
     """The importance of each column with its standard error, the largest first."""
     version = deployed_version(db, MODULE, model)
-    sample = Sample(raw_source(Catalog(db, MODULE), version.recipe, source), ALL, MOST_ROWS)
+    rows = raw_source(Catalog(db, MODULE), version.recipe, source)
+    sample = Sample(rows, ALL, MOST_ROWS, ALIKE._replace(copies=_has_copies(db, rows)))
     found = _importances(db, gd, version, sample)
     if not found:
         db.notice(f"{MODULE}: there are no rows with a {version.target}")
@@ -91,6 +93,15 @@ def held_back_importance(
     found = {row["column_name"]: row for row in _importances(db, gd, made.version, sample)}
     features = [None if isinstance(each, LeftOut) else found.get(each.column) for each in made.version.recipe.features]
     return {name: [row and row[name] for row in features] for name in ("importance", "importance_error")}
+
+
+def _has_copies(db: Database, source: RawSource) -> bool:
+    """Whether drawn rows have to be told apart by the numbers of copies: else all copies of a few values are drawn."""
+    if any(column.key for column in source.columns):
+        return False
+    session, table = LocalSession(db), source.table.quoted
+    ((rows,),) = session.run(sql("features.rows", source=table, side=ALL.text))
+    return has_copies(session, table, source.columns, rows)
 
 
 def _importances(db: Database, gd: dict[str, Any], version: Version, sample: Sample) -> list[Row]:

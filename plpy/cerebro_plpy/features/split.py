@@ -163,7 +163,7 @@ def numbered(table: str, columns: Sequence[RawColumn], split: Split) -> str:
 
 def has_copies(reader: Reader, table: str, columns: Sequence[RawColumn], rows: int) -> bool:
     """Whether many of so many rows of a table are equal; of large tables a part of the values says it."""
-    parts = -(-rows // COUNTED)
+    parts = max(1, -(-rows // COUNTED))
     statement = sql("features.copies", values=_values(columns), parts=str(parts), source=table)
     ((found, different),) = reader.run(statement)
     return bool(different < DIFFERENT * found or found < rows / parts / 2)

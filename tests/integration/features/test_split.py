@@ -117,8 +117,9 @@ def test_copies_of_a_row_are_divided_each_for_itself(bench: Workbench, session: 
 def test_whether_rows_have_copies(bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of large tables a part of the values says it, be there ever so few of them."""
     bench.rows("CREATE TABLE alike AS SELECT 1 AS x FROM generate_series(1, 6000)")
+    bench.rows("CREATE TABLE nobody (x integer)")
     for least in (split_rules.COUNTED, 1000):
         monkeypatch.setattr(split_rules, "COUNTED", least)
-        for table, expected in (("sales", False), ("tickets", True), ("alike", True)):
+        for table, expected in (("sales", False), ("tickets", True), ("alike", True), ("nobody", False)):
             columns = raw_columns(session, bench.value("SELECT %s::regclass::oid::bigint", table))
             assert has_copies(session, table, columns, bench.value(f"SELECT count(*) FROM {table}")) == expected
