@@ -115,7 +115,8 @@ def _task(reader: Reader, source: Source, column: RawColumn, known: Tally, task:
     settled = task_of(column.family or "", known.training, different, whole=False)
     if settled == CLASSIFICATION or task_of(column.family or "", known.training, different, whole=True) == REGRESSION:
         return settled
-    return CLASSIFICATION if _summary(reader, source, column).whole else REGRESSION
+    whole = column.family == "integer" or _summary(reader, source, column).whole
+    return CLASSIFICATION if whole else REGRESSION
 
 
 def _measure(module: str, column: RawColumn, summary: Summary) -> Measure:
