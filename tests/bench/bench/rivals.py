@@ -74,7 +74,15 @@ def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any
 def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
     """Numbers as they are; categories as numbers."""
     codes = {"handle_unknown": "use_encoded_value", "unknown_value": -1, "encoded_missing_value": -1}
-    settings = {
+    kind = HistGradientBoostingClassifier if task == CLASSIFICATION else HistGradientBoostingRegressor
+    return make_pipeline(
+        _prepared(rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)), kind(**boosted(random))
+    )
+
+
+def boosted(random: np.random.RandomState) -> dict[str, Any]:
+    """Settings of boosted trees."""
+    return {
         "learning_rate": 10 ** random.uniform(-2, -0.3),
         "max_leaf_nodes": random.randint(7, 64),
         "min_samples_leaf": random.randint(5, 50),
@@ -82,10 +90,6 @@ def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -
         "max_iter": random.randint(50, 500),
         "early_stopping": False,
     }
-    kind = HistGradientBoostingClassifier if task == CLASSIFICATION else HistGradientBoostingRegressor
-    return make_pipeline(
-        _prepared(rows, "passthrough", OrdinalEncoder(**codes, max_categories=MOST_ORDINAL)), kind(**settings)
-    )
 
 
 RIVALS: Mapping[str, Make] = {"MLP": mlp, "boosting": boosting}

@@ -18,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
+from bench.rivals import boosted
+
 MONTHS, AHEAD = 120, 12
 """Of a series of sunspots; and how long after them the number lies that is to be predicted."""
 PACKAGES = ("keras", "matplotlib", "numpy", "pandas", "scipy", "sklearn", "sqlalchemy", "tensorflow")
@@ -85,14 +87,7 @@ def support_vectors(rows: pandas.DataFrame, task: str, random: np.random.RandomS
 
 def boosted_steps(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
     """Of the steps of a series."""
-    settings = {
-        "learning_rate": 10 ** random.uniform(-2, -0.3),
-        "max_leaf_nodes": random.randint(7, 64),
-        "min_samples_leaf": random.randint(5, 50),
-        "l2_regularization": 10 ** random.uniform(-6, 1),
-        "max_iter": random.randint(50, 500),
-    }
-    model = HistGradientBoostingRegressor(early_stopping=False, **settings)
+    model = HistGradientBoostingRegressor(**boosted(random))
     return make_pipeline(_flat(), TransformedTargetRegressor(model, transformer=StandardScaler()))
 
 
