@@ -28,6 +28,7 @@ help: ## say what can be made
 all: ## build the extension script and the upgrade scripts into build/
 	@$(PLPYTHON) assembly.py build
 
+# Compiled here, for the server's user may write nothing there; by what is in each file, for copies have other times.
 install: server all ## install into the server of PG_CONFIG and the Python of PLPYTHON (DESTDIR is respected)
 	install -d "$(DESTDIR)$(SHARE)" "$(DESTDIR)$(SITE)"
 	install -m 644 build/*.sql build/*.control "$(DESTDIR)$(SHARE)"
@@ -35,7 +36,8 @@ install: server all ## install into the server of PG_CONFIG and the Python of PL
 	for file in $$(cd plpy && find cerebro_plpy -name '*.py' -o -name '*.sql'); do \
 	    install -D -m 644 "plpy/$$file" "$(DESTDIR)$(SITE)/cerebro_plpy.new/$$file" || exit; done
 	install -m 644 build/VERSION build/sql-reference.md "$(DESTDIR)$(SITE)/cerebro_plpy.new/cerebro_plpy"
-	$(PLPYTHON) -m compileall -q -s "$(DESTDIR)$(SITE)/cerebro_plpy.new" -p "$(SITE)" "$(DESTDIR)$(SITE)/cerebro_plpy.new"
+	$(PLPYTHON) -m compileall -q --invalidation-mode checked-hash \
+	    -s "$(DESTDIR)$(SITE)/cerebro_plpy.new" -p "$(SITE)" "$(DESTDIR)$(SITE)/cerebro_plpy.new"
 	rm -rf "$(DESTDIR)$(SITE)/cerebro_plpy"
 	mv "$(DESTDIR)$(SITE)/cerebro_plpy.new/cerebro_plpy" "$(DESTDIR)$(SITE)"
 	rmdir "$(DESTDIR)$(SITE)/cerebro_plpy.new"

@@ -12,9 +12,12 @@ class Administration:
 
     _calls: Calls
 
-    def grant_usage(self, role: str) -> None:
-        """Lets a role use the extension: cerebro.grant_usage. For administrators."""
-        self._calls.call_cerebro("grant_usage", role=role)
+    def grant_usage(self, role: str, *, keep_trainers: bool | None = None) -> None:
+        """Lets a role use the extension: cerebro.grant_usage. For administrators.
+
+        Where a role is many tenants, `keep_trainers` false keeps trainers of one session from the next.
+        """
+        self._calls.call_cerebro("grant_usage", role=role, keep_trainers=keep_trainers)
 
     def gpu_configuration(self, output_table: str, source: str = "tensorflow") -> None:
         """Writes which GPUs the hosts have to `output_table`: gpu_configuration."""

@@ -2,7 +2,10 @@
 
 -- A setting that is gone; a row of it would be refused.
 DELETE FROM cerebro.setting WHERE name = 'function_path';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus, max_workers_total';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles';
+
+-- It takes another argument now.
+DROP FUNCTION cerebro.grant_usage(regrole);
 
 ALTER TABLE cerebro.run_log ADD COLUMN dropped boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN cerebro.run_log.dropped IS 'whether its owner wants it gone: see cerebro.remove_dropped';
@@ -18,6 +21,9 @@ COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cereb
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 ALTER TABLE cerebro.config_log ADD COLUMN template text;
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
+ALTER TABLE cerebro.visit ADD COLUMN stored_at timestamptz;
+COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
+COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
 
 -- Who may update or delete the rows of a table may also lock it against everybody: roles may update columns instead.
 DO $$
@@ -34,7 +40,7 @@ BEGIN
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
-                                  ' training_seconds) ON cerebro.visit TO %s', role);
+                                  ' training_seconds, stored_at) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO %s', role);
     END LOOP;
@@ -52,6 +58,9 @@ DROP PROCEDURE IF EXISTS cerebro.work(integer, json);
 
 -- Its normalizing_const may be a double precision, as drivers send numbers.
 DROP FUNCTION @extschema@.training_preprocessor_dl(varchar, varchar, varchar, varchar, integer, real, integer[], text, integer, bigint, text);
+
+-- A state is asked for by its name.
+DROP FUNCTION cerebro.state_chunks(integer);
 
 -- Blocks of rows are sent by cerebro.pack_block now.
 DROP FUNCTION cerebro.pack_rows(json, bytea[]);

@@ -5,7 +5,7 @@ CREATE TABLE cerebro.setting (
     value text
 );
 COMMENT ON TABLE cerebro.setting IS 'Settings that only an administrator may change; a missing row or NULL means the default';
-COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_memory_mb, cache_mb, compilation_cache, gpus, max_workers_total';
+COMMENT ON COLUMN cerebro.setting.name IS 'trainer_python, worker_conninfo, trainer_idle_seconds, trainer_nursery_seconds, trainer_memory_mb, cache_mb, compilation_cache, commit_seconds, gpus, max_workers_total, tenant_roles';
 COMMENT ON COLUMN cerebro.setting.value IS 'the value as text';
 
 CREATE TABLE cerebro.run_log (
@@ -72,6 +72,7 @@ CREATE TABLE cerebro.visit (
     worker_pid  integer NOT NULL DEFAULT pg_backend_pid(),
     training_seconds double precision,
     kind        text NOT NULL DEFAULT 'train' CHECK (kind IN ('train', 'average')),
+    stored_at   timestamptz,
     PRIMARY KEY (run_id, mst_key, visit_no, attempt)
 );
 COMMENT ON TABLE cerebro.visit IS 'One configuration training over one segment, once; committed together with the state it produced';
@@ -79,7 +80,8 @@ COMMENT ON COLUMN cerebro.visit.visit_no IS 'order within the configuration, fro
 COMMENT ON COLUMN cerebro.visit.kind IS 'train, or average: the visit after those of an epoch, which makes the mean of the states that they left';
 COMMENT ON COLUMN cerebro.visit.loss IS 'mean training loss of the visit, taken while the weights changed';
 COMMENT ON COLUMN cerebro.visit.training_seconds IS 'what of the time between started_at and ended_at the training loop itself took';
-COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written';
+COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
+COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
 
 CREATE TABLE cerebro.evaluation (
     run_id     bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,

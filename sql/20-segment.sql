@@ -36,12 +36,12 @@ return segment.state_add(plpy, GD, part, chunk)
 $$;
 COMMENT ON FUNCTION cerebro.state_add(integer, bytea) IS 'Internal: pass one chunk of a state, its parts numbered from 1, to the job that job_begin began; returns its length';
 
-CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer) RETURNS SETOF bytea
+CREATE OR REPLACE FUNCTION cerebro.state_chunks(chunk_bytes integer, key text) RETURNS SETOF bytea
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
-return segment.state_chunks(plpy, GD, chunk_bytes)
+return segment.state_chunks(plpy, GD, chunk_bytes, key)
 $$;
-COMMENT ON FUNCTION cerebro.state_chunks(integer) IS 'Internal: the state that the last job of this session''s trainer left, in chunks';
+COMMENT ON FUNCTION cerebro.state_chunks(integer, text) IS 'Internal: the state of that name that a job of this session''s trainer left, in chunks; also while the next one is done';
 
 CREATE OR REPLACE FUNCTION cerebro.job_begin(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -72,12 +72,26 @@ return segment.sealed_add(plpy, GD, part, chunk)
 $$;
 COMMENT ON FUNCTION cerebro.sealed_add(integer, bytea) IS 'Internal: pass one chunk of such weights to the job that sealed_begin began; returns its length';
 
+CREATE OR REPLACE FUNCTION cerebro.job_start() RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.job_start(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.job_start() IS 'Internal: let the job that job_begin began be done, without waiting for it: job_finish does';
+
 CREATE OR REPLACE FUNCTION cerebro.job_finish() RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import segment
 return segment.job_finish(plpy, GD)
 $$;
 COMMENT ON FUNCTION cerebro.job_finish() IS 'Internal: end the job that job_begin began and return its result';
+
+CREATE OR REPLACE FUNCTION cerebro.job_series(spec json) RETURNS json
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.job_series(plpy, GD, spec)
+$$;
+COMMENT ON FUNCTION cerebro.job_series(json) IS 'Internal: end the job that job_begin began, do others that go on from what it left, and return the results of all';
 
 CREATE OR REPLACE FUNCTION cerebro.metric_results(spec json) RETURNS json
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
@@ -137,6 +151,13 @@ from cerebro_plpy.api import segment
 return segment.packed_array(plpy, GD, place)
 $$;
 COMMENT ON FUNCTION cerebro.packed_array(integer) IS 'Internal: an array of the buffer that pack_block has told of, each once and in order from 1';
+
+CREATE OR REPLACE FUNCTION cerebro.trainer_rest() RETURNS void
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import segment
+return segment.trainer_rest(plpy, GD)
+$$;
+COMMENT ON FUNCTION cerebro.trainer_rest() IS 'Internal: let the trainer of this session wait for the next call, of this session or of another one of the role that comes after it';
 
 CREATE OR REPLACE FUNCTION cerebro.trainer_stop() RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -1,11 +1,11 @@
 -- For administrators and for `cerebro-db check`.
 
-CREATE OR REPLACE FUNCTION cerebro.grant_usage(role regrole) RETURNS void
+CREATE OR REPLACE FUNCTION cerebro.grant_usage(role regrole, keep_trainers boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import administration
-return administration.grant_usage(plpy, GD, role)
+return administration.grant_usage(plpy, GD, role, keep_trainers)
 $$;
-COMMENT ON FUNCTION cerebro.grant_usage(regrole) IS 'Let a role use the extension: its functions, its own runs, and state tables of its own';
+COMMENT ON FUNCTION cerebro.grant_usage(regrole, boolean) IS 'Let a role use the extension: its functions, its own runs, and state tables of its own; and say whether a trainer that one of its sessions leaves may serve the next one';
 
 CREATE OR REPLACE FUNCTION cerebro.worker_report() RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

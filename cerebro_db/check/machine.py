@@ -1,4 +1,4 @@
-"""What a server is run in, where that could make the end of a trainer the end of the server."""
+"""What a server is run in, as far as its trainers make something of it, or could end it."""
 
 from __future__ import annotations
 
@@ -76,3 +76,29 @@ def first_process(connection: sa.Connection) -> Finding | None:
         remedy="Give the container an init: docker run --init, init: true in a compose file, or tini as entrypoint\n"
         "(Kubernetes: shareProcessNamespace).",
     )
+
+
+def compiled_code(connection: sa.Connection) -> Finding | None:
+    """Whether trainers find what earlier ones compiled; on each host, as far as one host's folder is not another's."""
+    (is_superuser,) = row(connection, "SELECT current_setting('is_superuser')::bool")
+    if not is_superuser:
+        return None
+    found = {host: _report(connection, at) for host, at in _hosts(connection).items()}
+    problems = [f"{host}: {text}" if host else text for host, (_, text) in found.items() if text]
+    if problems:
+        return Finding(
+            state="WARN",
+            told="trainers keep none: there is no folder for it that is theirs alone",
+            remedy="\n".join(problems)
+            + "\nMake a folder with mode 0700 as the system user of the server, on every host,\n"
+            "and name it: INSERT INTO cerebro.setting VALUES ('compilation_cache', '/path');\n"
+            "or set compilation_cache to '', and each trainer compiles for itself.",
+        )
+    paths = {path for path, _ in found.values() if path}
+    return Finding(told=f"kept in {', '.join(sorted(paths))}" if paths else "none is kept: compilation_cache is empty")
+
+
+def _report(connection: sa.Connection, at: str) -> tuple[str | None, str | None]:
+    """The folder of compiled code on a host, or what is wrong with each that there could be."""
+    report = connection.exec_driver_sql("SELECT cerebro.trainer_report('none')" + at).scalar_one()
+    return report["compilation_cache"], report["compilation_cache_problem"]

@@ -177,6 +177,7 @@ STEPS: tuple[tuple[str, bool, Callable[[sa.Connection], Finding | None]], ...] =
     ("PL/Python", True, _plpython),
     ("trainer", False, _trainer),
     ("worker sessions", False, _workers),
+    ("compiled code", False, machine.compiled_code),
     ("cancels", False, segments.cancels),
     ("out of memory", False, machine.out_of_memory),
     ("process 1", False, machine.first_process),

@@ -88,7 +88,7 @@ class Course:
         if error is None:
             return " ".join(f"{status}: {said}" for _, status, said in self._runs())
         assert error.pgcode not in INTERNAL, str(error)
-        return error.pgcode or "no answer"
+        return f"{error.pgcode}: {error.diag.message_primary}" if error.pgcode else "no answer"
 
     def _disturb(self, call: Future[psycopg2.Error | None]) -> None:
         """Let strike what is due, until the call has ended."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import psycopg2
 from premises import ROLE, Premises
-from processes import trainers
+from processes import command_line, parent, trainers
 from workbench import Workbench, opened
 
 AWAY = "away"
@@ -126,6 +126,21 @@ def checkpointer(scene: Scene) -> int:
 
 def a_trainer(scene: Scene) -> int:
     return scene.one(scene.premises.trainers())
+
+
+def a_nursery(scene: Scene) -> int:
+    """The process that has forked a trainer; 0 where a backend has executed it."""
+    pid = parent(a_trainer(scene))
+    return pid if command_line(pid)[:1] and command_line(pid)[0].startswith("cerebro_nursery") else 0
+
+
+def nursery_killed(scene: Scene) -> bool:
+    """With all of its trainers."""
+    pid = a_nursery(scene)
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pid)
 
 
 def told(function: str, choose: Callable[[Scene], int], scene: Scene) -> bool:
@@ -320,6 +335,8 @@ FAULTS = {
     "a trainer is told to end": Fault(partial(signalled, signal.SIGTERM)),
     "a trainer is stopped for good": Fault(stopped),
     "a trainer is stopped for a while": Fault(partial(paused, a_trainer)),
+    "a nursery is killed": Fault(nursery_killed),
+    "a nursery is stopped for a while": Fault(partial(paused, a_nursery)),
     "a trainer's folder is removed": Fault(folder_removed),
     "a worker's session is ended": Fault(partial(told, "pg_terminate_backend", Scene.worker)),
     "a worker's statement is cancelled": Fault(partial(told, "pg_cancel_backend", Scene.worker)),

@@ -131,7 +131,8 @@ class Premises:
 
     def watch(self) -> None:
         """Remember the processes that there are, to know later what is left of them."""
-        for pid in descendants(self.postmaster):
+        backends = descendants(self.postmaster)
+        for pid in backends | trainers(backends):
             self.seen.setdefault(pid, time.time())
 
     def trainers(self) -> set[int]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import plain_keras
 import pytest
 from trainer_peer import Peer
 from trainer_programs import FORMS
+
+from cerebro_plpy.trainer import nursery
 
 
 @pytest.fixture(scope="session", params=FORMS)
@@ -36,6 +39,14 @@ def second_trainer(framework: str) -> Iterator[Peer]:
     """Another process, for states that move."""
     with Peer(framework) as peer:
         yield peer
+
+
+@pytest.fixture
+def own_nurseries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A test has nurseries of its own, as if another server asked for them, and forgets those that failed."""
+    parts = nursery._installed
+    monkeypatch.setattr(nursery, "_barren", set())
+    monkeypatch.setattr(nursery, "_installed", lambda python: [*parts(python), str(tmp_path)])
 
 
 @pytest.fixture

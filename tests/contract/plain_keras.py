@@ -51,6 +51,14 @@ def _compiled(model: Model) -> Any:
     return built
 
 
+def seeded(architecture: dict[str, Any], seed: int) -> list[np.ndarray]:
+    """The weights that a model has at first, where Keras is given this seed in its own way."""
+    import keras
+
+    keras.utils.set_random_seed(seed)
+    return list(keras.models.model_from_json(json.dumps(architecture)).get_weights())
+
+
 def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """What a model with large weights predicts of rows, and what the model of its own JSON does with these weights."""
     import keras

@@ -79,7 +79,7 @@ def test_jobs(answering: Peer, header: Any) -> None:
         return
     if asked(answering, header) is not None:
         asked(answering, {"do": "finish"})
-        asked(answering, {"do": "state_get", "chunk_bytes": 100})
+        asked(answering, {"do": "state_get", "key": "result", "chunk_bytes": 100})
 
 
 @FEW

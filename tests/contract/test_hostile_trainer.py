@@ -59,7 +59,7 @@ SPECIAL = (
 
 def check_end(link: Link, home: Path) -> None:
     eventually(lambda: not link.alive())  # the program ends by itself
-    eventually(lambda: link._process.poll() is not None)
+    eventually(lambda: link._child.wait(0) is not None)
     link.close()
     assert not home.exists()
 

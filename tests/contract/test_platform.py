@@ -6,8 +6,8 @@ The steps of a visit are worked through one by one, so that a test can look, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,16 +24,27 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import Rows, Session, Statement, Steps, drive
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import Identity, WorkerSession
-from cerebro_plpy.errors import ConnectionFailure
+from cerebro_plpy.errors import CerebroError, ConnectionFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform import state_tables, statements
-from cerebro_plpy.platform.greenplum import Greenplum, GreenplumVisits
+from cerebro_plpy.platform.greenplum import Greenplum
+from cerebro_plpy.platform.greenplum_visits import GreenplumVisits
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainingPlatform, TrainVisit, Visits, Worker
+from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.platform.postgres_visits import PostgresVisits
+from cerebro_plpy.platform.protocol import (
+    BestState,
+    EvaluateVisit,
+    TrainingPlatform,
+    TrainVisit,
+    VisitResult,
+    Visits,
+    Worker,
+)
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
@@ -137,7 +148,7 @@ class Run:
         first = visits.initial_state(self.request, CONFIG, self.run_id)
         visit = Visit(1 + (number - 1) // 2, CONFIG.mst_key, self.place.segments[segment], "train")
         state = self.later(number - 1) if number > 1 else first
-        place = visits.Attempt(number, attempt, 0, {}, free)
+        place = visits.Attempt(number, attempt, 0, {}, number, free)
         return visits.train_visit(self.request, CONFIG, self.run_id, visit, place, state)
 
     def later(self, number: int) -> StateSource:
@@ -153,7 +164,7 @@ class Run:
     def evaluation(self, segment: int, number: int, attempt: int = 1) -> EvaluateVisit:
         """The evaluation of the state after that visit."""
         visit = Visit(1, CONFIG.mst_key, self.place.segments[segment], "evaluate")
-        return visits.evaluate_visit(self.request, CONFIG, self.run_id, visit, attempt, self.later(number))
+        return visits.evaluate_visit(self.request, CONFIG, self.run_id, (visit,), attempt, self.later(number))
 
     def logged(self) -> list[Row]:
         """Status, state table and state size of each visit."""
@@ -215,6 +226,12 @@ def packed(place: Place, name: str) -> PackedTable:
     )
 
 
+def made(visits: Visits, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[list[VisitResult]]:
+    """Train visits, and store what they have left."""
+    trained = yield from visits.train(worker, tour)
+    return (yield from visits.store(worker, trained))
+
+
 def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:
     """Work through steps; the statement that comes next, the first with that mark in it."""
     rows: Rows | None = None
@@ -224,27 +241,27 @@ def until(worker: Worker, steps: Steps[Any], mark: str) -> Statement:
 
 
 def test_the_log_says_running_before_training_starts(place: Place, worker: Worker, run: Run) -> None:
-    steps = place.visits.train(worker, run.train(0))
+    steps = made(place.visits, worker, [run.train(0)])
     until(worker, steps, BEGINNING)
     assert run.logged() == [("running", None, None)]
     steps.close()
 
 
 def test_a_visit_is_completed_together_with_its_state(place: Place, worker: Worker, run: Run) -> None:
-    steps = place.visits.train(worker, run.train(0))
+    steps = made(place.visits, worker, [run.train(0)])
     last = until(worker, steps, END)
     assert run.logged() == [("running", None, None)]
     assert run.stored(1) == b""
     worker.session.run(last.sql, last.values)
     with pytest.raises(StopIteration) as stop:
         steps.send([])
-    assert run.logged() == [("completed", stop.value.value.state_table, len(run.stored(1)))]
-    assert stop.value.value.state_table == state_tables.state_table(run.run_id, CONFIG.mst_key, 1)
+    assert run.logged() == [("completed", stop.value.value[0].state_table, len(run.stored(1)))]
+    assert stop.value.value[0].state_table == state_tables.state_table(run.run_id, CONFIG.mst_key, 1)
 
 
 def test_a_session_killed_while_it_commits_leaves_neither_state_nor_log(place: Place, run: Run) -> None:
     killed = place.worker(0)
-    steps = place.visits.train(killed, run.train(0))
+    steps = made(place.visits, killed, [run.train(0)])
     last = until(killed, steps, END)
     holder = place.bench.another()
     holder.connection.autocommit = False
@@ -287,10 +304,90 @@ def test_a_visit_starts_from_the_state_that_the_one_before_committed(
     stayed = begun(place, worker, run.request.source)
     for number in (1, 2, 3):
         hopper, stays = team[number % 2], place.at(team, number % 2)
-        drive(stays.session, place.visits.train(stays, stayed.train(number % 2, number)))
-        drive(hopper.session, place.visits.train(hopper, run.train(number % 2, number)))
+        drive(stays.session, made(place.visits, stays, [stayed.train(number % 2, number)]))
+        drive(hopper.session, made(place.visits, hopper, [run.train(number % 2, number)]))
         assert same(run.stored(number), stayed.stored(number))
     assert not same(run.stored(2), run.stored(3))
+
+
+def test_a_tour_leaves_what_its_visits_leave_one_by_one(place: Place, worker: Worker, run: Run) -> None:
+    if place.greenplum:
+        pytest.skip("a worker of Greenplum has one segment")
+    stayed = begun(place, worker, run.request.source)
+    for number, segment in ((1, 0), (2, 1)):
+        drive(worker.session, made(place.visits, worker, [stayed.train(segment, number)]))
+    first, held = run.train(0), visits.later_state(run.run_id, CONFIG.mst_key, 1, None)
+    where = Visit(1, CONFIG.mst_key, place.segments[1], "train")
+    second = visits.train_visit(run.request, CONFIG, run.run_id, where, visits.Attempt(2, 1, 0, {}, 1), held)
+    steps = made(place.visits, worker, [first, second])
+    last = until(worker, steps, END)
+    assert run.logged() == [("running", None, None)] and run.stored(1) == b"", "nothing before all is done"
+    worker.session.run(last.sql, last.values)
+    with pytest.raises(StopIteration) as stop:
+        steps.send([])
+    table = first.state_table
+    assert [result.state_table for result in stop.value.value] == [None, table]
+    assert same(run.stored(1), stayed.stored(2))
+    assert run.logged() == [("completed", None, None), ("completed", table, len(run.stored(1)))]
+    logged = (
+        "SELECT epoch, segment_id, visit_no, attempt, kind, rows, form, threads, loss, ended_at >= started_at"
+        " FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no"
+    )
+    assert place.bench.rows(logged, run.run_id) == place.bench.rows(logged, stayed.run_id)
+    in_turn = "SELECT (SELECT ended_at FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 1)) = started_at"
+    assert place.bench.value(f"{in_turn} FROM cerebro.visit WHERE (run_id, visit_no) = (%s, 2)", *[run.run_id] * 2)
+
+
+def test_a_state_is_stored_beside_the_next_visit_as_it_was(place: Place, worker: Worker, run: Run) -> None:
+    """Of a program of the same name or another one; and whether that visit has ended by then, or has not."""
+    if place.greenplum:
+        pytest.skip("a worker of Greenplum stores first")
+    apart, beside = begun(place, worker, run.request.source), begun(place, worker, run.request.source)
+    drive(worker.session, made(place.visits, worker, [apart.train(0)]))
+    drive(worker.session, made(place.visits, worker, [apart.train(1, 2)]))
+    for number in (1, 2):
+        first, second = run.train(number - 1, number), beside.train(number - 1, number)
+        trained = drive(worker.session, place.visits.train(worker, [first]))
+        assert place.visits.stores_beside(worker, trained, second.datasets)
+        drive(worker.session, place.visits.begin(worker, [second]))
+        if number == 2:
+            time.sleep(0.5)  # such a visit takes some milliseconds
+        with pytest.raises(CerebroError, match="not fetched"):
+            worker.session.run("SELECT cerebro.job_start()")
+        drive(worker.session, place.visits.store(worker, trained))
+        rest = drive(worker.session, place.visits.finish(worker, [second]))
+        drive(worker.session, place.visits.store(worker, rest))
+        assert same(run.stored(number), apart.stored(number)) and same(beside.stored(number), apart.stored(number))
+        order = (
+            "SELECT v.ended_at <= w.started_at AND w.started_at <= v.stored_at AND v.stored_at <= w.stored_at"
+            " FROM cerebro.visit v JOIN cerebro.visit w USING (visit_no)"
+            " WHERE (v.run_id, w.run_id, visit_no) = (%s, %s, %s)"
+        )
+        assert place.bench.value(order, run.run_id, beside.run_id, number)
+
+
+def test_what_could_not_begin_beside_a_state_costs_nothing_of_it(place: Place, worker: Worker, run: Run) -> None:
+    if place.greenplum:
+        pytest.skip("a worker of Greenplum stores first")
+    other = begun(place, worker, run.request.source)
+    trained = drive(worker.session, place.visits.train(worker, [run.train(0)]))
+    second = other.train(0)
+    wrong = replace(second, job=replace(second.job, program={**second.job.program, "compile": {}}, program_key=None))
+    with pytest.raises(CerebroError):
+        drive(worker.session, place.visits.begin(worker, [wrong]))
+    drive(worker.session, place.visits.store(worker, trained))
+    drive(worker.session, made(place.visits, worker, [other.train(0, attempt=2)]))
+    assert same(run.stored(1), other.stored(1))
+    assert [status for status, *_ in other.logged()] == ["failed", "completed"]
+
+
+def test_a_tour_is_cut_where_the_trainer_does_not_keep_its_segments(place: Place, worker: Worker) -> None:
+    run = begun(place, worker, packed(place, "packed"))
+    streaming = place.kind([TrainerOptions(trainers=2)], 0, lambda text: None)
+    visit, other = run.train(0), place.worker(0)
+    (result,) = drive(other.session, made(streaming, other, [visit, replace(visit, visit_no=2)]))
+    other.session.close()
+    assert run.logged() == [("completed", result.state_table, len(run.stored(1)))]
 
 
 def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker: Worker, team: Team, run: Run) -> None:
@@ -300,7 +397,7 @@ def test_states_of_other_segments_in_a_table_do_not_matter(place: Place, worker:
         states = []
         for which, free in ((run, tables), (emptied, [])):
             serves = place.at(team, segment)
-            drive(serves.session, place.visits.train(serves, which.train(segment, number, free=free)))
+            drive(serves.session, made(place.visits, serves, [which.train(segment, number, free=free)]))
             read = place.bench.rows(place.platform.state_rows(*which.left(number)))
             assert [part for part, _ in read] == list(range(1, len(read) + 1))
             states.append(b"".join(bytes(chunk) for _, chunk in read))
@@ -315,7 +412,7 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: 
     before = None
     for epoch, segment in ((1, 0), (2, 1)):
         serves, number = place.at(team, segment), epoch
-        drive(serves.session, place.visits.train(serves, run.train(segment, number)))
+        drive(serves.session, made(place.visits, serves, [run.train(segment, number)]))
         table = state_tables.best_table(run.run_id, CONFIG.mst_key, epoch)
         best = BestState(run.run_id, CONFIG.mst_key, epoch, run.left(number), table, before)
         for _ in range(2):  # also again, where nobody heard that it was done
@@ -336,55 +433,56 @@ def test_a_state_is_kept_apart_and_the_one_before_it_goes(place: Place, worker: 
 def test_the_state_that_is_read_is_the_one_that_was_stored(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
-    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
     drive(another.session, place.visits.evaluate(another, run.evaluation(1, 1)))
-    assert same(held(another), run.stored(1))
+    assert same(held(another, run.later(1).key), run.stored(1))
 
 
-def held(worker: Worker) -> bytes:
-    """The state that a worker's trainer holds."""
+def held(worker: Worker, key: str) -> bytes:
+    """The state of that name that a worker's trainer holds."""
     return b"".join(
-        bytes(chunk) for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000)" + statements.at(worker))
+        bytes(chunk)
+        for (chunk,) in worker.session.run("SELECT cerebro.state_chunks(1000, %s)" + statements.at(worker), (key,))
     )
 
 
 def test_an_evaluation_changes_no_state(place: Place, worker: Worker, team: Team, run: Run) -> None:
-    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
     before = (run.logged(), run.stored(0), run.stored(1))
     for segment in (0, 1):
         serves = place.at(team, segment)
         drive(serves.session, place.visits.evaluate(serves, run.evaluation(segment, 1)))
     assert (run.logged(), run.stored(0), run.stored(1)) == before
-    assert same(held(worker), run.stored(1))
+    assert same(held(worker, run.later(1).key), run.stored(1))
     serves = place.at(team, 1)
-    drive(serves.session, place.visits.train(serves, run.train(1, 2)))
+    drive(serves.session, made(place.visits, serves, [run.train(1, 2)]))
     straight = begun(place, worker, run.request.source)
-    drive(worker.session, place.visits.train(worker, straight.train(0)))
-    drive(serves.session, place.visits.train(serves, straight.train(1, 2)))
+    drive(worker.session, made(place.visits, worker, [straight.train(0)]))
+    drive(serves.session, made(place.visits, serves, [straight.train(1, 2)]))
     assert same(run.stored(2), straight.stored(2)), "nor what training on from it gives"
 
 
 def test_an_evaluation_gives_the_same_sums_wherever_it_is_done(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
-    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
     here = drive(another.session, place.visits.evaluate(another, run.evaluation(1, 1)))
     other = place.worker(1)
     there = drive(other.session, place.visits.evaluate(other, run.evaluation(1, 1, attempt=2)))
     other.session.close()
     assert here == there
-    assert here["training"]["rows"] == rows_of(place, "packed", 1)
+    assert here[place.segments[1]]["training"]["rows"] == rows_of(place, "packed", 1)
 
 
 def test_measuring_outside_a_run_gives_what_an_evaluation_gives(
     place: Place, worker: Worker, another: Worker, run: Run
 ) -> None:
-    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
     visit = run.evaluation(1, 1)
     found = drive(another.session, place.visits.evaluate(another, visit))
     logged = place.bench.value("SELECT count(*) FROM cerebro.evaluation")
     measured = drive(another.session, place.visits.measure(another, visit.datasets, visit.state, visit.job))
-    assert measured == {visit.datasets[0].key: found["training"]}
+    assert measured == {visit.datasets[0].key: found[place.segments[1]]["training"]}
     assert place.bench.value("SELECT count(*) FROM cerebro.evaluation") == logged
 
 
@@ -392,7 +490,7 @@ def test_measuring_outside_a_run_gives_what_an_evaluation_gives(
     "relation", ["public.points", "(SELECT * FROM public.points)"], ids=["table", "rows without a place"]
 )
 def test_each_row_is_predicted_once(place: Place, worker: Worker, run: Run, relation: str) -> None:
-    drive(worker.session, place.visits.train(worker, run.train(0)))
+    drive(worker.session, made(place.visits, worker, [run.train(0)]))
     job = Job("predict", visits.program(run.request, CONFIG), "p")
     oid = place.bench.value("SELECT 'points'::regclass::oid::bigint") if relation == "public.points" else 0
     raw = RawRows(relation, "t.id::text", f"ARRAY[{Column('x', 'real[]', 'float32', False).sent('t.x')}]")
@@ -446,7 +544,7 @@ def test_all_rows_of_a_segment_come_once_in_order(place: Place, worker: Worker, 
         visit = run.train(0)
         assert visit.job.fit
         visit = replace(visit, job=replace(visit.job, fit=replace(visit.job.fit, shuffle=False)))
-        result = drive(worker.session, streaming.train(worker, visit))
+        (result,) = drive(worker.session, made(streaming, worker, [visit]))
         assert result.rows == rows_of(place, table, 0)
         states.append(run.stored(1))
     assert same(states[0], states[1])
@@ -458,10 +556,10 @@ def test_into_what_parts_a_buffer_is_cut_does_not_matter(
     place: Place, worker: Worker, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     whole, cut = (begun(place, worker, packed(place, "packed")) for _ in range(2))
-    drive(worker.session, place.visits.train(worker, whole.train(0)))
+    drive(worker.session, made(place.visits, worker, [whole.train(0)]))
     monkeypatch.setattr(statements, "PART_BYTES", part)
     fresh = anew(worker)
-    drive(fresh.session, place.visits.train(fresh, cut.train(0)))
+    drive(fresh.session, made(place.visits, fresh, [cut.train(0)]))
     assert same(whole.stored(1), cut.stored(1))
 
 
@@ -472,13 +570,13 @@ def test_the_caller_is_told_once_of_a_table_that_does_not_fit(place: Place, work
     fresh = (anew(team[0]), anew(team[1]))
     for number in (0, 1):
         serves = place.at(fresh, number)
-        drive(serves.session, small.train(serves, run.train(number, number + 1)))
+        drive(serves.session, made(small, serves, [run.train(number, number + 1)]))
     assert [text.partition(" takes ")[0] for text in told] == [f"segment {place.segments[0]} of packed"]
 
 
 def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker, run: Run) -> None:
     fresh = anew(worker)
-    steps = place.visits.train(fresh, run.train(0))
+    steps = made(place.visits, fresh, [run.train(0)])
     statement = until(fresh, steps, "cerebro.dataset_close")
     ((summary,),) = fresh.session.run(statement.sql, statement.values)
     steps.close()
@@ -493,7 +591,7 @@ def test_what_a_trainer_was_given_is_the_partition(place: Place, worker: Worker,
 @pytest.mark.parametrize("done", range(5))
 def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, run: Run, done: int) -> None:
     fresh = anew(worker)
-    steps = place.visits.train(fresh, run.train(0))
+    steps = made(place.visits, fresh, [run.train(0)])
     statement = next(steps)
     for _ in range(done):
         statement = steps.send(fresh.session.run(statement.sql, statement.values))
@@ -501,7 +599,7 @@ def test_steps_may_be_abandoned_at_any_statement(place: Place, worker: Worker, r
     assert run.logged() in ([], [("running", None, None)])
     assert (run.stored(0), run.stored(1)) == (b"", b"")
     again = anew(worker)
-    drive(again.session, place.visits.train(again, run.train(0, attempt=2)))
+    drive(again.session, made(place.visits, again, [run.train(0, attempt=2)]))
     assert run.logged()[-1] == (
         "completed",
         state_tables.state_table(run.run_id, CONFIG.mst_key, 1),
@@ -513,8 +611,8 @@ def test_a_config_that_cannot_train_is_logged_as_failed(place: Place, worker: Wo
     visit = run.train(0)
     visit.job.program["compile"]["optimizer"]["config"]["learning_rate"] = 1e38
     with pytest.raises(Exception, match="the training loss became"):
-        drive(worker.session, place.visits.train(worker, visit))
+        drive(worker.session, made(place.visits, worker, [visit]))
     assert run.logged() == [("failed", None, None)]
     assert run.stored(1) == b""
-    drive(worker.session, place.visits.train(worker, run.train(0, attempt=2)))
+    drive(worker.session, made(place.visits, worker, [run.train(0, attempt=2)]))
     assert run.logged()[-1][0] == "completed", "the trainer goes on with other work"

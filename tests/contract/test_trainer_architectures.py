@@ -274,6 +274,10 @@ def test_one_trace_serves_all_sizes_and_rates(plain: ProcessPoolExecutor, framew
     assert plain.submit(getattr(traces, framework)).result() == traces.EXPECTED[framework]
 
 
+def test_a_step_asks_its_schedule_once(plain: ProcessPoolExecutor, framework: str) -> None:
+    assert plain.submit(traces.rates, framework).result() == 1
+
+
 def test_states_of_old_architectures_hold_every_weight_once(trainer: Peer) -> None:
     state = trainer.initial(program(KERAS_2["seq"]))
     assert len(weights(state)) == 8

@@ -16,7 +16,8 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates import ensemble
 from cerebro_plpy.configs.templates.choice import TEMPLATES
 from cerebro_plpy.configs.templates.ensemble import Member
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table, Template
+from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table
+from cerebro_plpy.configs.templates.template import Template
 
 ROWS = 300
 """More than a batch."""

@@ -12,21 +12,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import alive, eventually
-from trainer_peer import PLPY, Peer
+from trainer_peer import PLPY
 
 from cerebro_plpy.errors import ObjectNotReady, OutOfMemory, QueryCanceled, TrainerFailure
 from cerebro_plpy.trainer import folders, machine, pulse
+from cerebro_plpy.trainer.child import Executed, Forked
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
 
 NAMES = {
-    "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES"
+    "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL", "CUDA_VISIBLE_DEVICES",
+    "OPENBLAS_NUM_THREADS",
 }  # fmt: skip
+WAYS = {"executed": 0, "forked": 60}
+"""In which a trainer comes to be, by the seconds that a nursery is to stay."""
 SECRETS = {
     "PGPASSWORD": "secret", "PGPASSFILE": "/secret", "PGSERVICEFILE": "/secret", "AWS_SECRET_ACCESS_KEY": "secret",
     "LD_LIBRARY_PATH": "/nowhere", "LD_AUDIT": "", "PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere",
@@ -43,7 +48,7 @@ print("PROBE" + json.dumps(dict(
     environ=dict(entry.split("=", 1) for entry in environ if entry), fds=fds, words=sys.argv[1:], cwd=os.getcwd(),
     mode=os.stat(".").st_mode & 0o7777, files=os.listdir("."), session=os.getsid(0), pid=os.getpid())))
 """
-PRCTL = "import ctypes, json, os, resource; from cerebro_trainer.__main__ import keep_private; keep_private();"
+PRCTL = "import ctypes, json, os, resource; from cerebro_trainer.confinement import keep_private; keep_private();"
 PRCTL += "get = ctypes.CDLL(None).prctl;"
 PRCTL += "print(json.dumps([get(3, 0, 0, 0, 0), get(39, 0, 0, 0, 0), resource.getrlimit(4), os.umask(0)]))"
 
@@ -115,19 +120,23 @@ def test_its_data_stay_in_it() -> None:
     assert json.loads(told) == [0, 1, [0, 0], 0o077]
 
 
-def test_a_trainer_does_so_before_it_says_hello(packer: Peer) -> None:
-    limits = Path(f"/proc/{packer.process.pid}/limits").read_text()
-    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == ["0", "0"]
-    status = Path(f"/proc/{packer.process.pid}/status").read_text()
-    assert "NoNewPrivs:\t1\n" in status
-    assert "Umask:\t0077\n" in status
-
-
-@pytest.fixture
-def link() -> Iterator[Link]:
-    opened = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+@pytest.fixture(params=WAYS)
+def link(request: pytest.FixtureRequest) -> Iterator[Link]:
+    spec = TrainerSpec(python=sys.executable, framework="none", nursery_seconds=WAYS[request.param])
+    opened = Link(spec, lambda: None)
+    assert isinstance(opened._child, Forked if WAYS[request.param] else Executed)
     yield opened
     opened.close()
+
+
+def test_a_trainer_does_so_before_it_says_hello(link: Link) -> None:
+    limits = Path(f"/proc/{link.pid}/limits").read_text()
+    assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] == ["0", "0"]
+    status = Path(f"/proc/{link.pid}/status").read_text()
+    assert "NoNewPrivs:\t1\n" in status
+    assert "Umask:\t0077\n" in status
+    assert Path(f"/proc/{link.pid}/oom_score_adj").read_text() == "1000\n"
+    assert os.getsid(link.pid) == link.pid
 
 
 def cancelled() -> None:
@@ -157,16 +166,18 @@ import os, sys, time
 sys.path.insert(0, {plpy!r})
 from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.link import Link
-link = Link(TrainerSpec(python=sys.executable, framework="none"), lambda: None)
+spec = TrainerSpec(python=sys.executable, framework="none", nursery_seconds={seconds})
+link = Link(spec, lambda: None)
 print(link.pid, link._home.path, flush=True)
 sys.stdin.read()
 """
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("end", ["exit", "kill", "both", "stopped"])
-def test_it_and_its_folder_are_gone_after_its_backend(end: str) -> None:
+def test_it_and_its_folder_are_gone_after_its_backend(end: str, way: str) -> None:
     """The kernel ends the trainer then, which can do nothing more; also one that somebody had stopped."""
-    command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY))]
+    command = [sys.executable, "-c", BACKEND.format(plpy=str(PLPY), seconds=WAYS[way])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as backend:
         assert backend.stdin is not None and backend.stdout is not None
         pid, home = backend.stdout.readline().split()
@@ -178,7 +189,8 @@ def test_it_and_its_folder_are_gone_after_its_backend(end: str) -> None:
         else:
             backend.kill()
         if end == "both":
-            os.kill(int(pid), signal.SIGKILL)
+            with suppress(ProcessLookupError):  # its nursery may have been faster
+                os.kill(int(pid), signal.SIGKILL)
     eventually(lambda: not Path(home).exists())
     eventually(lambda: not alive({int(pid)}))
 
@@ -190,6 +202,21 @@ def test_what_a_machine_left_when_it_stopped_is_swept(tmp_path: Path, monkeypatc
     here.mkdir()
     folders.sweep()
     assert not gone.exists() and here.exists(), "while its backend lives"
+
+
+def test_the_folder_of_a_backend_that_cannot_be_seen_is_not_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one in another container, with the same temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(os, "getpid", lambda: 1 << 30)
+        home = folders.Home()
+    folders.sweep()
+    assert Path(home.path).exists()
+    home.belongs(1 << 30)
+    home.close()
+    assert not Path(home.path).exists()
 
 
 @pytest.fixture

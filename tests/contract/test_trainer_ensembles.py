@@ -19,7 +19,7 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates import ensemble
 from cerebro_plpy.configs.templates.choice import TEMPLATES
 from cerebro_plpy.configs.templates.ensemble import Member
-from cerebro_plpy.configs.templates.template import Head, Table
+from cerebro_plpy.configs.templates.table import Head, Table
 
 SMALL = {"width": 8, "depth": 2}
 

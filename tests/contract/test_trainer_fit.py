@@ -12,7 +12,7 @@ from test_trainer_forms import use
 from test_trainer_keras import CONVOLUTION
 from test_trainer_training import NEW
 from trainer_peer import Peer
-from trainer_programs import REGULARISED, Json, dense, layer, program, sequential, weights
+from trainer_programs import MLP, NOISY, REGULARISED, Json, dense, layer, program, sequential, weights
 
 LOSS_TOLERANCE = 1e-5
 """Float32 has 24 bits, and a form rounds the sums of a batch in another order than `fit`."""
@@ -29,6 +29,15 @@ CASES = {
     "convolution": (program(CONVOLUTION, "SGD", momentum=0.9), (6, 6, 1)),
     "recurrent": (program(RECURRENT), (6, 2)),
 }
+
+
+@pytest.mark.parametrize("seed", [7, 2**32 + 7])
+def test_initial_weights_are_those_of_keras_by_its_seed(trainer: Peer, plain: ProcessPoolExecutor, seed: int) -> None:
+    trainer.initial(program(), 5)  # whatever was drawn before
+    for architecture in (MLP, NOISY, CONVOLUTION, RECURRENT):
+        expected = plain.submit(plain_keras.seeded, architecture, seed % 2**32).result()
+        for left, right in zip(expected, weights(trainer.initial(program(architecture), seed)), strict=True):
+            assert np.array_equal(left, right)
 
 
 @pytest.mark.long

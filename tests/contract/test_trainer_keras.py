@@ -80,6 +80,7 @@ def scheduled(class_name: str, **config: float) -> dict[str, Any]:
         ("SGD", scheduled("InverseTimeDecay", decay_steps=1, decay_rate=0.01)),
         ("Adam", scheduled("CosineDecayRestarts", first_decay_steps=3, t_mul=2.0, m_mul=1.0)),
         ("Adam", scheduled("CosineDecay", decay_steps=5, warmup_target=0.2, warmup_steps=3)),
+        ("AdamW", {"weight_decay": 0.05, **scheduled("CosineDecay", decay_steps=5, warmup_target=0.2, warmup_steps=3)}),
         ("SGD", scheduled("PolynomialDecay", decay_steps=5, end_learning_rate=0.01)),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trainer_peer import Peer, TrainerFailed
+from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import (
     MLP,
     NOISY,
@@ -70,6 +70,37 @@ def test_hopping_to_another_process_changes_no_bit(
     moved_loss, moved = second_trainer.train(chosen, moving, epoch=1, shuffle=shuffle)
     assert content(moved) == content(stayed)
     assert moved_loss["loss"] == loss["loss"]
+
+
+@pytest.mark.parametrize("name", ["adam", "noisy"])
+def test_a_state_that_was_replaced_is_sent_while_the_next_job_is_done(trainer: Peer, name: str) -> None:
+    """Of the same program, whose variables are those of the next job by then, or of another one."""
+    _, before = trainer.train(OPTIMIZERS["adam"], NEW)
+    long: dict[str, Any] = {"fit": fit(epochs=100), "order": place(), "result_key": "next"}
+    trainer.begin("train", OPTIMIZERS[name], {**NEW, "seed": 4}, unstored=True, **long)
+    trainer.tell({"do": "finish"})
+    for number in (7, 8):
+        trainer.tell({"do": "state_get", "key": "result", "chunk_bytes": 1000, "aside": number})
+        answer, state = trainer.reply()
+        assert (answer.keys(), content(state)) == ({"bytes", "chunks"}, content(before))
+    trainer.tell({"do": "state_get", "key": "next", "chunk_bytes": 1000, "aside": 9})
+    with pytest.raises(TrainerFailed, match="is not held"):
+        trainer.reply()
+    assert trainer.reply()[0]["rows"] == 100 * 34
+    assert trainer.state(key="next") != before and content(trainer.state(key="result")) == content(before)
+    trainer.begin("predict", OPTIMIZERS["adam"], NEW, ())
+    with pytest.raises(TrainerFailed, match="is not held"):
+        trainer.state(key="next")
+
+
+def test_what_replaced_a_state_is_forgotten_with_it(trainer: Peer) -> None:
+    trainer.train(OPTIMIZERS["adam"], NEW)
+    trainer.begin("train", OPTIMIZERS["adam"], NEW, fit=fit(), order=place(), result_key="next", unstored=True)
+    trainer.tell({"do": "reset"})
+    for key in ("result", "next"):
+        with pytest.raises(TrainerFailed, match="is not held, but no state"):
+            trainer.state(key=key)
+    trainer.load("d", buffers(21, 13))
 
 
 def test_configs_that_share_a_program_do_not_touch_each_other(trainer: Peer) -> None:

@@ -22,12 +22,13 @@ from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL
 from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
 from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
-from cerebro_plpy.configs.templates.encoders import TEXT, WORD
+from cerebro_plpy.configs.templates.encoders import WORD
 from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.series import SERIES
+from cerebro_plpy.configs.templates.table import FARTHEST, TEXT, Classes, Floats, Head, Measure, Table, Wide
 from cerebro_plpy.configs.templates.tabm import TABM
-from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Measure, Table, Template, Wide
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.features.wording import Wording
 

@@ -1,34 +1,120 @@
-"""How often a program is traced for buffers of several lengths and learning rates; runs where the framework does."""
+"""How often a program is traced for buffers of several lengths and learning rates, and what it asks meanwhile.
+
+It runs where the framework does.
+"""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from importlib import import_module
 from typing import Any
+from unittest import mock
 
 import numpy as np
-from trainer_programs import buffers, program
+from trainer_programs import NOISY, buffers, program
 
-EXPECTED = {"tensorflow": (1, 1), "jax": (2, 1, 3)}
+FALLBACK = "keras_fit"
+EXPECTED = {"tensorflow": (1, 1), "jax": (3, 1, 3)}
 
 
 def tensorflow() -> tuple[int, int]:
     """Traces of the training loop and of evaluation."""
-    from cerebro_trainer.programs.tensorflow_program import TensorflowProgram
-
-    made = TensorflowProgram(_spec(0.01))
+    made = _program("tensorflow")
     for rows, batch_size, rate in ((20, 4, 0.1), (33, 7, 0.2), (5, 64, 0.3)):
         _use(made, rows, batch_size, rate, "graph_loop")
     return made._train[1].experimental_get_tracing_count(), made._evaluate.experimental_get_tracing_count()
 
 
 def jax() -> tuple[int, int, int]:
-    """Compilations of the step (for full and last batches), of the loop and of evaluation (three parts)."""
+    """Traces of the step (for full and last batches, and once in the loop), of the loop and of evaluation (three
+    parts)."""
     from cerebro_trainer.programs.jax_program import JaxProgram
 
-    made: Any = JaxProgram(_spec(0.01))
-    for rows, batch_size, rate in ((301, 4, 0.1), (305, 4, 0.2), (317, 4, 0.3)):
-        for form in ("scan", "jit_step"):
-            _use(made, rows, batch_size, rate, form)
-    return made._train["jit_step"]._cache_size(), made._train["scan"]._cache_size(), made._evaluate._cache_size()
+    with ExitStack() as patches:
+        counted = [
+            patches.enter_context(
+                mock.patch.object(JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name))
+            )
+            for name in ("_step", "_loop", "_evaluate_batch")
+        ]
+        made = _program("jax")
+        for rows, batch_size, rate in ((301, 4, 0.1), (305, 4, 0.2), (317, 4, 0.3)):
+            for form in ("scan", "jit_step"):
+                _use(made, rows, batch_size, rate, form)
+    step, loop, evaluation = (each.call_count for each in counted)
+    return step, loop, evaluation
+
+
+def rates(framework: str) -> int:
+    """How often the training loop, while it is traced, asks a schedule for the learning rate."""
+    from keras.optimizers.schedules import CosineDecay
+
+    schedule = {"initial_learning_rate": 0.1, "decay_steps": 5}
+    named = {"module": "keras.optimizers.schedules", "class_name": "CosineDecay", "config": schedule}
+    with mock.patch.object(CosineDecay, "__call__", autospec=True, side_effect=CosineDecay.__call__) as call:
+        made = _program(framework, optimizer="AdamW", learning_rate=named, weight_decay=0.1)
+        _train(made, 8, 4, made.forms[0])
+    return call.call_count
+
+
+def wiped(framework: str) -> list[str]:
+    """What is no zero of a program that has trained, in Keras' own loop too, evaluated and explained, and was wiped."""
+    made = _program(framework, architecture=NOISY, momentum=0.5, optimizer="SGD")
+    _use(made, 40, 8, 0.1, made.forms[0])
+    _train(made, 40, 8, FALLBACK)
+    rows = np.ones((3, 4), np.float32)
+    made.attribute([rows], [[[0]], [[1, 2, 3]]], [])
+    made.wipe()
+    seen = [*made.variables, *made.numbers, *made.metrics.variables, *made.model.metrics_variables]
+    seen += made._explained[0].variables
+    left = [variable.path for variable in seen if np.asarray(variable).any()]
+    return left + ([] if made.model.history is None else ["history"])
+
+
+def seeded(framework: str) -> bool:
+    """Whether initial weights and generators are those that Keras gives under the same seed."""
+    import keras
+
+    made = _program(framework, architecture=NOISY)
+    for seed in (3, 4):
+        keras.utils.set_random_seed(seed)
+        expected = keras.saving.deserialize_keras_object(NOISY).variables
+        found = made.initial(seed)
+        if not all(np.array_equal(ours, np.asarray(theirs)) for ours, theirs in zip(found, expected, strict=False)):
+            return False
+    return True
+
+
+def prepared_anew() -> int:
+    """How often TensorFlow forgets the graphs that it has prepared, of which each takes it a tenth of a second."""
+    made = _program("tensorflow", architecture=NOISY)
+    with mock.patch("tensorflow.python.eager.context.pywrap_tfe.TFE_ContextClearCaches") as forget:
+        for seed in (1, 2):
+            made.write(made.initial(seed))
+            _use(made, 20, 8, 0.1, made.forms[0])
+    return forget.call_count
+
+
+def renewed(framework: str) -> bool:
+    """Whether a program with weights that were read alone is as one that began with the whole state."""
+    made = _program(framework, architecture=NOISY)
+    for seed in (1, 1, 2):
+        expected = made.initial(seed)
+        _use(made, 20, 8, 0.1, made.forms[0])
+        made.renew(seed)
+        for place in made.layout.weights:
+            made.assign(place, expected[place])
+        if not all(map(np.array_equal, made.read(), expected)):
+            return False
+    return True
+
+
+def _program(framework: str, **config: Any) -> Any:
+    from cerebro_trainer.models.program_spec import ProgramSpec
+
+    kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram"}[framework]
+    module = import_module(f"cerebro_trainer.programs.{framework}_program")
+    return getattr(module, kind)(ProgramSpec.from_header({"program": program(**config)}))
 
 
 def _spec(rate: float) -> Any:
@@ -38,10 +124,15 @@ def _spec(rate: float) -> Any:
 
 
 def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
+    made.set_numbers(_spec(rate))
+    made.evaluate(_train(made, rows, batch_size, form))
+
+
+def _train(made: Any, rows: int, batch_size: int, form: str) -> Any:
+    """Train on a buffer, which is returned."""
     from cerebro_trainer.data.buffers import Buffer
 
     x, y = (array for _, array in buffers(rows)[0])
     buffer = Buffer(0, rows, (x,), (y,), 0)
-    made.set_numbers(_spec(rate))
     made.train(buffer, np.arange(rows, dtype=np.int32), batch_size, form)
-    made.evaluate(buffer)
+    return buffer

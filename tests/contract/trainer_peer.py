@@ -188,9 +188,9 @@ class Peer:
         self.begin("predict", program, {"source": "new", "seed": seed}, ())
         return self.state()
 
-    def state(self, chunk_bytes: int = 1000) -> bytes:
-        """The held state."""
-        self.tell({"do": "state_get", "chunk_bytes": chunk_bytes})
+    def state(self, chunk_bytes: int = 1000, key: str = "result") -> bytes:
+        """The held state of that name."""
+        self.tell({"do": "state_get", "key": key, "chunk_bytes": chunk_bytes})
         return self.reply()[1]
 
     def _exactly(self, count: int) -> bytes:

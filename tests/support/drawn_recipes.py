@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from cerebro_plpy.features.feature import (
     Vector,
 )
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import replace
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NAMES = WORDS.filter(lambda name: 0 < len(name.encode()) <= 63)

@@ -11,6 +11,8 @@ from typing import TypeVar
 LONGEST_WAIT = 120.0
 PAUSE = 0.02
 
+NAME = re.compile(r"cerebro_trainer: \w+ for backend (\d+)")
+
 T = TypeVar("T")
 
 
@@ -24,13 +26,15 @@ def eventually(question: Callable[[], T]) -> T:
 
 
 def trainers(parents: set[int]) -> set[int]:
-    """Processes whose command line says that they are trainers of these backends."""
-    found = set()
-    for pid in processes():
-        words = command_line(pid)
-        if "cerebro_trainer" in words and int(words[words.index("--parent") + 1]) in parents:
-            found.add(pid)
-    return found
+    """Processes that say that they are trainers of these backends."""
+    return {pid for pid in processes() if backend_of(command_line(pid)) in parents}
+
+
+def backend_of(words: list[str]) -> int | None:
+    """Whose trainer a process is, by its title, or by the command line of one that has just begun."""
+    if named := NAME.fullmatch(words[0] if words else ""):
+        return int(named[1])
+    return int(words[words.index("--parent") + 1]) if "cerebro_trainer" in words else None
 
 
 def command_line(pid: int) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.records import fields
 
 NOTHING = FitArguments(**{each.name: None for each in fields(FitArguments)})
 

@@ -11,7 +11,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.choice import find_template
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import Expression, network_inputs

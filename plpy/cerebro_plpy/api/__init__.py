@@ -1,4 +1,8 @@
-"""One function per SQL function, a module per file of sql/: the way in, and nothing below knows of it."""
+"""One function per SQL function, a module per file of sql/: the way in, and nothing below knows of it.
+
+A session may make one call in its life, and waits for what it imports. So where the functions of a module do different
+things, each imports what its own call is made of.
+"""
 
 from __future__ import annotations
 

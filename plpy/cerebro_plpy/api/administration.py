@@ -9,9 +9,9 @@ from cerebro_plpy.calls import administration
 from cerebro_plpy.database.caller import raise_to_sql
 
 
-def grant_usage(plpy: Any, gd: Globals, role: str) -> None:
+def grant_usage(plpy: Any, gd: Globals, role: str, keep_trainers: bool | None) -> None:
     """Let a role use the extension."""
-    call(plpy, gd, lambda db: administration.grant_usage(db, role))
+    call(plpy, gd, lambda db: administration.grant_usage(db, role, keep_trainers))
 
 
 def worker_report(plpy: Any, gd: Globals) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 from cerebro_plpy.database.caller import Database, raise_to_sql
@@ -15,12 +15,18 @@ from cerebro_plpy.platform import choice
 
 def package_version() -> str:
     """The version of this package, which the installation wrote beside it."""
-    return (Path(__file__).parents[1] / "VERSION").read_text(encoding="ascii").strip()
+    return _installed("VERSION").strip()
 
 
 def reference() -> str:
     """The page that describes the SQL functions: docs/sql-reference.md of this version."""
-    return (Path(__file__).parents[1] / "sql-reference.md").read_text(encoding="utf-8")
+    return _installed("sql-reference.md")
+
+
+def _installed(name: str) -> str:
+    """What the installation wrote beside this package."""
+    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), name), encoding="utf-8") as file:
+        return file.read()
 
 
 Globals = dict[str, Any]

@@ -5,41 +5,55 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import background, model_tables, plan, templates, versions
-from cerebro_plpy.calls import train as training
-from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.database.caller import Row
 
 
 def train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """Train a model by name; the arguments are those of `TrainArguments`."""
+    from cerebro_plpy.calls.train_arguments import TrainArguments
+
     asked = TrainArguments(*arguments)
     if asked.background:
+        from cerebro_plpy.calls import background
+
         return call(plpy, gd, lambda db: background.train(db, gd, asked))
+    from cerebro_plpy.calls import train as training
+
     return call(plpy, gd, lambda db: training.train(db, gd, asked, package_version()))
 
 
 def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
     """What train would do with the same arguments."""
+    from cerebro_plpy.calls import plan
+    from cerebro_plpy.calls.train_arguments import TrainArguments
+
     asked = TrainArguments(*arguments)
     return call(plpy, gd, lambda db: plan.plan(db, asked))
 
 
 def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
     """Let a version predict; its number."""
+    from cerebro_plpy.calls import versions
+
     return call(plpy, gd, lambda db: versions.deploy(db, model, version))
 
 
 def register(plpy: Any, gd: Globals, model: str | None, table_name: str | None, mst_key: int | None) -> int:
     """Give a model of a model table a name; the number of the version."""
+    from cerebro_plpy.calls import model_tables
+
     return call(plpy, gd, lambda db: model_tables.register(db, model, table_name, mst_key))
 
 
 def drop_model(plpy: Any, gd: Globals, model: str | None) -> None:
     """Remove a model with all its versions."""
+    from cerebro_plpy.calls import versions
+
     call(plpy, gd, lambda db: versions.drop(db, model))
 
 
 def template_fields(plpy: Any, gd: Globals) -> list[Row]:
     """The fields of all templates."""
+    from cerebro_plpy.calls import templates
+
     return call(plpy, gd, lambda db: templates.fields())

@@ -5,24 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import background, outputs, resume, runs
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 
 
 def write_outputs(plpy: Any, gd: Globals, run_id: int | None, name: str | None) -> None:
     """Make the output tables of a completed run again."""
+    from cerebro_plpy.calls import outputs
+
     call(plpy, gd, lambda db: outputs.write_again(db, run_id, name))
 
 
 def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     """Begin a fit in the background; the arguments are those of `FitArguments`."""
+    from cerebro_plpy.calls import background
+
     given = FitArguments(*arguments)
     return call(plpy, gd, lambda db: background.submit(db, gd, given))
 
 
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
+    from cerebro_plpy.calls import background
 
     def working(db: Database) -> None:
         db.in_procedure = True
@@ -34,26 +38,38 @@ def work(plpy: Any, gd: Globals, task: str | None) -> None:
 def resume_run(plpy: Any, gd: Globals, run_id: int | None, in_background: bool | None) -> None:
     """Go on with a run that ended early."""
     if in_background:
+        from cerebro_plpy.calls import background
+
         call(plpy, gd, lambda db: background.begin(db, gd, {"resume": run_id}))
     else:
+        from cerebro_plpy.calls import resume
+
         call(plpy, gd, lambda db: resume.resume(db, gd, run_id))
 
 
 def wait(plpy: Any, gd: Globals, run_id: int | None, timeout: str | None) -> str:
     """Wait for the end of a run; its status."""
+    from cerebro_plpy.calls import runs
+
     return call(plpy, gd, lambda db: runs.wait(db, run_id, timeout))
 
 
 def cancel(plpy: Any, gd: Globals, run_id: int | None) -> bool:
     """Cancel a run."""
+    from cerebro_plpy.calls import runs
+
     return call(plpy, gd, lambda db: runs.cancel(db, run_id))
 
 
 def drop_run(plpy: Any, gd: Globals, run_id: int | None) -> None:
     """Remove a run, its log and its states."""
+    from cerebro_plpy.calls import runs
+
     call(plpy, gd, lambda db: runs.drop(db, run_id))
 
 
 def vacuum_runs(plpy: Any, gd: Globals, older_than: str | None) -> int:
     """Remove the states of runs that ended long ago; their bytes."""
+    from cerebro_plpy.calls import runs
+
     return call(plpy, gd, lambda db: runs.vacuum(db, gd, older_than))

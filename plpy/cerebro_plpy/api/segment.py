@@ -9,9 +9,10 @@ from typing import Any
 from cerebro_plpy.api.entry import database, package_version
 from cerebro_plpy.database import progress, strict_json
 from cerebro_plpy.database.caller import raise_to_sql
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.tables import granted_function
-from cerebro_plpy.trainer import fields, packed_rows, prediction_rows, requests, segment, settings, wire
+from cerebro_plpy.trainer import code_folders, fields, packed_rows, prediction_rows, requests, segment, settings, wire
 from cerebro_plpy.trainer.link import Buffer
 from cerebro_plpy.trainer.prediction_rows import Predicted
 from cerebro_plpy.trainer.settings import TrainerOptions
@@ -25,12 +26,18 @@ def trainer_start(plpy: Any, gd: Globals, spec: str | None) -> str:
 
 
 def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
-    """Start a trainer as a run would; its report as JSON, with the version of this package on the host."""
+    """Start a trainer as a run would; its report as JSON, with what else of the host matters to `cerebro-db check`."""
 
     def report() -> str:
-        hello = _started(plpy, gd, TrainerOptions(framework=framework))
-        segment.rest(gd, settings.read(database(plpy)).trainer_idle_seconds)
-        return json.dumps({**json.loads(hello), "package": package_version()})
+        db = database(plpy)
+        hello = json.loads(_started(plpy, gd, TrainerOptions(framework=framework)))
+        chosen = settings.read(db)
+        segment.rest(gd, chosen.trainer_idle_seconds)
+        code = {}
+        if db.value(sql("functions.superuser")):  # where data and homes lie is not everybody's business
+            folder = code_folders.chosen(chosen.compilation_cache)
+            code = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
+        return json.dumps({**hello, "package": package_version(), **code})
 
     return raise_to_sql(plpy, report)
 
@@ -44,6 +51,11 @@ def _started(plpy: Any, gd: Globals, request: TrainerOptions) -> str:
         raise InvalidParameter(f"GPU {request.gpu} is not one of those that trainers may use.")
     spec, cache = settings.trainer_spec(chosen, request), settings.cache_bytes(chosen, request.trainers)
     return json.dumps({**segment.start_trainer(db.check_interrupts, gd, spec).hello, "cache_bytes": cache})
+
+
+def trainer_rest(plpy: Any, gd: Globals) -> None:
+    """A call is over: the trainer of this session waits for the next one."""
+    raise_to_sql(plpy, lambda: segment.rest(gd, settings.read(database(plpy)).trainer_idle_seconds))
 
 
 def dataset_open(plpy: Any, gd: Globals, dataset: str, cache_bytes: int) -> None:
@@ -83,9 +95,13 @@ def state_add(plpy: Any, gd: Globals, part: int, chunk: bytes) -> int:
     return len(chunk)
 
 
-def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int) -> Iterator[Buffer]:
-    """The state that the last job left, in chunks."""
-    chunks = raise_to_sql(plpy, lambda: segment.state_chunks(segment.trainer(gd), chunk_bytes))
+def state_chunks(plpy: Any, gd: Globals, chunk_bytes: int, key: str | None) -> Iterator[Buffer]:
+    """The state of that name that a job left, in chunks."""
+
+    def begun() -> Iterator[Buffer]:
+        return segment.state_chunks(segment.trainer(gd), chunk_bytes, fields.require("key", key))
+
+    chunks = raise_to_sql(plpy, begun)
     while True:
         chunk = raise_to_sql(plpy, lambda: next(chunks, None))
         if chunk is None:
@@ -138,9 +154,34 @@ def sealed_add(plpy: Any, gd: Globals, part: int | None, chunk: bytes | None) ->
     return raise_to_sql(plpy, added)
 
 
+def job_start(plpy: Any, gd: Globals) -> None:
+    """Let the job that was begun be done, and do not wait for that."""
+    raise_to_sql(plpy, lambda: segment.trainer(gd).post(wire.request("finish")))
+
+
 def job_finish(plpy: Any, gd: Globals) -> str:
-    """End a job; its result as JSON."""
-    return raise_to_sql(plpy, lambda: strict_json.dumps(segment.trainer(gd).ask(wire.request("finish"))))
+    """End a job; its result as JSON, and how much memory is left to the trainer."""
+
+    def result() -> str:
+        link = segment.trainer(gd)
+        return strict_json.dumps({**segment.finished(link), "room": link.room()})
+
+    return raise_to_sql(plpy, result)
+
+
+def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
+    """End a job, and do others after it; the results of all, as JSON."""
+
+    def series() -> str:
+        db, link, results = database(plpy), segment.trainer(gd), []
+        for job in (None, *fields.kind("jobs", fields.record("spec", spec).get("jobs"), list)):
+            if job is not None:
+                asked = requests.with_sources(db, fields.kind("a job", job, dict))
+                link.ask(wire.request("begin", asked, sealed=False))
+            results.append({**segment.finished(link), "room": link.room()})
+        return strict_json.dumps({"results": results})
+
+    return raise_to_sql(plpy, series)
 
 
 def metric_results(plpy: Any, gd: Globals, spec: str) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cerebro_plpy.api.entry import Globals, call, stepped
-from cerebro_plpy.calls.attribution import Attributed, attribution_blocks_of
-from cerebro_plpy.calls.evaluate_source import evaluate_source, evaluation_blocks_of
-from cerebro_plpy.calls.importance import held_back_importance
-from cerebro_plpy.calls.importance import importance as columns_importance
-from cerebro_plpy.calls.predict_source import Block
 from cerebro_plpy.database.caller import Row
+
+if TYPE_CHECKING:
+    from cerebro_plpy.calls.attribution import Attributed
+    from cerebro_plpy.calls.predict_source import Block
 
 
 def evaluation_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
 ) -> Iterator[Block]:
     """Predictions for the rows of a source whose target is known, block by block."""
+    from cerebro_plpy.calls.evaluate_source import evaluation_blocks_of
+
     return stepped(plpy, gd, call(plpy, gd, lambda db: evaluation_blocks_of(db, gd, (model, source, group_by))))
 
 
@@ -26,12 +27,16 @@ def evaluate(
     plpy: Any, gd: Globals, model: str | None, source: str | None, group_by: Sequence[str | None] | None
 ) -> Iterator[Row]:
     """Metrics, one a row."""
+    from cerebro_plpy.calls.evaluate_source import evaluate_source
+
     found = stepped(plpy, gd, call(plpy, gd, lambda db: evaluate_source(db, (model, source, group_by))))
     return chain.from_iterable(found)
 
 
 def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
     """The importance of each column."""
+    from cerebro_plpy.calls.importance import importance as columns_importance
+
     return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
 
 
@@ -39,6 +44,8 @@ def version_importance(
     plpy: Any, gd: Globals, model: str | None, version: int | None, seconds: float | None
 ) -> list[Row]:
     """The importances of the columns of a version over rows that were held back."""
+    from cerebro_plpy.calls.importance import held_back_importance
+
     return call(plpy, gd, lambda db: [held_back_importance(db, gd, model, version, seconds)])
 
 
@@ -46,4 +53,6 @@ def attribution_blocks(
     plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
 ) -> Iterator[Attributed]:
     """Attributions of the columns of a source's rows, block by block."""
+    from cerebro_plpy.calls.attribution import attribution_blocks_of
+
     return stepped(plpy, gd, call(plpy, gd, lambda db: attribution_blocks_of(db, gd, (model, source, id_col))))

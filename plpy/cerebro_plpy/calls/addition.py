@@ -7,7 +7,6 @@ were is taken for granted.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.inputs import find_packed_inputs
@@ -25,6 +24,7 @@ from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.packing.columns import SHAPE
 from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import replace
 
 MOST = 8
 """Times: each leaves buffers that are not full, and batches end where a buffer does."""

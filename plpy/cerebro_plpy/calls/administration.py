@@ -12,13 +12,18 @@ from cerebro_plpy.database.sessions import WorkerSession, identity
 from cerebro_plpy.trainer import settings
 
 
-def grant_usage(db: Database, role: str) -> None:
-    """Let a role use the extension. `role` comes quoted, as PostgreSQL writes a regrole."""
+def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
+    """Let a role use the extension. `role` comes quoted, as PostgreSQL writes a regrole.
+
+    Whether trainers are kept from one of its sessions to another stays as it is where nothing is said.
+    """
     schema = db.value(sql("admin.schema"))
     for row in db.rows(sql("admin.functions")):
         db.rows(sql("admin.grant_function", function=row["function"], role=role))
     db.rows(sql("admin.grant_schema", schema=schema, role=role))
     db.rows(sql("admin.grant_tables", role=role, **db.platform.clauses))
+    if keep_trainers is not None:
+        db.rows(sql("admin.tenants"), keep_trainers, role)
 
 
 def worker_report(db: Database) -> str:

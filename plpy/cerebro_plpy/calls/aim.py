@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates import choice
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, most_epochs, sample_share, usual_weights
 from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
-from cerebro_plpy.configs.templates.template import Classes, Template
+from cerebro_plpy.configs.templates.table import Classes
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
@@ -20,6 +20,7 @@ from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.split import Split, read_split
 from cerebro_plpy.features.table import RawTable, Wishes, drawn
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
@@ -33,11 +34,13 @@ MOST_AFTERWARDS = 0.4
 """Of a budget that is too short for that."""
 IMPORTANCE_SHARE, LEAST_IMPORTANCE = 0.03, 0.5
 """As much of the budget more is for the importances of columns, unless that were less than so many seconds."""
-MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 0.5, 8, 0.1
+MEMBER_SECONDS, MOST_MEMBERS, MEMBERS_SHARE = 0.2, 8, 0.1
 """Of an ensemble: what asking a possible member takes, how many are asked at most, and in what share of the budget."""
+HELD_BACK_A_SECOND = 20_000
+"""As many of the rows that are held back are predicted in a second, by each that is asked."""
 PICKS, MOST_PICKED_ROWS = 5, 100_000
 """Picks of an ensemble where nobody says how many: of more rows, models differ less, and there are more to predict."""
-ENDING_SHARE = 0.06
+ENDING_SHARE = 0.04
 """Of the budget: in it no visit to train begins, and those under way may end, and be evaluated."""
 
 
@@ -134,6 +137,7 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
                 hint=f"See what columns are taken for: cerebro.plan. A column of a fitting type may be made one:"
                 f' types => \'{{"column": "{each.kind}"}}\'.',
             )
+        each.architecture(inputs, table.target.head, each.params(table.target.head, table.rows, {}))  # where it fits
     return found
 
 
@@ -149,7 +153,8 @@ def segments_of(db: Database, table: RawTable) -> int:
 
 def visit_seconds(aim: Aim, table: RawTable, seconds: float) -> float:
     """How long visits may begin where so many seconds of the budget are left."""
-    return deadline(aim.wanted.budget, aim.wanted.budget - seconds, picks_of(aim, table)).last_visit
+    spent = aim.wanted.budget - seconds
+    return deadline(aim.wanted.budget, spent, picks_of(aim, table), table.validation_rows).last_visit
 
 
 def picks_of(aim: Aim, table: RawTable) -> int:
@@ -157,13 +162,19 @@ def picks_of(aim: Aim, table: RawTable) -> int:
     return aim.arguments.ensemble or (PICKS if table.rows <= MOST_PICKED_ROWS else 1)
 
 
-def most_members(picks: int, budget: float) -> int:
-    """Of how many configurations an ensemble of so many picks may be made.
+def most_members(picks: int, budget: float, held_back: int) -> int:
+    """Of how many configurations an ensemble of so many picks may be made, over so many rows that are held back.
 
-    >>> most_members(1, 300.0), most_members(5, 300.0), most_members(5, 60.0), most_members(5, 5.0)
-    (1, 8, 8, 2)
+    >>> most_members(1, 300.0, 100), [most_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
+    (1, [8, 4, 2])
     """
-    return 1 if picks == 1 else max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / MEMBER_SECONDS)))
+    if picks == 1:
+        return 1
+    return max(2, min(MOST_MEMBERS, int(MEMBERS_SHARE * budget / _member_seconds(held_back))))
+
+
+def _member_seconds(held_back: int) -> float:
+    return MEMBER_SECONDS + held_back / HELD_BACK_A_SECOND
 
 
 def importance_share(budget: float) -> float:
@@ -176,18 +187,19 @@ def importance_share(budget: float) -> float:
     return share if share >= LEAST_IMPORTANCE else 0.0
 
 
-def deadline(budget: float, spent: float, picks: int = 1) -> Deadline:
+def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) -> Deadline:
     """When a run ends at last that begins after so much of its budget was spent.
 
     >>> deadline(300.0, 20.0), deadline(5.0, 1.0)
-    (Deadline(last_visit=245.0, cancel=263.0), Deadline(last_visit=1.7, cancel=2.0))
-    >>> deadline(300.0, 20.0, picks=5)
-    Deadline(last_visit=241.0, cancel=259.0)
+    (Deadline(last_visit=251.0, cancel=263.0, over=272.0), Deadline(last_visit=1.8, cancel=2.0, over=2.0))
+    >>> deadline(300.0, 20.0, picks=5, held_back=10_000)
+    Deadline(last_visit=245.4, cancel=257.4, over=272.0)
     """
-    members = MEMBER_SECONDS * (most_members(picks, budget) if picks > 1 else 0)
-    afterwards = AFTERWARDS + AFTERWARDS_SHARE * budget + importance_share(budget) + members
-    afterwards = min(afterwards, MOST_AFTERWARDS * budget)
-    moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards)
+    members = _member_seconds(held_back) * most_members(picks, budget, held_back) if picks > 1 else 0.0
+    least = AFTERWARDS + AFTERWARDS_SHARE * budget
+    set_aside = (least + importance_share(budget) + members, least)
+    afterwards, least = (min(seconds, MOST_AFTERWARDS * budget) for seconds in set_aside)
+    moments = (budget * (1 - ENDING_SHARE) - afterwards, budget - afterwards, budget - least)
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 

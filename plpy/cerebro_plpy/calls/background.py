@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from cerebro_plpy.calls import train as training
@@ -28,6 +27,7 @@ from cerebro_plpy.database.sessions import WorkerSession
 from cerebro_plpy.database.visibility import refuse_held
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, TrainerFailure
 from cerebro_plpy.platform.workplace import BACKGROUND, Workplace, label
+from cerebro_plpy.records import asdict
 from cerebro_plpy.trainer import fields, settings
 
 Task = Mapping[str, Any]

@@ -32,4 +32,4 @@ def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str,
         if outputs.existing:
             request = going_on(workplace.reader, outputs.existing, request)
         run_id = train(db, workplace, request, None, logged)
-    finish(db, run_id, outputs, keep_states=arguments.keep_states)
+    finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)

@@ -129,6 +129,7 @@ def make_request(
         backends=models.backends,
         max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
+        commit_seconds=workplace.settings.commit_seconds,
     )
 
 

@@ -6,12 +6,11 @@ or what NVIDIA's own program lists.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import replace
 from cerebro_plpy.trainer import machine, settings, wire
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec

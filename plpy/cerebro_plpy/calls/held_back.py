@@ -12,15 +12,16 @@ from cerebro_plpy.calls.prediction_table import fetched
 from cerebro_plpy.calls.version_prediction import network_program
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.names import columns_of
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.features.columns import RawColumn, raw_columns
+from cerebro_plpy.features.columns import raw_columns
 from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, network_inputs
 from cerebro_plpy.features.matching import matched
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import Told
 from cerebro_plpy.features.split import read_split
-from cerebro_plpy.features.table import held_back
+from cerebro_plpy.features.table import Held, held_back
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.workers import crew_for, together
@@ -58,7 +59,7 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
     """What a network says of the rows of a table that a run holds back, in the order that rows have of their own."""
     columns = raw_columns(workplace.control, source.oid)
     inputs = network_inputs(matched(MODULE, network.recipe, columns, source.spelling))
-    rows = _rows(columns, spec, source, inputs)
+    rows = _rows(held_back(MODULE, source.quoted, columns, spec), network.recipe, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"column": each.name, **each.entry} for each in inputs]
@@ -87,11 +88,11 @@ def held_table(catalog: Catalog, spec: TrainSpec) -> Relation:
     return catalog.relation(read_split(catalog.module, spec.split).table or spec.relation)
 
 
-def _rows(columns: Sequence[RawColumn], spec: TrainSpec, source: Relation, inputs: Sequence[NetworkInput]) -> RawRows:
+def _rows(held: Held, recipe: Recipe, inputs: Sequence[NetworkInput]) -> RawRows:
     """The rows with their place and their label as ids; statements of a worker's cursor take no parameters."""
-    held = held_back(MODULE, source.quoted, columns, spec)
+    names = columns_of("t", (*held.columns, *(each.column for each in recipe.inputs)))
     return RawRows(
-        f"(SELECT t.* FROM {held.table} t WHERE {held.side.inlined()})",
+        f"(SELECT {names} FROM {held.table} t WHERE {held.side.inlined()})",
         f"({held.order.inlined()}) || ' ' || ({held.label.inlined()})",
         f"ARRAY[{', '.join(each.sent.inlined() for each in inputs)}]",
     )

@@ -20,6 +20,7 @@ from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.names import columns_of
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features.encoding import TEXTS, Expression, network_inputs
 from cerebro_plpy.features.feature import LeftOut
@@ -126,6 +127,7 @@ def _rows(db: Database, version: Version, sample: Sample) -> list[Row]:
     statement = sql(
         "understanding.sample",
         inputs=", ".join(f"{expression.text} AS {name}" for name, expression in made),
+        columns=columns_of("t", (version.target, *(each.column for each in recipe.inputs))),
         table=numbered(table.quoted, columns, sample.split),
         target=target.text,
         side=sample.side.text,

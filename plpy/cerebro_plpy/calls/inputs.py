@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.packing.packed_table import PackedRelation, PackedTable, along, find_packed, read_packed
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.compatibility import check_validation
 from cerebro_plpy.tables.selection import SelectionSummary, read_summary

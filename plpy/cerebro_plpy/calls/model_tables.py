@@ -93,7 +93,7 @@ def _params(found: TrainedModel) -> str:
 def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> Model:
     """The model, if it is one of which there is a whole state that the caller may read."""
     reader, table = LocalSession(catalog.db), catalog.relation(table_name, "model")
-    found = read_model(catalog, reader, table, mst_key)
+    found = read_model(catalog, reader, table, _only_key(catalog, reader, table) if mst_key is None else mst_key)
     if found.sealed:
         raise ObjectNotReady(
             f"{MODULE} error: {table.spelling} may be used for predictions, but its weights may not be read.",
@@ -112,6 +112,15 @@ def _trained(catalog: Catalog, table_name: str | None, mst_key: int | None) -> M
     return Model(found, model_summary.read(reader, summary), info or summary, states)
 
 
+def _only_key(catalog: Catalog, reader: LocalSession, table: Relation) -> int | None:
+    """The key of the model of a table that has no others; None where it has, or where models have no keys."""
+    info = catalog.companion(table, "_info")
+    if info is None or "mst_key" not in catalog.columns(info):
+        return None
+    keys = reader.run(sql("score.keys", table=info.quoted))
+    return int(keys[0][0]) if len(keys) == 1 else None
+
+
 def _kept(db: Database, trained: Model) -> tuple[str, int]:
     """A table with the state, which the name has for itself, and the number that it is called by, as runs have them."""
     taken = True
@@ -119,7 +128,8 @@ def _kept(db: Database, trained: Model) -> tuple[str, int]:
         row = db.row(sql("run.reserve"))
         run_id, taken = int(row["run_id"]), bool(row["taken"])
     table = version_table(run_id, trained.found.mst_key)
-    db.rows(db.platform.state_table(table))
+    with db.configured(client_min_messages="warning"):  # there is none to drop
+        db.rows(db.platform.state_table(table))
     rows = sql("warm.state", state=trained.states.quoted)
     db.rows(db.platform.state_of_rows(rows, table), trained.found.mst_key)
     return table, run_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cerebro_plpy.calls import runs
+from cerebro_plpy.calls.run_tables import drop_states
 from cerebro_plpy.calls.warm_start import ExistingOutput, existing_output
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
@@ -14,6 +14,8 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed
+from cerebro_plpy.platform.workplace import open_workplace
+from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import outputs, single_output
 
 
@@ -37,13 +39,23 @@ def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
     return Outputs(existing.model, existing)
 
 
-def finish(db: Database, run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
+def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
     with _completed(db, run_id) if db.in_procedure else nullcontext():
         states = output.existing.states if output.existing else None
         write_outputs(db, outputs.read_run(db, run_id), output.table, states)
         if keep_states is False:
-            runs.drop_states(db, run_id)
+            drop_states(db, run_id)
+    if db.in_procedure and keep_states is not False:
+        db.commit()
+        _drop_spare(db, gd, run_id)
+
+
+def _drop_spare(db: Database, gd: dict[str, Any], run_id: int) -> None:
+    """Remove what was not needed for the output tables: until they are there, the rest of a run may start from it."""
+    needed = [state.table for state in map(outputs.state_of, outputs.newest_states(db, run_id)) if state]
+    with open_workplace(db, gd, (), None) as workplace:
+        RunLog(workplace.control, run_id).drop_states(keep=needed)
 
 
 @contextmanager

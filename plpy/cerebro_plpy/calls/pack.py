@@ -6,7 +6,6 @@ import secrets
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from cerebro_plpy.packing.classes import as_in_training, surprises, with_found_c
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.compatibility import check_order
 from cerebro_plpy.trainer import settings
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -31,6 +30,7 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import (
     Array,
     Category,
@@ -47,6 +47,7 @@ from cerebro_plpy.features.recipe import FLOAT_BYTES
 from cerebro_plpy.features.table import SETTINGS, RawTable, read_table
 from cerebro_plpy.features.target import CLASSIFICATION
 from cerebro_plpy.platform.state_tables import HOPPING
+from cerebro_plpy.records import asdict
 
 MODULE = "plan"
 STATE_BYTES = 12  # of a weight: itself, and two numbers of the optimizer
@@ -89,6 +90,9 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     yield _row("target", target.column.name, f"{target.task}: {said}", why, {**data, "type": target.column.type})
     if table.missing:
         yield _row("rows", "left out", f"{table.missing} rows", "their target is NULL", {"rows": table.missing})
+    if table.unused:
+        data = {"rows": table.unused}
+        yield _row("rows", "left out, too", f"{table.unused} rows", why_unused(table.split, target.task), data)
     why = (
         "as versions before"
         if aim.wishes.settled

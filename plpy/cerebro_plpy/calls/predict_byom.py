@@ -6,7 +6,6 @@ Nothing was trained here, so classes and the normalizing constant come as argume
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Optional
 
 from cerebro_plpy.calls.prediction_table import Labels, Output, Predictor, PredType, question, write
@@ -20,6 +19,7 @@ from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, UndefinedObjec
 from cerebro_plpy.packing.packed_table import strip_padding
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.architectures import existing
 from cerebro_plpy.tables.compatibility import count_text
 from cerebro_plpy.trainer import settings

@@ -6,7 +6,6 @@ The statements, the program and the weights of a model stay with the session fro
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from cerebro_plpy.features.feature import (
 )
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables import granted_versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
 from cerebro_plpy.trainer.predictor import Predictor

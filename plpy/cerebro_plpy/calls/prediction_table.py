@@ -6,7 +6,6 @@ A worker reads the rows and passes them through its trainer; meanwhile the calle
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Optional, Union
 
@@ -21,6 +20,7 @@ from cerebro_plpy.packing.columns import IMAGE, Column, as_input, number_hint
 from cerebro_plpy.platform.job import Job, RawRows, StateSource
 from cerebro_plpy.platform.statements import job_result
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.workers import crew_for, together
 from cerebro_plpy.tables.compatibility import InputColumns, check_inputs
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
+from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.dispatch import Session, transaction
 from cerebro_plpy.database.platform import Reader
@@ -24,7 +25,7 @@ from cerebro_plpy.features.part import raw_rows
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.features.target import CLASSIFICATION
-from cerebro_plpy.platform.state_tables import DATA_TABLES, SIDES, data_table
+from cerebro_plpy.platform.state_tables import SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
 
 SNAPSHOT = "REPEATABLE READ"
@@ -89,15 +90,6 @@ def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
         control.run(*raw_rows(workplace.platform, part, output))
         found.append(digest(control, part, output, classes))
     return found[0], found[1]
-
-
-def drop_data(session: Session, run_id: int) -> int:
-    """Remove the packed tables of a run, if it has any; their size in bytes."""
-    names = [data_table(run_id, name) for name in DATA_TABLES]
-    found = session.run(sql("features.data_tables"), (names,))
-    for name, _ in found:
-        session.run(sql("run.drop_table", table=name))
-    return sum(size for _, size in found)
 
 
 def _pack(control: Session, table: RawTable, run_id: int, training: Digest) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from cerebro_plpy.calls.train import refuse_own
@@ -18,6 +17,7 @@ from cerebro_plpy.errors import DataCorrupted, ObjectNotReady
 from cerebro_plpy.features.split import read_split
 from cerebro_plpy.platform.protocol import TrainingPlatform
 from cerebro_plpy.platform.state_tables import version_table
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request import WarmState
 from cerebro_plpy.tables import outputs, versions
 from cerebro_plpy.tables.registry import REGISTERED

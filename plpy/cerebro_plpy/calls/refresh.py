@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from cerebro_plpy.calls.addition import Before, can_add, extend
 from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
-from cerebro_plpy.calls.preparation import Prepared, drop_data, packed, prepare
+from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.registration import register
+from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.train import SCHEDULE, steps_of
 from cerebro_plpy.calls.versions import own
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.space import compile_text
+from cerebro_plpy.configs.templates.effort import frequency
 from cerebro_plpy.configs.templates.template import warmed
 from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -39,6 +40,7 @@ from cerebro_plpy.features.feature import BYTES, JSON
 from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import outputs
@@ -157,7 +159,8 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
         before,
         arguments=arguments,
         epochs=epochs,
-        evaluate_epochs=metrics_iterations(epochs, 1),
+        frequency=frequency(epochs),
+        evaluate_epochs=metrics_iterations(epochs, frequency(epochs)),
         schedule=SCHEDULE,
         segments=data.source.segments,
         source=data.source.spec(),
@@ -170,7 +173,8 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
     request = make_request(catalog, workplace, spec, data, models, Repeat())
     assert spec.train is not None
     begun = begun_from(workplace.platform, spec.train)
-    return replace(request, warm_states=begun, deadline=deadline(made.asked.budget, 0.0, spec.train.ensemble))
+    ends = deadline(made.asked.budget, 0.0, spec.train.ensemble, spec.train.validation_rows)
+    return replace(request, warm_states=begun, deadline=ends)
 
 
 def check_classes(made: Made, prepared: Prepared) -> None:

@@ -17,7 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.features.ensemble import is_better
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.features.scores import SCORES, distances
+from cerebro_plpy.features.scores import SCORES, Told, distances
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
@@ -25,7 +25,8 @@ from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import outputs, registry, versions
 from cerebro_plpy.tables.outputs import LoggedRun
-from cerebro_plpy.tables.registry import Name, Result
+from cerebro_plpy.tables.registry import Added, Name, Result
+from cerebro_plpy.tables.versions import Version
 
 OTHERWISE = ("auc",)
 """What Keras computes in another way: of the probabilities of all classes at once."""
@@ -48,27 +49,33 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
     source = held_table(Catalog(db, MODULE), train)
     result, network, told = _best(db, workplace, run, source)
     before = registry.find_name(workplace.control, train.model)
-    better = before is None or before.deployed is None
-    if not told and (train.task == REGRESSION or train.metric in OTHERWISE or not better):
+    alone = before is None or before.deployed is None
+    if not told and (train.task == REGRESSION or not has_value(result, train.metric) or not alone):
         told = predictions(workplace, train, source, network)
-    if train.metric in OTHERWISE:
+    if not has_value(result, train.metric):
         result = result._replace(value=SCORES[train.metric](told))
-    if not better:
-        old = _old_score(db, workplace, train, source)
-        better = is_better(SCORES[train.metric](told), old, run.spec.ranking.descending)
+    better = True if alone else _is_better(db, workplace, run, source, told)
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
     name = Name(train.split, train.split_seed, train.bound, None)
-    added = registry.add(workplace.control, train.model, name, result, deploy=better)
+    added = registry.add(workplace.control, train.model, name, result, deploy=bool(better))
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
-    ahead = added.version == added.deployed
-    said = "predicts from now on" if ahead else f"is not better than version {added.deployed}, which goes on to predict"
+    said = "predicts from now on" if added.version == added.deployed else _why_not(added, better)
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
     db.info(
         f"model {train.model!r}: version {added.version}, which is {_listed(keys)} of run {run.run_id} with"
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
     return added.version, network.backend
+
+
+def has_value(result: Result, metric: str) -> bool:
+    """Whether the log has the metric that versions are compared by: the budget may end a run before it is evaluated.
+
+    >>> [has_value(Result(1, 1, value, None, StoredState("t", None)), "accuracy") for value in (0.5, None)]
+    [True, False]
+    """
+    return result.value is not None and metric not in OTHERWISE
 
 
 def _listed(mst_keys: Sequence[int]) -> str:
@@ -96,7 +103,8 @@ def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     """The best configurations of a run, by the rows that were held back: as many as its model may be made of."""
     rows = outputs.read_configs(db, run.run_id)
     states = {row["mst_key"]: state for row in rows if (state := outputs.state_of(row))}
-    most = most_members(_train(run).ensemble, _train(run).budget)
+    train = _train(run)
+    most = most_members(train.ensemble, train.budget, train.validation_rows)
     best = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
     if not best:
         raise ObjectNotReady(
@@ -114,18 +122,41 @@ def _network(run: LoggedRun, result: Result, logged: Row) -> Network:
     return Network(recipe, train.classes, *texts, state, logged["backend"])
 
 
-def _old_score(db: Database, workplace: Workplace, train: TrainSpec, source: Relation) -> float:
-    """The metric of the version that predicts so far, over the same rows; NaN where it cannot predict them."""
+def _is_better(
+    db: Database, workplace: Workplace, run: LoggedRun, source: Relation, told: Sequence[Told]
+) -> bool | None:
+    """Whether a run has come to more than the version that predicts so far, over the same rows.
+
+    None where that one predicts something else. One that cannot predict these rows is worse than any.
+    """
+    train = _train(run)
     try:
-        return SCORES[train.metric](predictions(workplace, train, source, _deployed(db, train)))
+        old = versions.deployed(db, MODULE, train.model)
+        if (old.task, old.target) != (train.task, train.target):
+            return None
+        score = SCORES[train.metric](predictions(workplace, train, source, _network_of(old)))
     except UNUSABLE as error:
         db.notice(f"the version of model {train.model!r} that predicted so far cannot any more: {error.message}")
-        return math.nan
+        score = math.nan
+    return is_better(SCORES[train.metric](told), score, run.spec.ranking.descending)
 
 
-def _deployed(db: Database, train: TrainSpec) -> Network:
-    """The network that predicts so far."""
-    version = versions.deployed(db, MODULE, train.model)
+def _why_not(added: Added, better: bool | None) -> str:
+    """Why a version does not predict, for messages.
+
+    >>> _why_not(Added(2, 1), better=False)
+    'is not better than version 1, which goes on to predict'
+    """
+    if better is not None:
+        return f"is not better than version {added.deployed}, which goes on to predict"
+    return (
+        f"cannot be compared with version {added.deployed}, which has another target or task, and goes on to predict:"
+        f" cerebro.deploy(model, '{added.version}') lets the new one"
+    )
+
+
+def _network_of(version: Version) -> Network:
+    """The network of a version."""
     state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None))
     texts = version.architecture, version.compile_params
     return Network(version.recipe, version.classes, *texts, state, version.backend)

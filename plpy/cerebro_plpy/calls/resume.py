@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.aim import deadline
@@ -32,6 +31,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run import history
 from cerebro_plpy.run.lifecycle import InterruptedRun, Logged, nobody, train
 from cerebro_plpy.run.replay import check_functions, read_record
@@ -72,7 +72,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
-            ends = deadline(spec.train.budget, spent, spec.train.ensemble)
+            ends = deadline(spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows)
             request = replace(request, deadline=ends, warm_states=begun)
         if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
@@ -82,7 +82,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         return register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
     # The outputs tell of the tables by the names that the call used.
     named = outputs._replace(table=replace(outputs.table, spelling=arguments.model_output_table or ""))
-    finish(db, row["run_id"], named, keep_states=arguments.keep_states)
+    finish(db, gd, row["run_id"], named, keep_states=arguments.keep_states)
 
 
 def relations(catalog: Catalog, rest: Rest, outputs: Outputs | None) -> list[Relation]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cerebro_plpy.calls.preparation import drop_data
+from cerebro_plpy.calls.run_tables import drop_data, drop_states
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, ObjectInUse, UndefinedObject
-from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.tables import model_states
@@ -45,18 +44,10 @@ def drop(db: Database, run_id: int | None) -> None:
     drop_states(db, run["run_id"])
 
 
-def drop_states(db: Database, run_id: int) -> None:
-    """Remove the states of a run when this transaction commits."""
-    packed = [data_table(run_id, name) for name in DATA_TABLES]
-    for row in (*db.rows(sql("run.spare_state_tables"), run_id, []), *db.rows(sql("features.data_tables"), packed)):
-        db.rows(sql("run.drop_table", table=row["name"]))
-    db.rows(sql("run.no_state_tables"), run_id)
-
-
 def vacuum(db: Database, gd: dict[str, Any], older_than: str | None) -> int:
     """Remove the states of own runs that ended so long ago, and of own models that are gone; their size in bytes.
 
-    Each table goes in a transaction of its own, for there may be more than one transaction can lock.
+    Few tables go in a transaction, for there may be more than one transaction can lock.
     """
     age = seconds(db, "vacuum_runs", "older_than", older_than or DEFAULT_AGE)
     with open_workplace(db, gd, (), None) as workplace:

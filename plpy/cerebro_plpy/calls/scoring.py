@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.trainer import settings
 

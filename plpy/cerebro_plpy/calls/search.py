@@ -5,12 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from cerebro_plpy.calls import search_outputs
 from cerebro_plpy.calls.inputs import find_packed_inputs
-from cerebro_plpy.calls.runs import drop_states
+from cerebro_plpy.calls.run_tables import drop_states
 from cerebro_plpy.calls.search_arguments import MODULE, AutomlArguments, Method, check_frequency, read_method
 from cerebro_plpy.calls.search_outputs import SearchTables
 from cerebro_plpy.calls.search_runs import Basis, Runs
@@ -28,6 +27,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import fields
 from cerebro_plpy.tables import object_table, outputs, selection
 from cerebro_plpy.tables.architectures import read_architectures
 from cerebro_plpy.trainer import settings

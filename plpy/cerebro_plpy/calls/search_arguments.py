@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Union
 
 from cerebro_plpy.configs.hyperopt import Hyperopt
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.hopping.hyperband import Hyperband
+from cerebro_plpy.records import dataclass
 
 MODULE = "madlib_keras_automl"
 METHODS = {

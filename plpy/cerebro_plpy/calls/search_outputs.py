@@ -5,7 +5,6 @@ Those that were trained to the end have weights, and the best, as it was when it
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.search_arguments import AutomlArguments
@@ -15,6 +14,7 @@ from cerebro_plpy.configs.spec import DataSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.records import replace
 from cerebro_plpy.tables import model_states, outputs
 from cerebro_plpy.tables.model_states import ModelTables
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cerebro_plpy.calls.fit_request import Models, functions_of, give_notices, make_request, metrics_iterations
@@ -26,6 +25,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import CerebroError, ConfigFailure, FeatureNotSupported, SegmentLost
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run import messages, workers
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.lifecycle import logged_run, reserve_run, surroundings

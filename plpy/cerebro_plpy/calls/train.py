@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
-from cerebro_plpy.configs.templates.effort import Effort, patience
+from cerebro_plpy.configs.templates.effort import Effort, frequency, patience
 from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
@@ -30,10 +29,13 @@ from cerebro_plpy.database.platform import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.visibility import WHY, held_by_caller
 from cerebro_plpy.errors import ActiveTransaction
+from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.table import RawTable, read_table
+from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import fields, replace
 from cerebro_plpy.run.lifecycle import Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
@@ -42,7 +44,7 @@ from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.trainer import settings
 
 MODULE = "train"
-SCHEDULE = "foremost"  # two runs with one seed have the same bits, as far as the budget does not end them
+SCHEDULE = FOREMOST  # two runs with one seed have the same bits, as far as the budget does not end them
 
 
 def train(
@@ -87,6 +89,8 @@ def tell(db: Database, table: RawTable) -> None:
     """Say what of the table is not learned from."""
     if table.missing:
         db.notice(f"{table.missing} rows have no {table.target.column.name}, and are left out")
+    if table.unused:
+        db.notice(f"{table.unused} more rows are left out: {why_unused(table.split, table.target.task)}")
     if table.share < 1:
         db.notice(
             f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of budget no epoch would go"
@@ -129,8 +133,8 @@ def build_request(
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
-        frequency=1,
-        evaluate_epochs=metrics_iterations(planned.epochs, 1),
+        frequency=frequency(planned.epochs),
+        evaluate_epochs=metrics_iterations(planned.epochs, frequency(planned.epochs)),
         seed=aim.seed,
         schedule=SCHEDULE,
         dtype_policy=None,
@@ -145,7 +149,8 @@ def build_request(
         train=train_spec(aim, prepared, chosen, tried),
     )
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
-    return replace(request, deadline=deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table)))
+    ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
+    return replace(request, deadline=ends)
 
 
 def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
@@ -180,7 +185,7 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
         "name": aim.model,
         **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus")},
     }
-    return FitArguments(**{name: known.get(name) for name in FitArguments.__dataclass_fields__})
+    return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})
 
 
 def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal]) -> TrainSpec:

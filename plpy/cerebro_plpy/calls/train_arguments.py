@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.templates.body import body
 from cerebro_plpy.configs.templates.choice import USUAL, find_template
 from cerebro_plpy.configs.templates.proposals import check_space
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_flat, check_positive, seconds
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.target import CLASSIFICATION, REGRESSION
+from cerebro_plpy.records import dataclass
+from cerebro_plpy.tables import architectures
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
@@ -26,6 +31,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
 }
 """What models are compared by, the usual one first, and Keras' names; a loss is computed anyway."""
+_LOADED = re.compile(r"(?P<table>.+):(?P<id>[0-9]{1,9})", re.DOTALL)
+"""A model of an architecture table, in the place of a template."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         raise InvalidParameter(
             f"{module} error: search is {arguments.search!r}; expected one of {', '.join(SEARCHES)}."
         )
-    templates = read_templates(module, arguments.models)
+    templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
     types = json_object(module, "types", arguments.types)
@@ -102,8 +109,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
     return Wanted(arguments.target, budget, kinds, templates, space)
 
 
-def read_templates(module: str, names: list[str | None] | None) -> tuple[Template, ...]:
-    """The templates of these names; the usual ones where there are none."""
+def read_templates(db: Database, module: str, names: list[str | None] | None) -> tuple[Template, ...]:
+    """The templates of these names, or for 'table:id' that of an architecture; the usual ones where there are none."""
     check_flat(module, "models", names)
     if names is None:
         return USUAL
@@ -112,7 +119,26 @@ def read_templates(module: str, names: list[str | None] | None) -> tuple[Templat
             f"{module} error: models is {names}; expected names of templates, or NULL for the usual ones.",
             hint="SELECT * FROM cerebro.template;",
         )
-    return tuple(find_template(name) for name in dict.fromkeys(names) if name is not None)
+    return tuple(_template(db, module, name) for name in dict.fromkeys(names) if name is not None)
+
+
+def _template(db: Database, module: str, name: str) -> Template:
+    loaded = _LOADED.fullmatch(name)
+    if loaded is None:
+        return find_template(name)
+    table, number = architectures.existing(Catalog(db, module), loaded["table"]), int(loaded["id"])
+    found = architectures.read_architectures(LocalSession(db), table, [number])
+    if number not in found:
+        raise UndefinedObject(
+            f"{module} error: models names {name!r}, but {table.spelling} has no model {number}.",
+            hint=f"SELECT model_id, name FROM {table.quoted};",
+        )
+    if found[number].has_weights:
+        raise FeatureNotSupported(
+            f"{module} error: models names {name!r}, which has weights to begin from; expected one without.",
+            hint="Load the architecture alone. madlib_fit_multiple_model() trains on from weights.",
+        )
+    return body(name, found[number].json)
 
 
 def json_object(module: str, name: str, text: str | None) -> dict[str, Any]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.ensembles import Candidate, joined
 from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
-from cerebro_plpy.calls.preparation import Prepared, drop_data, prepare
+from cerebro_plpy.calls.preparation import Prepared, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
+from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
 from cerebro_plpy.configs.callbacks import NONE
 from cerebro_plpy.database.caller import Database, Row
@@ -41,6 +41,7 @@ from cerebro_plpy.features.table import RawTable, known_table
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.replay import read_record

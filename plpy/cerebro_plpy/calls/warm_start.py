@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -20,6 +19,7 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, InsufficientPrivilege, UndefinedTable, WrongObjectType
 from cerebro_plpy.packing.packed_table import read_summary_row
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.request import FitRequest, WarmState
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.weights import epochs_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 
 from cerebro_plpy.configs.allowlist import (
     ACTIVATIONS,
@@ -26,6 +25,7 @@ from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sizes import check_sizes
 from cerebro_plpy.configs.topology import Node, Shape, input_shapes, output_names, output_units, unreadable
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.records import dataclass
 
 # Deeper JSON than any model in use has; bounds the recursion here and in every later reader.
 MAX_DEPTH = 100
@@ -78,18 +78,23 @@ def check_architecture(architecture: object) -> Architecture:
 
 
 # Where an object may stand, by the key under which it is found, and what may stand there.
-_PLACES = (
+_PLACES = {
     # Nothing in these is built: a run compiles by its own parameters, and shapes follow from the inputs.
-    (re.compile(r"compile_config|build_config"), "unread"),
-    (re.compile(r"\w*_initializer"), "initializer"),
-    (re.compile(r"\w*_regularizer"), "regularizer"),
-    (re.compile(r"\w*_constraint"), "constraint"),
-    (re.compile(r"(\w+_)?activation"), "activation"),
-    (re.compile(r"layers|layer|forward_layer|backward_layer|cell|cells"), "layer"),
-    (re.compile(r"inbound_nodes|args|kwargs"), "argument"),
-    (re.compile(r"dtype"), "dtype"),
-    (re.compile(r"\w*(input|batch)_shape"), "shape"),
-)
+    **dict.fromkeys(("compile_config", "build_config"), "unread"),
+    **dict.fromkeys(("layers", "layer", "forward_layer", "backward_layer", "cell", "cells"), "layer"),
+    **dict.fromkeys(("inbound_nodes", "args", "kwargs"), "argument"),
+    "activation": "activation",
+    "dtype": "dtype",
+}
+# Others are words that end with what they are of.
+_ENDINGS = {
+    "_initializer": "initializer",
+    "_regularizer": "regularizer",
+    "_constraint": "constraint",
+    "_activation": "activation",
+    "input_shape": "shape",
+    "batch_shape": "shape",
+}
 _ALLOWED = {
     "layer": LAYERS | OLD_LAYERS.keys() | {*MODELS},
     "activation": LAYERS | OLD_LAYERS.keys(),
@@ -124,7 +129,9 @@ def _walk(value: object, place: str, found: set[str], depth: int) -> None:
 def _place(key: str, parent: str) -> str:
     if key == "config" or parent in ("argument", "unread"):
         return parent
-    return next((place for pattern, place in _PLACES if pattern.fullmatch(key)), "value")
+    if key in _PLACES or not key.replace("_", "a").isalnum():
+        return _PLACES.get(key, "value")
+    return next((place for ending, place in _ENDINGS.items() if key.endswith(ending)), "value")
 
 
 def _check_object(node: Node, place: str, found: set[str]) -> None:

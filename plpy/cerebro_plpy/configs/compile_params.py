@@ -8,7 +8,6 @@ not know is looked for among an administrator's functions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
 from cerebro_plpy.configs.custom_functions import Functions
@@ -16,6 +15,7 @@ from cerebro_plpy.configs.keras_names import LOSSES, METRICS, find_loss, find_me
 from cerebro_plpy.configs.literals import call, finite_number, invalid_value, keywords
 from cerebro_plpy.configs.optimizers import OptimizerSpec, parse_optimizer
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.records import dataclass, field, replace
 
 COMPILE_KEYS = ("optimizer", "loss", "metrics", "loss_weights", "weighted_metrics", "sample_weight_mode")
 # MADlib reads these with and without quotes.

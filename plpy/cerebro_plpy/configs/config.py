@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cerebro_plpy.configs.compile_params import CompileParams
 from cerebro_plpy.configs.fit_params import FitParams
 from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.records import dataclass
 
 
 @dataclass(frozen=True)

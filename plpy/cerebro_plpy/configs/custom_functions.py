@@ -6,10 +6,10 @@ segment that fetches the source sees whether it is still the one that the run be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass
 
 Digests = tuple[tuple[str, str], ...]
 

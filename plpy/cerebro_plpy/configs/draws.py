@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Union
 
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.literals import finite_number
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass
 
 DISTRIBUTIONS = ("linear", "log", "log_near_one")
 

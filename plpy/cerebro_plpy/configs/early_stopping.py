@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import find_metric, near_matches
 from cerebro_plpy.configs.literals import boolean, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.records import dataclass
 
 NAME = "EarlyStopping"
 KEYS = (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from cerebro_plpy.configs.callbacks import NONE, Callbacks, parse_callbacks
 from cerebro_plpy.configs.compile_params import refuse_unknown
 from cerebro_plpy.configs.literals import boolean, finite_number, invalid_value, keywords
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass, field
 
 FIT_KEYS = (
     "batch_size", "epochs", "shuffle", "verbose", "class_weight", "initial_epoch", "steps_per_epoch", "callbacks",

@@ -7,7 +7,6 @@ nobody can of a pickle.
 from __future__ import annotations
 
 import ast
-import pickletools
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -101,6 +100,8 @@ def _parsed(text: str, source: bytes | str) -> ast.Module:
 
 def _is_pickle(data: bytes) -> bool:
     """Whether bytes are a pickle of whatever protocol; they are taken apart, and nothing in them is called."""
+    import pickletools  # of no use to a call that trains
+
     try:
         return sum(1 for _ in pickletools.genops(data)) > 0
     except (ValueError, IndexError, KeyError, OverflowError):

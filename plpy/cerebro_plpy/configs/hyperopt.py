@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass
 
 ALGORITHMS = ("rand", "tpe")
 

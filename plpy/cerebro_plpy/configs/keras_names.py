@@ -5,7 +5,6 @@ A unit test compares these tables with the installed Keras, so that they cannot 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -167,6 +166,8 @@ def find_metric(name: str) -> str | None:
 
 def near_matches(name: str, known: Iterable[str]) -> str:
     """A hint naming what `known` holds that looks like `name`, or all of it."""
+    import difflib  # of no use to a call that goes well
+
     choices = {choice.lower(): choice for choice in known}
     close = difflib.get_close_matches(name.lower(), choices, n=3)
     if close:

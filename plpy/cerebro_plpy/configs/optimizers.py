@@ -7,7 +7,6 @@ they are rewritten here, where the user can still be told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from cerebro_plpy.configs.keras_names import (
@@ -24,6 +23,7 @@ from cerebro_plpy.configs.keras_names import (
 )
 from cerebro_plpy.configs.literals import boolean, call, finite_number, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass, field
 
 _RENAMED = {"lr": "learning_rate"}
 

@@ -7,7 +7,6 @@ It is read as one alternative per family: a plain dict from parameter to what it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from cerebro_plpy.configs.compile_params import COMPILE_KEYS
 from cerebro_plpy.configs.custom_functions import Functions
@@ -16,6 +15,7 @@ from cerebro_plpy.configs.keras_names import OPTIMIZERS, WHOLE_ARGUMENTS, find_o
 from cerebro_plpy.configs.literals import dictionary
 from cerebro_plpy.configs.optimizers import ARGUMENTS
 from cerebro_plpy.errors import InvalidParameter, InvalidText
+from cerebro_plpy.records import dataclass
 
 Draws = Mapping[str, Draw]
 

@@ -7,11 +7,11 @@ views and runs that are in the log already rely on; what an older version did no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.records import Field, asdict, dataclass, field, fields
 
 MAX_ATTEMPTS = 3
 SINGLE = "one"  # in JSON: the model of a call that trains a single one

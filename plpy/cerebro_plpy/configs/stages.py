@@ -6,7 +6,6 @@ A search is a generator: it yields stages, and is sent the losses of the configu
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from cerebro_plpy.configs.grid import ConfigRow, collapse
@@ -14,6 +13,7 @@ from cerebro_plpy.configs.hyperopt import Hyperopt
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.hopping.hyperband import Hyperband, Round, survivors
+from cerebro_plpy.records import dataclass, field
 
 Losses = Mapping[int, float]
 Trials = Sequence[Mapping[str, Any]]  # {"point": …, "loss": number or None}

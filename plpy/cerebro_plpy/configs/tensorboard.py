@@ -7,10 +7,10 @@ who calls it, says so again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from posixpath import isabs
 
 from cerebro_plpy.configs.literals import boolean, invalid_value
+from cerebro_plpy.records import dataclass
 
 NAME = "TensorBoard"
 KEYS = ("log_dir", "histogram_freq", "batch_size", "update_freq", "write_graph", "write_grad", "write_images")

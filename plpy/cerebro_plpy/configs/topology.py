@@ -48,6 +48,17 @@ def output_names(model: Node) -> tuple[str, ...]:
     return tuple(name for name, _, _ in _endpoints(model, "output_layers"))
 
 
+def ends_in_softmax(model: Node) -> bool:
+    """Whether the layer that gives the only output gives probabilities of classes."""
+    (name,) = output_names(model)
+    last = _layers_by_name(model).get(name, {})
+    if last.get("class_name") in MODELS:
+        return ends_in_softmax(last)
+    activation = _settings(last).get("activation")
+    named = activation.get("config") if isinstance(activation, dict) else activation
+    return last.get("class_name") == "Softmax" or named == "softmax"
+
+
 def layers(model: Node) -> list[Node]:
     """The layers of a model in order; Keras before 2.2.3 wrote a Sequential's as its whole configuration."""
     config = model.get("config")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
+
+from cerebro_plpy.records import asdict, dataclass, field
 
 
 class Start(NamedTuple):

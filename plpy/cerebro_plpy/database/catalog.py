@@ -5,8 +5,6 @@ Names are resolved once, without a lock; afterwards every statement has them sch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.names import MAX_BYTES, quote_identifier, quote_qualified, split_qualified
 from cerebro_plpy.database.queries import sql
@@ -19,6 +17,7 @@ from cerebro_plpy.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from cerebro_plpy.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import select
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from cerebro_plpy.database.platform import Platform
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.records import dataclass
 
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cerebro_plpy.errors import InvalidName
 
 # NAMEDATALEN - 1, in bytes of UTF-8.
 MAX_BYTES = 63
 
+# A plain name has letters, _, and all that is beyond ASCII; later also digits and $. What it has not is said instead,
+# because a set with all that is beyond ASCII takes milliseconds to compile.
 _IDENTIFIER = re.compile(
     r"""
     [ \t\n\r\f\v]*
-    (?: "(?P<quoted>(?:[^"]|"")*)" | (?P<plain>[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*) )
+    (?: "(?P<quoted>(?:[^"]|"")*)" | (?P<plain>[^\0-@[-^`{-\x7f][^\0-\#%-/:-@[-^`{-\x7f]*) )
     [ \t\n\r\f\v]*
     """,
     re.VERBOSE,
@@ -49,6 +51,15 @@ def quote_identifier(name: str) -> str:
     """
     check_name(name)
     return '"' + name.replace('"', '""') + '"'
+
+
+def columns_of(row: str, names: Iterable[str]) -> str:
+    """The columns of these names, each once, as a list of what is selected of a row.
+
+    >>> columns_of("t", ("b", "a", "b"))
+    't."b", t."a"'
+    """
+    return ", ".join(f"{row}.{quote_identifier(name)}" for name in dict.fromkeys(names))
 
 
 def quote_qualified(parts: tuple[str, ...]) -> str:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Union
 
 from cerebro_plpy.errors import CerebroError
+from cerebro_plpy.records import dataclass
 
 Row = dict[str, Any]
 # What distribution_rules may be, beside the name of a table.
 ALL, GPUS = "all_segments", "gpu_segments"
 RULES = (ALL, GPUS)
+KEY = "__dist_key__"  # the column of a packed table that says to which segment a row belongs
 
 
 class Caller(Protocol):
@@ -146,8 +147,11 @@ class Platform(Protocol):
         """The settings of a worker session: it may train for hours, and keeps its trainer in between."""
         ...
 
-    def rest(self, session: Reader, seconds: int) -> None:
-        """Let a session wait for the next call, and be ended if none comes in that time."""
+    def rest(self, session: Reader, seconds: int, trains: bool) -> None:
+        """Let a session wait for the next call, and be ended if none comes in that time.
+
+        So does its trainer, where it may have one; where it can, that one goes to the next session of the same role.
+        """
         ...
 
     def wake(self, session: Reader, label: str) -> None:

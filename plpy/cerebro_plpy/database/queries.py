@@ -7,11 +7,11 @@ Keeping them in files lets a reader judge what a run does to a database without 
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
-from pathlib import Path
 
-FOLDER = Path(__file__).parent / "queries"
+FOLDER = os.path.join(os.path.dirname(__file__), "queries")
 # Quoted names and texts come from users: a %s in one of them is no placeholder.
 _OUTSIDE_QUOTES = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')|%s""")
 
@@ -19,7 +19,8 @@ _OUTSIDE_QUOTES = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*')|%s""")
 @cache
 def load(file: str) -> dict[str, str]:
     """All statements of one file: name to text, comments stripped."""
-    text = (FOLDER / f"{file}.sql").read_text(encoding="utf-8")
+    with open(os.path.join(FOLDER, f"{file}.sql"), encoding="utf-8") as statements:
+        text = statements.read()
     parts = re.split(r"^-- name: *(\S+) *$", text, flags=re.MULTILINE)
     bodies = (re.sub(r"^--.*$", "", body, flags=re.MULTILINE) for body in parts[2::2])
     return {name: " ".join(body.split()).rstrip(";") for name, body in zip(parts[1::2], bodies)}

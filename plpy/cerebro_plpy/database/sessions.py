@@ -6,12 +6,11 @@ one backend can drive many and stay open to a cancel. Each string of statements 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -30,6 +29,7 @@ from cerebro_plpy.errors import (
     SegmentLost,
     TooManyConnections,
 )
+from cerebro_plpy.records import dataclass
 
 CONNECT_SECONDS = 10.0
 # What a server says that has no slot, to anybody or to this role, or in this database.
@@ -60,7 +60,7 @@ def identity(db: Database, conninfo: str | None) -> Identity:
             hint=f"ALTER ROLE {quote_identifier(row['current_user'])} LOGIN; or connect as a role that can log in and"
             " is a member of it, and SET ROLE to it.",
         )
-    here = conninfo or own_address(Path("postmaster.pid"))
+    here = conninfo or own_address("postmaster.pid")
     return Identity(
         session_user=row["session_user"],
         current_user=row["current_user"],
@@ -71,13 +71,14 @@ def identity(db: Database, conninfo: str | None) -> Identity:
     )
 
 
-def own_address(pid_file: Path) -> str:
+def own_address(pid_file: str | os.PathLike[str]) -> str:
     """How this very server is reached: its port, and its first socket folder or localhost.
 
     Read from the file that the postmaster keeps in the data folder, which is the working directory of
     every backend: most roles may not see the setting unix_socket_directories.
     """
-    lines = pid_file.read_text(encoding="utf-8").splitlines()
+    with open(pid_file, encoding="utf-8") as file:
+        lines = file.read().splitlines()
     return str(extensions.make_dsn(host=lines[4] or "localhost", port=lines[3]))
 
 
@@ -194,9 +195,9 @@ class WorkerSession:
             with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
 
-    def rest(self, seconds: int) -> None:
+    def rest(self, seconds: int, trains: bool) -> None:
         """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
-        self.platform.rest(self, seconds)
+        self.platform.rest(self, seconds, trains)
 
     def wake(self, check: Callable[[], None], label: str) -> None:
         """Work again; ConnectionFailure where the server has ended the session."""

@@ -8,7 +8,6 @@ something. All of it comes of a sample of rows, but for how many have an array a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from cerebro_plpy.features.feature import (
 )
 from cerebro_plpy.features.kinds import scale_of
 from cerebro_plpy.features.statistics import AT_ONCE, SHARES, Source, Spread
+from cerebro_plpy.records import replace
 
 ELEMENTS = 300_000
 FEWEST_ROWS, MOST_ROWS = 200, 50_000

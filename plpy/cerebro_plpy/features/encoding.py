@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.configs.templates.template import wide_name
+from cerebro_plpy.configs.templates.table import wide_name
 from cerebro_plpy.database.names import literal, quote_identifier
 from cerebro_plpy.database.queries import around_placeholders
 from cerebro_plpy.features import layout, scalars, thumbnails, words

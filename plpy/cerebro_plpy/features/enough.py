@@ -7,6 +7,7 @@ from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.split import Split
 from cerebro_plpy.features.tally import Total
+from cerebro_plpy.features.target import CLASSIFICATION
 
 
 def check_inputs(module: str, recipe: Recipe) -> None:
@@ -37,3 +38,14 @@ def check_rows(module: str, training: int, validation: int, split: Split) -> Non
                 f"{module} error: {split} leaves {rows} rows to {what}; expected at least {least}.",
                 hint="Give more rows, or another split.",
             )
+
+
+def why_unused(split: Split, task: str) -> str:
+    """What may be the reason that a row with a target is neither trained on nor held back.
+
+    >>> why_unused(Split("column", 0.2, "fold"), "regression")
+    'column fold has them on neither side, or their target is no finite number'
+    """
+    aside = [f"column {split.column} has them on neither side"] if split.kind == "column" else []
+    odd = "no row of their class is trained on" if task == CLASSIFICATION else "their target is no finite number"
+    return ", or ".join([*aside, odd])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Union
 
-from cerebro_plpy.configs.templates import encoders
-from cerebro_plpy.configs.templates.template import FARTHEST, Wide
+from cerebro_plpy.configs.templates.table import FARTHEST, IMAGE, LONG_VECTOR, SERIES, TEXT, Wide
+from cerebro_plpy.records import dataclass
 
 MOST_CATEGORIES = 10_000
 MOST_BUCKETS = 1 << 16
@@ -156,7 +155,7 @@ class Text:
     base64, or none where it is not to be told.
     """
 
-    kind: ClassVar[str] = encoders.TEXT
+    kind: ClassVar[str] = TEXT
     column: str
     words: int
     buckets: int
@@ -201,7 +200,7 @@ class Array:
 class LongVector(Array):
     """Arrays of any dimensions, whose elements have nothing to do with each other, in the order in which they lie."""
 
-    kind: ClassVar[str] = encoders.LONG_VECTOR
+    kind: ClassVar[str] = LONG_VECTOR
     dimensions: ClassVar[int] = 1
 
 
@@ -209,7 +208,7 @@ class LongVector(Array):
 class Series(Array):
     """Arrays whose elements follow each other: of a number for each step, or of several channels."""
 
-    kind: ClassVar[str] = encoders.SERIES
+    kind: ClassVar[str] = SERIES
     dimensions: ClassVar[int] = 2
     by_channel: ClassVar[bool] = True
 
@@ -218,7 +217,7 @@ class Series(Array):
 class Image(Array):
     """Arrays of height, width and channels."""
 
-    kind: ClassVar[str] = encoders.IMAGE
+    kind: ClassVar[str] = IMAGE
     dimensions: ClassVar[int] = 3
 
 
@@ -229,7 +228,7 @@ class ImageFile:
     Nearly all training rows have files of at most so many `bytes`. Where one is `missing` a number says so.
     """
 
-    kind: ClassVar[str] = encoders.IMAGE
+    kind: ClassVar[str] = IMAGE
     column: str
     shape: tuple[int, int, int]
     bytes: int

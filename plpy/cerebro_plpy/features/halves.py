@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.templates.template import wide_name
+from cerebro_plpy.configs.templates.table import wide_name
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
@@ -50,6 +49,7 @@ from cerebro_plpy.features.feature import (
     WideFeature,
 )
 from cerebro_plpy.features.recipe import CODES_INPUT, NUMBERS_INPUT, Recipe
+from cerebro_plpy.records import replace
 
 UNKNOWN = Scale(0.0, 1.0)
 """In the place of every scale that was learned."""

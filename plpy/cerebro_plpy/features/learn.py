@@ -17,6 +17,7 @@ from cerebro_plpy.features.wording import wording
 
 def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]) -> Recipe:
     """What the training rows of a source say about these columns."""
+    scalar = {column.name for column in columns if column.family == JSON}
     columns, types = _of_json(reader, source, columns, types)
     whole = [column for column in columns if column.family in ARRAYS]
     files = [column for column in columns if column.family == BYTES]
@@ -30,7 +31,11 @@ def learn(reader: Reader, source: Source, columns: Sequence[RawColumn], types: M
         **images.learn(reader, source, files, types),
     }
     for column in chosen.categories:
-        features[column.name] = kinds.category(column, values[column.name], known.rows, known.present(column.name))
+        texts, present = values[column.name], known.present(column.name)
+        if column.name in scalar and scalars.NULL in texts:
+            # Without it not all rows have a value.
+            texts, present = tuple(text for text in texts if text != scalars.NULL), present - 1
+        features[column.name] = kinds.category(column, texts, known.rows, present)
     for column in chosen.texts:
         features[column.name] = kinds.text(column, wording(reader, source, column, known.rows))
     return Recipe(tuple(features[column.name] for column in columns))
@@ -44,7 +49,8 @@ def _of_json(
     wanted = dict(types)
     for start in range(0, len(asked), AT_ONCE):
         names = asked[start : start + AT_ONCE]
-        others = ", ".join(scalars.other(f"t.{quote_identifier(name)}") for name in names)
+        # SPI knows columns of a result by their names.
+        others = ", ".join(f"{scalars.other(f't.{quote_identifier(name)}')} AS o{n}" for n, name in enumerate(names))
         (found,) = reader.run(
             sql("features.scalars", others=others, source=source.table, side=source.side.text), source.side.values
         )

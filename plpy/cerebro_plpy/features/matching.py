@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from cerebro_plpy.errors import DatatypeMismatch, UndefinedColumn
@@ -28,6 +27,7 @@ from cerebro_plpy.features.feature import (
     Text,
 )
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import replace
 
 POINTS = ("date", "timestamp", "timestamptz")
 """Families of which each has all parts that the others have."""

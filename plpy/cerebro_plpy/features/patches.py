@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
-from cerebro_plpy.configs.templates import encoders
-from cerebro_plpy.configs.templates.template import wide_name
+from cerebro_plpy.configs.templates.table import IMAGE, wide_name
 from cerebro_plpy.features.recipe import Recipe
 
 MOST, SMALLEST = 6, 2
@@ -26,7 +25,7 @@ def patches(recipe: Recipe) -> tuple[Patch, ...]:
     """Those of all images that are learned from; each pixel is in one."""
     found: list[Patch] = []
     for place, each in enumerate(recipe.wide, 1):
-        if each.wide.kind == encoders.IMAGE:
+        if each.wide.kind == IMAGE:
             height, width, _ = each.wide.shape
             for rows, columns in product(_cuts(height), _cuts(width)):
                 bounds = rows[0] + 1, columns[0] + 1, rows[1], columns[1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.names import quote_identifier
@@ -31,6 +30,7 @@ from cerebro_plpy.features.feature import (
 from cerebro_plpy.features.feature_json import finite
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.statistics import AT_ONCE, SETS_AT_ONCE, Source
+from cerebro_plpy.records import dataclass
 
 VERSION = 1
 SAMPLED = 10_000

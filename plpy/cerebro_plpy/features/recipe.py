@@ -7,10 +7,9 @@ read; what is made of it afterwards relies on nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.templates.template import Table, wide_name
+from cerebro_plpy.configs.templates.table import Table, wide_name
 from cerebro_plpy.features.feature import (
     ABSENT,
     MARKED,
@@ -29,6 +28,7 @@ from cerebro_plpy.features.feature import (
     WideFeature,
 )
 from cerebro_plpy.features.feature_json import read_feature, record, wrong
+from cerebro_plpy.records import asdict, dataclass
 
 VERSION = 1
 MOST_FEATURES = 1600

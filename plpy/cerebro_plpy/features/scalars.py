@@ -8,6 +8,9 @@ from __future__ import annotations
 WRITTEN, LONGEST = "^-?[0-9.]+(?:[eE][-+]?[0-9]{1,4})?$", 4000
 """Numbers that numeric holds, and how long they may be; `substring` gives what is in brackets that capture."""
 
+NULL = "null"
+"""The text of the null of JSON, which is as missing as that of SQL: `to_jsonb(t)` makes one of both."""
+
 
 def number(value: str) -> str:
     """What is a number as numeric, and of all else NULL."""

@@ -6,10 +6,9 @@ All of it is read in one transaction of one session, so that it is of one snapsh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cerebro_plpy.configs.templates.template import Floats, Measure
+from cerebro_plpy.configs.templates.table import Floats, Measure
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.platform import Reader, Table
@@ -43,6 +42,7 @@ from cerebro_plpy.features.split import (
 from cerebro_plpy.features.statistics import Source, with_sample
 from cerebro_plpy.features.tally import Places, Tally, Total, has_many, tally, total
 from cerebro_plpy.features.target import CLASSIFICATION, Target, check_target, read_target
+from cerebro_plpy.records import dataclass, replace
 
 SETTINGS = {**TEXTS, "enable_sort": "on", "enable_hashagg": "on", "jit": "off"}
 """Settings under which a table is looked at: columns are sorted one after another, and statements are not compiled."""
@@ -86,8 +86,9 @@ class Newer(NamedTuple):
 class RawTable:
     """A raw table as it is trained on: `parts` are the rows to train on and those that are held back.
 
-    Of both the target can be used; in `missing` rows it is NULL. `share` is how much of the former was drawn; `source`
-    are all of them. `newest` has the largest values of columns that grow, as texts.
+    Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are in neither part.
+    `share` is how much of the former was drawn; `source` are all of them. `newest` has the largest values of columns
+    that grow, as texts.
     """
 
     relation: Table
@@ -104,6 +105,7 @@ class RawTable:
     giveaways: tuple[Giveaway, ...]
     newest: Mapping[str, str | None]
     share: float = 1.0
+    unused: int = 0
 
     @property
     def rows(self) -> int:
@@ -167,9 +169,9 @@ def read_table(reader: Reader, module: str, relation: Table, wishes: Wishes, kep
     held = known.held_back if aim.task == CLASSIFICATION else rows_of(reader, validation)
     check_rows(module, aim.rows, held, split)
     parts = training, validation
-    missing = rows.rows - rows.present
-    divided_by = split, seed, divided.bound
-    return RawTable(relation, columns, aim, *divided_by, source, parts, recipe, held, missing, given_away, rows.newest)
+    unused = rows.present - aim.rows - (held if wishes.held is None else 0)
+    rest = rows.rows - rows.present, given_away, rows.newest, 1.0, unused
+    return RawTable(relation, columns, aim, split, seed, divided.bound, source, parts, recipe, held, *rest)
 
 
 def _with_files(source: Source, recipe: Recipe) -> Source:
@@ -220,12 +222,13 @@ def _held_target(module: str, columns: Sequence[RawColumn], aim: Target, table: 
 
 
 class Held(NamedTuple):
-    """Rows that models are compared by: of which table, which, what is to be predicted for each, and their order."""
+    """Rows that models are compared by: of which table, which, and each one's label and order, of these columns."""
 
     table: str
     side: Expression
     label: Expression
     order: Expression
+    columns: tuple[str, ...]
 
 
 def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: TrainSpec) -> Held:
@@ -234,7 +237,8 @@ def held_back(module: str, table: str, columns: Sequence[RawColumn], spec: Train
     halves = sides(split, naming(columns, split), spec.split_seed, spec.bound)
     side = both(halves.validation, is_known(target, spec.task, spec.classes))
     order = _order(columns, split, spec.split_seed)
-    return Held(numbered(table, columns, split), side, label_of(target, spec.task), order)
+    needed = target.name, *naming(columns, ALIKE._replace(copies=split.copies))
+    return Held(numbered(table, columns, split), side, label_of(target, spec.task), order, needed)
 
 
 def known_table(

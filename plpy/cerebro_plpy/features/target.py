@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter

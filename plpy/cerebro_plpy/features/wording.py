@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.configs.templates.template import RARITIES
+from cerebro_plpy.configs.templates.table import RARITIES
 from cerebro_plpy.database.platform import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.features import encoding, words

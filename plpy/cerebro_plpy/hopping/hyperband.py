@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import dataclass
 
 
 class Round(NamedTuple):

@@ -7,8 +7,9 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from cerebro_plpy.records import dataclass
 
 
 class Verdict(NamedTuple):

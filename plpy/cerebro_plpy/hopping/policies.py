@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
 from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Preference
+from cerebro_plpy.records import dataclass, field, replace
+
+FOREMOST = "foremost"  # the name of the schedule that finishes some configs before it begins others
 
 
 class Remaining(NamedTuple):
@@ -42,23 +45,31 @@ class Longest:
     """The config with the most remaining work first (longest remaining time first).
 
     `seconds` holds the measured mean seconds of a visit by (mst_key, kind). A config without one counts as
-    the mean of its kind; where nothing is measured, all count alike. Of several free segments a config takes
-    the next on the ring from its own place, so that configs spread; preferring the segment with the most
-    work left made no difference in simulations, because mostly one worker at a time becomes idle.
+    the mean of its kind; where nothing is measured, all count alike. Of those with as much to do, one of each of
+    the `programs` goes first, by mst_key: else workers would compile the same one side by side. Of several free
+    segments a config takes the next on the ring from its own place, so that configs spread; preferring the segment
+    with the most work left made no difference in simulations, because mostly one worker at a time becomes idle.
+    A worker that has trained a state which is to be evaluated goes on with that.
     """
 
     seconds: Mapping[tuple[int, Kind], float] = field(default_factory=dict)
+    programs: Mapping[int, object] = field(default_factory=dict)
+
+    @classmethod
+    def of_training(cls, seconds: Mapping[int, float], programs: Mapping[int, object]) -> Longest:
+        """Where only visits that train were measured, by mst_key."""
+        return cls({(key, "train"): visit for key, visit in seconds.items()}, programs)
 
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
         remaining = {key: self._remaining(plan, progress) for key, progress in configs.items()}
-        ranked = sorted(configs.values(), key=lambda progress: (-remaining[progress.mst_key], progress.mst_key))
+        ranked = sorted(configs, key=lambda key: (-remaining[key], self._turns.get(key, 0), key))
         position = {key: index for index, key in enumerate(sorted(configs))}
 
         def pick(progress: ConfigProgress, free: Sequence[int]) -> int:
             ring = _ring(plan.segments, position[progress.mst_key])
             return next(segment for segment in ring if segment in free)
 
-        return Preference(ranked, pick)
+        return Preference([configs[key] for key in ranked], pick, stays=True)
 
     def cost(self, mst_key: int, kind: Kind) -> float:
         """The seconds that a visit is expected to take."""
@@ -67,6 +78,16 @@ class Longest:
     def _remaining(self, plan: Plan, progress: ConfigProgress) -> float:
         train, evaluate = remaining_visits(plan, progress)
         return train * self.cost(progress.mst_key, "train") + evaluate * self.cost(progress.mst_key, "evaluate")
+
+    @cached_property
+    def _turns(self) -> dict[int, int]:
+        """How many configs of its program come before each one."""
+        seen: Counter[object] = Counter()
+        turns = {}
+        for key in sorted(self.programs):
+            turns[key] = seen[self.programs[key]]
+            seen[self.programs[key]] += 1
+        return turns
 
     @cached_property
     def _means(self) -> dict[Kind, float]:
@@ -145,6 +166,19 @@ def front(configs: Mapping[int, ConfigProgress], workers: int) -> frozenset[int]
 def replay(orders: Mapping[tuple[int, int], Sequence[int]]) -> FixedOrder:
     """The logged orders of an earlier run: segments as visited, by (mst_key, epoch)."""
     return FixedOrder(lambda mst_key, epoch: orders[mst_key, epoch])
+
+
+def fixed_order(
+    schedule: str,
+    mst_keys: Sequence[int],
+    segments: Sequence[int],
+    recorded: Mapping[tuple[int, int], Sequence[int]],
+) -> FixedOrder | None:
+    """The policy of a schedule by its name; None where measured times decide."""
+    if schedule == "replay":
+        return replay(recorded)
+    named = {"rotation": rotation, FOREMOST: foremost}.get(schedule)
+    return named(mst_keys, segments) if named else None
 
 
 def _ring(segments: Sequence[int], index: int) -> tuple[int, ...]:

@@ -13,9 +13,10 @@ what these left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Optional, Protocol
+
+from cerebro_plpy.records import dataclass, field, replace
 
 Kind = Literal["train", "average", "evaluate"]
 AVERAGING = "averaging"  # the name of the schedule of that form
@@ -28,6 +29,10 @@ class Visit(NamedTuple):
     mst_key: int
     segment_id: int
     kind: Kind
+
+
+Tour = tuple[Visit, ...]
+"""Visits of one config and one stage that a worker makes together, in this order: one where they are long."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Plan:
 class ConfigProgress:
     """Where one config stands: its stage, and the stage's segments still waiting and now running.
 
-    After this stage one that is `stopping` is at most evaluated.
+    After this stage one that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
+    None where nobody remembers.
     """
 
     mst_key: int
@@ -70,6 +76,7 @@ class ConfigProgress:
     running: frozenset[int] = frozenset()
     stopping: bool = False
     averaging: bool = False
+    left: int | None = field(default=None, compare=False)
 
     @property
     def finished(self) -> bool:
@@ -101,25 +108,24 @@ def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgre
     return progress
 
 
-def begin(progress: ConfigProgress, visit: Visit) -> ConfigProgress:
-    """The config with the visit running; raises ValueError where it may not start."""
-    if _stage(visit) != _stage_of(progress) or visit.segment_id not in progress.startable:
-        raise ValueError(f"{visit} cannot start: {progress}")
-    moved = {visit.segment_id}
+def begin(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
+    """The config with these visits running; raises ValueError where they may not start."""
+    moved = {visit.segment_id for visit in tour}
+    if {_stage(visit) for visit in tour} != {_stage_of(progress)} or not moved <= progress.startable:
+        raise ValueError(f"{tour} cannot start: {progress}")
     return replace(progress, waiting=progress.waiting - moved, running=progress.running | moved)
 
 
-def complete(plan: Plan, progress: ConfigProgress, visit: Visit) -> ConfigProgress:
-    """The config with the running visit done, in its next stage if that was the last of this one."""
-    _check_running(progress, visit)
-    progress = replace(progress, running=progress.running - {visit.segment_id})
+def complete(plan: Plan, progress: ConfigProgress, tour: Tour) -> ConfigProgress:
+    """The config with these running visits done, in its next stage if they were the last of this one."""
+    left = progress.left if progress.kind == "evaluate" else tour[-1].segment_id
+    progress = replace(progress, running=progress.running - _running(progress, tour), left=left)
     return _next_stage(plan, progress) if progress.finished else progress
 
 
-def abandon(progress: ConfigProgress, visit: Visit) -> ConfigProgress:
-    """The config with the running visit waiting again, because the attempt failed."""
-    _check_running(progress, visit)
-    moved = {visit.segment_id}
+def abandon(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
+    """The config with these running visits waiting again, because they were not made."""
+    moved = _running(progress, tour)
     return replace(progress, waiting=progress.waiting | moved, running=progress.running - moved)
 
 
@@ -170,13 +176,13 @@ def end(progress: ConfigProgress) -> ConfigProgress:
 
 
 def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
-    """The worker of each segment, where these workers share them evenly.
+    """The worker of each segment, where these workers share them evenly: neighbours, which a config visits in turn.
 
     >>> share_segments((0, 1, 2), {4, 7})
-    {0: 4, 1: 7, 2: 4}
+    {0: 4, 1: 4, 2: 7}
     """
     numbers = sorted(workers)
-    return {segment: numbers[index % len(numbers)] for index, segment in enumerate(segments)}
+    return {segment: numbers[index * len(numbers) // len(segments)] for index, segment in enumerate(segments)}
 
 
 def epoch_completed(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
@@ -189,15 +195,21 @@ def run_finished(configs: Mapping[int, ConfigProgress]) -> bool:
     return all(progress.finished for progress in configs.values())
 
 
+Pick = Callable[[ConfigProgress, Sequence[int]], Optional[int]]
+"""Names the segment that a config takes of the free ones, a non-empty sequence, or None if it rather waits."""
+
+
 class Preference(NamedTuple):
     """A policy's opinion of one moment.
 
-    `ranked` lists configs in the order in which they take workers. `pick` names the segment that a config
-    takes of the free ones, a non-empty sequence, or None if it rather waits.
+    `ranked` lists configs in the order in which they take workers. Where it `stays`, an evaluation that a worker can
+    begin from the state that it has just trained goes before all of them: it has to be made there, and later that state
+    would have to be read again.
     """
 
     ranked: Sequence[ConfigProgress]
-    pick: Callable[[ConfigProgress, Sequence[int]], int | None]
+    pick: Pick
+    stays: bool = False
 
 
 class Policy(Protocol):
@@ -206,30 +218,58 @@ class Policy(Protocol):
     def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference: ...
 
 
+Lengths = Callable[[ConfigProgress], int]
+"""How many visits a config may make together now."""
+
+
 def choose(
-    plan: Plan, configs: Mapping[int, ConfigProgress], idle_workers: Iterable[int], policy: Policy
-) -> tuple[tuple[int, Visit], ...]:
-    """The visits to start now, each with its worker; none of them conflicts with another.
+    plan: Plan, configs: Mapping[int, ConfigProgress], idle_workers: Iterable[int], policy: Policy, lengths: Lengths
+) -> tuple[tuple[int, Tour], ...]:
+    """The visits to start now, each tour with its worker; none of them conflicts with another.
 
     No worker stays idle that could serve a config, unless the policy lets that config wait.
     """
     idle = set(idle_workers)
     segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
-    ranked, pick = policy.prefer(plan, configs)
-    chosen: list[tuple[int, Visit]] = []
+    ranked, pick, stays = policy.prefer(plan, configs)
+    chosen: list[tuple[int, Tour]] = []
+    if stays:
+        staying = [progress for progress in ranked if _near(plan, progress, segments)]
+        ranked = [*staying, *(progress for progress in ranked if progress not in staying)]
     for progress in ranked:
         while free := [segment for segment in segments if segment in progress.startable]:
-            segment = pick(progress, free)
+            segment = pick(progress, (_near(plan, progress, free) if stays else ()) or free)
             if segment is None:
                 break
-            visit = Visit(progress.epoch, progress.mst_key, segment, progress.kind)
             worker = plan.workers[segment]
-            chosen.append((worker, visit))
-            segments = [other for other in segments if plan.workers[other] != worker]
-            progress = begin(progress, visit)
+            own = [other for other in segments if plan.workers[other] == worker]
+            tour = tour_from(progress, segment, own, pick, lengths(progress))
+            chosen.append((worker, tour))
+            segments = [other for other in segments if other not in own]
+            progress = begin(progress, tour)
         if not segments:
             break
     return tuple(chosen)
+
+
+def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list[int]:
+    """Those of the segments on which a config can be evaluated by the worker that its state was left at."""
+    if progress.kind != "evaluate" or progress.left is None:
+        return []
+    worker = plan.workers[progress.left]
+    return [segment for segment in segments if segment in progress.startable and plan.workers[segment] == worker]
+
+
+def tour_from(progress: ConfigProgress, segment: int | None, within: Sequence[int], pick: Pick, most: int) -> Tour:
+    """The visits that a config makes from a segment on, one after another, as long as they are within these segments
+    and its stage: at most so many, but one in any case."""
+    tour: list[Visit] = []
+    while segment is not None and len(tour) < max(1, most):
+        tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
+        progress = replace(progress, waiting=progress.waiting - {segment})
+        free = [other for other in within if other in progress.startable]
+        segment = pick(progress, free) if free else None
+    return tuple(tour)
 
 
 def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
@@ -253,6 +293,9 @@ def _stage_of(progress: ConfigProgress) -> tuple[int, int, Kind]:
     return progress.mst_key, progress.epoch, progress.kind
 
 
-def _check_running(progress: ConfigProgress, visit: Visit) -> None:
-    if _stage(visit) != _stage_of(progress) or visit.segment_id not in progress.running:
-        raise ValueError(f"{visit} is not running: {progress}")
+def _running(progress: ConfigProgress, tour: Tour) -> set[int]:
+    """The segments of these visits; raises ValueError where they are not under way."""
+    segments = {visit.segment_id for visit in tour}
+    if any(_stage(visit) != _stage_of(progress) for visit in tour) or not segments <= progress.running:
+        raise ValueError(f"{tour} is not running: {progress}")
+    return segments

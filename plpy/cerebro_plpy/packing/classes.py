@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -14,6 +13,7 @@ from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.packing import columns
 from cerebro_plpy.packing.columns import MAX_CLASSES, Column
 from cerebro_plpy.packing.packed_table import PackedTable, strip_padding
+from cerebro_plpy.records import replace
 
 FRACTIONS = ("real", "double precision", "numeric")
 MANY = 20

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import MAX_BYTES, quote_identifier
 from cerebro_plpy.errors import DatatypeMismatch, DuplicateColumn, InvalidName, InvalidParameter
+from cerebro_plpy.records import dataclass, replace
 
 NUMBERS = "N"
 SEND_TYPE = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from cerebro_plpy.database.caller import Database
@@ -20,6 +19,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.classes import class_numbers
 from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
+from cerebro_plpy.records import dataclass, field
 
 # 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
 ELEMENTS_PER_BUFFER, FEW_ROWS, MOST_ELEMENTS = 2 << 20, 1024, 16 << 20

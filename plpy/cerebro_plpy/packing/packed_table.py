@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
 
@@ -13,11 +12,14 @@ from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.names import quote_identifier
+from cerebro_plpy.database.platform import KEY
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, WrongObjectType
+from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.trainer import machine
 
-KEY = "__dist_key__"
+ELEMENT_BYTES = 4
+"""Of a packed value: a float32, or an integer of at most so many."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class PackedTable:
         """What the log and output tables tell of it."""
         names = [each.name for each in fields(DataSpec) if each.name != "table"]
         return DataSpec(table=self.relation.spelling, **{name: getattr(self, name) for name in names})
+
+    @property
+    def decoded_bytes(self) -> int:
+        """What all rows take at most in the memory of a trainer: inputs, targets and weights."""
+        elements = sum(prod(shape) for shape in (*self.input_shapes, *self.target_shapes)) + (self.weight is not None)
+        return self.rows * ELEMENT_BYTES * elements
 
     def targets(self) -> list[dict[str, Any]]:
         """The targets as the trainer wants them described."""

@@ -1,17 +1,22 @@
-"""Which platform this process serves: asked where a call enters, and nowhere else."""
+"""Which platform this process serves: asked where a call enters, and nowhere else. Of the others it imports nothing."""
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
+from typing import TYPE_CHECKING
 
-from cerebro_plpy.platform.greenplum import Greenplum
-from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import TrainingPlatform
-
-ADAPTERS: tuple[TrainingPlatform, ...] = (Greenplum(), Postgres())  # what descends from PostgreSQL comes before it
+if TYPE_CHECKING:
+    from cerebro_plpy.platform.protocol import TrainingPlatform
 
 
 @cache
 def here() -> TrainingPlatform:
-    """The adapter of this process."""
-    return next(adapter for adapter in ADAPTERS if adapter.here())
+    """The adapter of this process: what descends from PostgreSQL is told by what its servers alone have."""
+    if hasattr(ctypes.CDLL(None), "Gp_role"):
+        from cerebro_plpy.platform.greenplum import Greenplum
+
+        return Greenplum()
+    from cerebro_plpy.platform.postgres import Postgres
+
+    return Postgres()

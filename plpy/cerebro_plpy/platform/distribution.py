@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cerebro_plpy.database.platform import ALL, GPUS, Caller, Distribution, Reader, Row, Rules, Table
+from cerebro_plpy.database.platform import ALL, GPUS, KEY, Caller, Distribution, Reader, Row, Rules, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, UndefinedColumn, WrongObjectType
-from cerebro_plpy.packing.packed_table import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def choose(db: Caller, module: str, rules: Rules, wanted: int | None) -> Distribution:

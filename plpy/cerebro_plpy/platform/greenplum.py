@@ -11,11 +11,9 @@ import ctypes
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.driver import options
 from cerebro_plpy.database.platform import Caller, Distribution, Packers, Reader, Row, Rules, Table, Wait
 from cerebro_plpy.database.queries import sql
@@ -28,12 +26,13 @@ from cerebro_plpy.errors import (
     ServerGone,
 )
 from cerebro_plpy.platform import distribution, own_process, spread
-from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.protocol import TrainVisit, Visits, Worker
-from cerebro_plpy.platform.shared_visits import SharedVisits
-from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.statements import at, chunks, join
-from cerebro_plpy.trainer.settings import Settings, TrainerOptions
+from cerebro_plpy.platform.job import RawRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cerebro_plpy.platform.protocol import Visits
+    from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 SESSION_OPTIONS = {
     # The other planner sends statements for one segment to all of them.
@@ -81,18 +80,14 @@ class Greenplum:
         """Apache Cloudberry alone can do without segments; those made of PostgreSQL 12 work alike."""
         return "Apache Cloudberry" if hasattr(ctypes.CDLL(None), "gp_internal_is_singlenode") else "Greenplum"
 
-    def here(self) -> bool:
-        """Whether this process is a backend of Greenplum, or of what descends from it."""
-        return hasattr(ctypes.CDLL(None), "Gp_role")
-
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session; rows that move through proxies go on doing so."""
         proxied = db.value(sql("greenplum.interconnect")) == "proxy"
         usual = options(int(db.value(sql("session.setting"), "server_version_num")))
         return {**usual, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
 
-    def rest(self, session: Reader, seconds: int) -> None:
-        """The server has no limit for idle sessions, but one for idle transactions."""
+    def rest(self, session: Reader, seconds: int, trains: bool) -> None:
+        """No limit for idle sessions, but one for idle transactions. Trainers end with the processes on segments."""
         session.run(sql("greenplum.rest"), (f"{seconds}s",))
         session.run(sql("greenplum.wait"))
 
@@ -264,6 +259,8 @@ class Greenplum:
         self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]
     ) -> Visits:
         """The visits of workers each of which learns on its host what memory there is."""
+        from cerebro_plpy.platform.greenplum_visits import GreenplumVisits
+
         return GreenplumVisits(trainers, None, note)
 
     def scoring_trainers(self, together: int, local: bool) -> int:
@@ -277,74 +274,3 @@ class Greenplum:
         if whole and session.run(sql("greenplum.lies_on_segments"), (table,))[0][0]:
             return RawRows(rows.table, rows.id, rows.data, list(places), places)
         return RawRows(rows.table, rows.id, rows.data, list(places)[:1])
-
-
-class GreenplumVisits(SharedVisits):
-    """See `protocol.Visits` for the laws."""
-
-    def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none, and make the tables to which states hop."""
-        if not worker.memory.started:
-            yield Statement(sql("greenplum.hop_tables"))
-        yield from super().start(worker)
-
-    def predict(
-        self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
-    ) -> Steps[str | None]:
-        """Predict the rows of the worker's segment.
-
-        A cursor would read the rows in another process, without the trainer: a temporary table takes the blocks. Each
-        segment is read as of the moment when its own statement begins.
-        """
-        key = _key(worker)
-        yield Statement(sql("greenplum.blocks_tables"))
-        if rows.places:
-            place = sql("greenplum.lying_at", number=str(rows.places[int(key)]))
-        else:
-            yield Statement(sql("greenplum.bring_rows", key=key, id=rows.id, data=rows.data, table=rows.table))
-            rows = RawRows("pg_temp.cerebro_rows", "t.id", "t.data")
-            place = sql("greenplum.brought_to", key=key)
-        if not (yield Statement(sql("greenplum.some_row", table=rows.table, place=place))):
-            return None
-        yield from self._collect(worker, state, job, request)
-        rest = sql("greenplum.rest_blocks", at=at(worker))
-        names = {"id": rows.id, "data": rows.data, "table": rows.table, "place": place}
-        yield Statement("; ".join((sql("greenplum.collect_blocks", **names), rest, rest)))
-        return sql("greenplum.declare")
-
-    def predicted(self, worker: Worker) -> Statement:
-        """End a prediction job whose blocks have been fetched."""
-        return join([super().predicted(worker), Statement(sql("greenplum.empty_blocks"))])
-
-    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
-        """It hops to the trainer's own segment before, through a table that must be empty then."""
-        table, key = "cerebro_weights" if state.source == "weights" else "cerebro_chunks", _key(worker)
-        read = chunks(worker, state)
-        return [
-            *([] if first else [_emptied("cerebro_chunks")]),
-            Statement(sql("greenplum.hop", table=table, key=key, source=read.sql), read.values),
-            Statement(sql("visit.state_read", source=sql("greenplum.hopped", table=table, key=key))),
-            *([_emptied(table)] if state.source == "weights" else []),
-        ]
-
-    def _visit_end(self, visit: TrainVisit, table: str) -> str:
-        """States of several segments may lie in one table.
-
-        To empty a table ends the processes that read for the session on other segments: the next hop starts them anew,
-        which takes longer than all else in a short visit.
-        """
-        end = sql("greenplum.visit_end", state=table, key=str(visit.dataset.segment_id))
-        return "; ".join((sql("greenplum.empty_state", state=table), end)) if visit.emptied else end
-
-    def _stored(self, stored: StoredState) -> Statement:
-        return Statement(sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)))
-
-
-def _emptied(table: str) -> Statement:
-    """What leaves nothing in a table to which states hop."""
-    return Statement(sql("greenplum.empty", table=table))
-
-
-def _key(worker: Worker) -> str:
-    """The key of a worker's segment, for a statement."""
-    return str(worker.segment_id)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from cerebro_plpy.configs.fit_params import FitParams
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.platform.job import Dataset, Job, StateSource, Sums
@@ -44,6 +44,10 @@ class TrainerMemory:
     def loaded(self, dataset: Dataset, kept: bool) -> None:
         """It has seen a partition, and keeps it or not."""
         self._datasets[dataset.key] = kept
+
+    def keeps(self, datasets: Iterable[Dataset]) -> bool:
+        """Whether it has all of these partitions."""
+        return all(self._datasets.get(dataset.key) for dataset in datasets)
 
     def passes(self, job: Job, dataset: Dataset) -> int:
         """How often a partition must be passed to it for a job."""

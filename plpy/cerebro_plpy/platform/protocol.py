@@ -7,16 +7,19 @@ wherever a call goes, and holds nothing. `TrainingPlatform` adds what takes pack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from cerebro_plpy.database.dispatch import Session, Statement, Steps
 from cerebro_plpy.database.platform import Platform, Reader
-from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.memory import TrainerMemory
-from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.trainer.settings import Settings, TrainerOptions
+from cerebro_plpy.records import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cerebro_plpy.database.dispatch import Session, Statement, Steps
+    from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
+    from cerebro_plpy.platform.state_tables import StoredState
+    from cerebro_plpy.trainer.settings import Settings, TrainerOptions
 
 
 @dataclass(eq=False)
@@ -53,9 +56,9 @@ def session_role(framework: str, segment_id: int | None) -> str:
 class TrainVisit:
     """One training visit, with all that its statements need; or one of kind `average`, which needs no data.
 
-    `state_table` takes the new state; it is still to be made where it replaces `replaced_table`. It is to be `emptied`
-    before, unless it is known to have nothing of the segment; where nothing tells the states of segments apart, it
-    always is.
+    `state_table` takes the new state, or that of the last visit of a tour; it is still to be made where it replaces
+    `replaced_table`. It is to be `emptied` before, unless it is known to have nothing of the segment; where nothing
+    tells the states of segments apart, it always is.
     """
 
     run_id: int
@@ -78,16 +81,30 @@ class TrainVisit:
 
 @dataclass(frozen=True)
 class EvaluateVisit:
-    """One evaluation of a configuration over partitions of a segment; `names` of them: training, validation."""
+    """One evaluation of a configuration over partitions of segments, each named: training or validation."""
 
     run_id: int
     epoch: int
     mst_key: int
     attempt: int
-    names: tuple[str, ...]
-    datasets: tuple[Dataset, ...]
+    named: tuple[tuple[str, Dataset], ...]
     state: StateSource
     job: Job
+
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The partitions that the trainer must have."""
+        return tuple(dataset for _, dataset in self.named)
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        """The segments that it visits."""
+        return tuple(dict.fromkeys(dataset.segment_id for dataset in self.datasets))
+
+    def first(self) -> EvaluateVisit:
+        """Its first segment alone."""
+        named = tuple(each for each in self.named if each[1].segment_id == self.segments[0])
+        return replace(self, named=named)
 
 
 @dataclass(frozen=True)
@@ -113,47 +130,77 @@ class JoinedState:
     segment_id: int
 
 
+class Trained(NamedTuple):
+    """Visits of a tour that a trainer has made, and what it said of each, before they are stored.
+
+    Of the `results` an epoch loop needs `seconds`, `timings` of forms that were measured, `fallback`, which says why no
+    form of the program worked, and `warnings` of the framework.
+    """
+
+    visits: Sequence[TrainVisit]
+    results: Sequence[Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class VisitResult:
-    """What a training visit came to.
-
-    `timings` are those of forms that were measured in it; `fallback` says why no form of the program worked, `warnings`
-    what the framework has warned of.
-    """
+    """What a training visit came to; it has no `state_table` where others followed in its tour."""
 
     rows: int
     loss: float
     seconds: float
-    state_table: str
-    timings: Mapping[str, Any]
-    fallback: str | None = None
-    warnings: Sequence[str] = ()
+    state_table: str | None
 
 
 class Visits(Protocol):
     """What the workers of a call do. Steps are generators of statements for one worker's session.
 
     Laws:
-    1. A train visit commits its new state and its log row together, or leaves both as they were.
-    2. The log row is committed as running before training starts, and never says completed without
-       the state that `state_table` names.
-    3. The state that a visit starts from is exactly the state that the visit before it committed.
+    1. `store` commits the last state of a tour of train visits and the log rows of all together, or leaves both as they
+       were.
+    2. The log row of the first is committed as running before training starts, and none ever says completed without
+       the state that `state_table` of the last one names.
+    3. The state that a visit starts from is exactly the state that the visit before it left, and a tour starts from
+       one that is committed.
     4. An evaluate visit changes no state.
     5. All rows of a segment reach the trainer, once, in the order of buffer_id.
     6. Steps may be abandoned at any statement: what is not committed then leaves no trace but a log
        row that says running.
+    7. Between `begin` and `finish` of a tour its worker stores the tour before it, if that is still to be stored, and
+       does nothing else; what that one has left is stored as it was when the other began.
     """
 
     def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer of a worker that has none."""
         ...
 
-    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        """Train one visit, or average what others have left."""
+    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        """Train one visit, or average what others have left; or train several of one configuration.
+
+        Of several the first ones alone, where not all segments are kept in the trainer's memory.
+        """
         ...
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        """Evaluate one visit; per data set (training, validation) its rows and sums."""
+    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
+        """Whether a tour of another configuration, over these partitions, can begin before that is stored."""
+        ...
+
+    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+        """Begin to train a tour, as `stores_beside` has allowed."""
+        ...
+
+    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        """Train to its end what was begun."""
+        ...
+
+    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
+        """Store what visits have left, and log them as completed."""
+        ...
+
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+        """Evaluate one visit; by segment, per data set (training, validation) its rows and sums.
+
+        Its first segment alone, where not all are kept in the trainer's memory.
+        """
         ...
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
@@ -199,10 +246,6 @@ class Visits(Protocol):
 @runtime_checkable
 class TrainingPlatform(Platform, Protocol):
     """A platform that packed tables are trained on. Its laws are those of `Platform`, and of the visits it makes."""
-
-    def here(self) -> bool:
-        """Whether this very process is one of its servers'."""
-        ...
 
     def visits(
         self, trainers: Sequence[TrainerOptions], settings: Settings, workers: int, note: Callable[[str], None]

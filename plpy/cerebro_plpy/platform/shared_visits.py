@@ -1,55 +1,56 @@
 """Visits as every platform makes them; how a state passes to and from a trainer is left to each.
 
 Each training visit is three transactions: the log row; the job in the trainer, which reads the old state;
-the new state with the log row that says which table holds it.
+the new state with the log row that says which table holds it. The visits of a tour share them. Where the next visit of
+the worker is of another configuration, the first two of that one come before the third of this: the trainer has begun
+with it when the state is stored.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from cerebro_plpy.database import strict_json
-from cerebro_plpy.database.dispatch import Rows, Statement, Steps
+from cerebro_plpy.database.dispatch import Statement, Steps
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, JoinedState, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import (
+    BestState,
+    EvaluateVisit,
+    JoinedState,
+    Trained,
+    TrainVisit,
+    VisitResult,
+    Worker,
+)
 from cerebro_plpy.platform.state_tables import StoredState
-from cerebro_plpy.platform.statements import call, job_result, join, load, megabytes, stream
-from cerebro_plpy.trainer.settings import TrainerOptions
+from cerebro_plpy.platform.statements import call, job_result, join
+from cerebro_plpy.platform.trainer_jobs import TrainerJobs, passes
+
+T = TypeVar("T")
+LOGGED = ("ended_at", "rows", "form", "threads", "loss", "training_seconds")
+STATES_BESIDE = 2
+"""States that must fit into a trainer's memory for it to hold one more: what it copies of it is freed late."""
 
 
-class SharedVisits(ABC):
+class SharedVisits(TrainerJobs):
     """See `protocol.Visits` for the laws."""
 
-    def __init__(
-        self, trainers: Sequence[TrainerOptions], cache_bytes: int | None, note: Callable[[str], None]
-    ) -> None:
-        """`trainers` says how that of each worker is started, by its number; the cache is that of each trainer, None
-        for what its machine has room for.
-
-        `note` tells the caller something.
-        """
-        self._trainers = trainers
-        self._cache_bytes = cache_bytes
-        self._note = note
-        self._noted: set[str] = set()
-
-    @abstractmethod
-    def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
-        """Pass a state to the trainer; it is the `first` in its transaction, or comes after another one."""
+    one_clock = False
+    """Whether trainers have the clock of the log, and a session can store a state while its trainer goes on."""
 
     @abstractmethod
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
         """What stores the new state in this table, and says so in the log."""
 
     @abstractmethod
-    def _stored(self, stored: StoredState) -> Statement:
-        """What stores the state that the trainer holds in an empty table."""
+    def _stored(self, stored: StoredState, key: str) -> Statement:
+        """What stores the state of that name, which the trainer holds, in an empty table."""
 
     @abstractmethod
     def predict(
@@ -57,46 +58,88 @@ class SharedVisits(ABC):
     ) -> Steps[str | None]:
         """See `Visits.predict`."""
 
-    def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none."""
-        if not worker.memory.started:
-            request = json.dumps({**vars(self._trainers[worker.number]), "framework": worker.framework})
-            hello = job_result((yield call(worker, "visit.trainer_start", request)))
-            worker.memory.start(hello, self._cache_bytes)
+    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        """Train one visit, or average what others have left; or train several of one configuration."""
+        yield from self._prepare(worker, _datasets(tour))
+        made = tour if worker.memory.keeps(_datasets(tour)) else tour[:1]
+        yield self._running(worker, tour[0])
+        return (yield from self._or_failed(worker, made, self._done(worker, made)))
 
-    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        """Train one visit, or average what others have left."""
-        yield from self._prepare(worker, visit.datasets)
-        run = (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
-        begin = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
-        yield Statement(sql("visit.visit_begin"), (*begin, worker.session.pid, visit.job.kind))
+    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
+        """Whether a tour over these partitions can begin before what was trained is stored."""
+        room, size = (trained.results[-1][name] for name in ("room", "state_bytes"))
+        return self.one_clock and worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
+
+    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+        """Let the first of these visits be trained, while the state of the one before is still to be stored."""
+        yield self._running(worker, tour[0])
+        yield from self._or_failed(worker, tour, self._started(worker, tour[0]))
+
+    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        """Train to its end what was begun."""
+        return (yield from self._or_failed(worker, tour, self._results(worker, tour, [])))
+
+    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
+        """Store what visits have left, and log them as completed."""
+        tour, results = trained
+        table = yield from self._or_failed(worker, tour, self._store(worker, tour, results))
+        return [
+            VisitResult(found["rows"], found["loss"], found["seconds"], table if visit is tour[-1] else None)
+            for visit, found in zip(tour, results)
+        ]
+
+    def _running(self, worker: Worker, visit: TrainVisit) -> Statement:
+        """What logs a visit as begun."""
+        row = (visit.run_id, visit.epoch, visit.mst_key, visit.dataset.segment_id, visit.visit_no, visit.attempt)
+        return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
+
+    def _or_failed(self, worker: Worker, tour: Sequence[TrainVisit], steps: Steps[T]) -> Steps[T]:
+        """Do these steps; where they fail, the log says so of the visit that was logged as begun."""
         try:
-            done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
-            logged = (done["rows"], done["form"], done["threads"], done["loss"], done["seconds"])
-            table = yield from self._store(worker, visit, logged, run)
+            return (yield from steps)
         except CerebroError as error:
             worker.memory.lost_state()
-            yield Statement(sql("visit.visit_failed"), (error.message, *run))
+            yield Statement(sql("visit.visit_failed"), (error.message, *_place(tour[0])))
             raise
-        return VisitResult(
-            rows=done["rows"],
-            loss=done["loss"],
-            seconds=done["seconds"],
-            state_table=table,
-            timings=done["timings"],
-            fallback=done["fallback"],
-            warnings=done["warnings"],
-        )
 
-    def _store(self, worker: Worker, visit: TrainVisit, logged: tuple[object, ...], run: tuple[int, ...]) -> Steps[str]:
-        """Write the new state and the log row; the table that took the state.
+    def _done(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        """Do the jobs of a tour, from the first on."""
+        first = tour[0]
+        begin = self._begin(worker, first.job, first.datasets, first.state)
+        return (yield from self._results(worker, tour, [*begin, *passes(worker, first.job, first.datasets)]))
+
+    def _started(self, worker: Worker, visit: TrainVisit) -> Steps[None]:
+        begin = self._begin(worker, visit.job, visit.datasets, visit.state, unstored=True)
+        yield join([*begin, call(worker, "visit.job_start")])
+
+    def _results(self, worker: Worker, tour: Sequence[TrainVisit], parts: Sequence[Statement]) -> Steps[Trained]:
+        """End the jobs of a tour in one transaction, of which these `parts` begin the first; what they have come to.
+
+        Each of the others begins from the state of the one before, which the trainer holds.
+        """
+        specs = []
+        for before, visit in zip(tour, tour[1:]):
+            worker.memory.did(before.job)
+            specs.append(worker.memory.spec(visit.job, visit.state, visit.datasets))
+        if specs:
+            end = call(worker, "visit.job_series", json.dumps({"jobs": specs}))
+            results = list(job_result((yield join([*parts, end])))["results"])
+        else:
+            results = [job_result((yield join([*parts, call(worker, "visit.job_finish")])))]
+        worker.memory.did(tour[-1].job)
+        return Trained(tour, results)
+
+    def _store(self, worker: Worker, tour: Sequence[TrainVisit], results: Sequence[Mapping[str, Any]]) -> Steps[str]:
+        """Write the new state and the log rows; the table that took the state.
 
         Someone who reads a state table for long, such as a backup, must not stop the run: after a short
         wait the state goes to a fresh table.
         """
+        visit, before = tour[-1], self._visits_before(worker, tour, results)
 
         def store(table: str) -> Statement:
-            return Statement(self._visit_end(visit, table), (*logged, table, *run))
+            logged = (visit.job.result_key, *self._logged(results[-1]), table, *_place(visit))
+            return join([*before, Statement(self._visit_end(visit, table), logged)])
 
         try:
             if visit.replaced_table:
@@ -113,6 +156,32 @@ class SharedVisits(ABC):
             yield from self._drop_table(visit.run_id, visit.replaced_table)
         return visit.state_table
 
+    def _visits_before(
+        self, worker: Worker, tour: Sequence[TrainVisit], results: Sequence[Mapping[str, Any]]
+    ) -> list[Statement]:
+        """What logs the visits of a tour up to its last one, and that as begun."""
+        first, *others = tour
+        if not others:
+            return []
+        rows = [
+            {
+                "epoch": visit.epoch,
+                "segment_id": visit.dataset.segment_id,
+                "visit_no": visit.visit_no,
+                "started_at": before["ended_at"],
+                **({} if visit is tour[-1] else dict(zip(LOGGED, self._logged(found)))),
+            }
+            for visit, before, found in zip(others, results, results[1:])
+        ]
+        passed = Statement(sql("visit.visit_passed"), (*self._logged(results[0]), *_place(first)))
+        following = (first.run_id, first.mst_key, worker.session.pid, strict_json.dumps(rows))
+        return [passed, Statement(sql("visit.visits_following"), following)]
+
+    def _logged(self, found: Mapping[str, Any]) -> tuple[object, ...]:
+        """What the log says of a visit that is completed."""
+        ended_at = found["ended_at"] if self.one_clock else None
+        return (ended_at, found["rows"], found["form"], found["threads"], found["loss"], found["seconds"])
+
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
         # An earlier attempt may have made it.
         create = f"{worker.session.platform.state_table(name)}; {sql('run.add_state_table')}"
@@ -120,25 +189,46 @@ class SharedVisits(ABC):
 
     def _drop_table(self, run_id: int, name: str) -> Steps[None]:
         try:
-            yield Statement(sql("run.drop_state_table", state=name), (name, run_id, name))
+            yield Statement(sql("run.drop_state_tables", states=name), ([name], run_id, [name]))
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise  # else it goes at the end of the run
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        """Evaluate one visit; per data set (training, validation) its rows and sums."""
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+        """Evaluate one visit; by segment, per data set (training, validation) its rows and sums."""
         yield from self._prepare(worker, visit.datasets)
-        key = (visit.run_id, visit.epoch, visit.mst_key, visit.datasets[0].segment_id, visit.attempt)
-        yield Statement(sql("visit.evaluation_begin"), key)
+        visit = visit if worker.memory.keeps(visit.datasets) else visit.first()
+        first = (visit.run_id, visit.epoch, visit.mst_key, visit.segments[0], visit.attempt)
+        yield Statement(sql("visit.evaluation_begin"), first)
         try:
             done = yield from self._job(worker, visit.job, visit.datasets, visit.state)
         except CerebroError as error:
             worker.memory.lost_state()
-            yield Statement(sql("visit.evaluation_end"), ("failed", None, error.message, *key))
+            yield Statement(sql("visit.evaluation_end"), ("failed", error.message, None, None, *first))
             raise
-        rows = sum(part["rows"] for part in done["datasets"].values())
-        yield Statement(sql("visit.evaluation_end"), ("completed", rows, None, *key))
-        return {name: done["datasets"][d.key] for name, d in zip(visit.names, visit.datasets)}
+        found: dict[int, dict[str, Any]] = {}
+        for name, dataset in visit.named:
+            found.setdefault(dataset.segment_id, {})[name] = done["datasets"][dataset.key]
+        yield join(self._evaluated(visit, found, done["ended_at"]))
+        return found
+
+    def _evaluated(
+        self, visit: EvaluateVisit, found: Mapping[int, Mapping[str, Any]], ended_at: Mapping[str, float]
+    ) -> list[Statement]:
+        """What logs an evaluation, each segment from the end of the one before it on."""
+        place, (first, *others) = (visit.run_id, visit.epoch, visit.mst_key), visit.segments
+        rows = {segment: sum(part["rows"] for part in parts.values()) for segment, parts in found.items()}
+        ends = {segment: max(ended_at[d.key] for d in visit.datasets if d.segment_id == segment) for segment in rows}
+        result = ("completed", None, rows[first], ends[first] if others else None)
+        logged = [Statement(sql("visit.evaluation_end"), (*result, *place, first, visit.attempt))]
+        if others:
+            following = [
+                {"segment_id": segment, "started_at": ends[before], "ended_at": ends[segment], "rows": rows[segment]}
+                for before, segment in zip(visit.segments, others)
+            ]
+            more = sql("visit.evaluations_following")
+            logged.append(Statement(more, (*place, visit.attempt, json.dumps(following))))
+        return logged
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         """Time a configuration on the first buffer of a partition; nothing is logged or kept."""
@@ -160,7 +250,7 @@ class SharedVisits(ABC):
         made = sql("run.add_state_table"), (joined.table, joined.run_id, joined.mst_key, joined.table)
         stored = StoredState(joined.table, joined.segment_id)
         table = Statement(worker.session.platform.state_table(joined.table))
-        yield join([table, Statement(*made), self._stored(stored)])
+        yield join([table, Statement(*made), self._stored(stored, job.result_key)])
         return stored
 
     def measure(
@@ -203,50 +293,12 @@ class SharedVisits(ABC):
             yield from self._drop_table(best.run_id, best.replaced_table)
         return StoredState(best.table, best.state.segment_id)
 
-    def _prepare(self, worker: Worker, datasets: Sequence[Dataset]) -> Generator[Statement, Rows, None]:
-        """Start the trainer and load the partitions that it has not seen yet."""
-        yield from self.start(worker)
-        for dataset in filter(worker.memory.lacks, datasets):
-            loaded = job_result((yield load(worker, dataset)))
-            worker.memory.loaded(dataset, loaded["cached"])
-            self._tell(dataset, loaded)
 
-    def _tell(self, dataset: Dataset, loaded: Mapping[str, Any]) -> None:
-        """Say of the first partition of a table that is not kept what it would take."""
-        name = dataset.table.relation.spelling
-        if not loaded["cached"] and name not in self._noted:
-            self._noted.add(name)
-            self._note(
-                f"segment {dataset.segment_id} of {name} takes {megabytes(loaded['bytes'])} MB of memory, of which its"
-                f" trainer has {megabytes(loaded['limit'])} MB left for segments. Those that do not fit are read again"
-                " at every visit, with the same result. To keep them, raise cache_mb in cerebro.setting, or use fewer"
-                " workers."
-            )
+def _place(visit: TrainVisit) -> tuple[int, ...]:
+    """Which row of the log is a visit's."""
+    return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
 
-    def _job(self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource) -> Steps[dict[str, Any]]:
-        """Do a job from its beginning to its result, in one transaction.
 
-        A sealed state is brought by a function of its owner: no row is read into the trainer before that has ended.
-        """
-        parts = self._begin(worker, job, datasets, state)
-        if state.sealed:
-            yield join(parts)
-            parts = []
-        for dataset in datasets:
-            parts += [stream(dataset, number) for number in range(worker.memory.passes(job, dataset))]
-        parts.append(call(worker, "visit.job_finish"))
-        found = job_result((yield join(parts)))
-        worker.memory.did(job)
-        return found
-
-    def _begin(self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource) -> list[Statement]:
-        """Open a job in the trainer and give it its state, unless that is there already."""
-        spec = worker.memory.spec(job, state, datasets)
-        source = spec["state"]["source"]
-        if source == "sealed":
-            return [Statement(state.sql, (json.dumps(spec), *state.values))]
-        begin = call(worker, "visit.job_begin", json.dumps(spec))
-        if source in ("averaged", "joined"):
-            states = [one for one, _ in state.of]
-            return [begin, *(part for one in states for part in self._pass_state(worker, one, first=False))]
-        return [begin] if source in ("kept", "new") else [begin, *self._pass_state(worker, state, first=True)]
+def _datasets(tour: Sequence[TrainVisit]) -> list[Dataset]:
+    """The partitions that a tour goes through."""
+    return [dataset for visit in tour for dataset in visit.datasets]

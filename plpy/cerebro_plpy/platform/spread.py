@@ -8,14 +8,17 @@ are these numbers alone, so that buffers can be even.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cerebro_plpy.database.platform import Caller, Table
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.records import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cerebro_plpy.database.platform import Caller, Table
 
 # So many bits less make 16,384 numbers of all hashes, and one of those of half a megabyte of a table.
 HASHED_BITS, ORDERED_BITS = 50, 22

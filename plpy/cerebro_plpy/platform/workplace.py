@@ -286,16 +286,16 @@ class Workplace:
         if self.local:  # whose code runs in this session next may be of another role
             segment.rest(self._session, self.settings.trainer_idle_seconds if keep else 0)
         for role, session in self._open:
-            if keep and self.settings.trainer_idle_seconds and self._put_aside(session):
+            if keep and self.settings.trainer_idle_seconds and self._put_aside(role, session):
                 self._pool[role].append(session)
             else:
                 session.close()
         self._open = []
 
-    def _put_aside(self, session: WorkerSession) -> bool:
+    def _put_aside(self, role: str, session: WorkerSession) -> bool:
         """Let the server end a session if no call comes; False where the session is gone already."""
         try:
-            session.rest(self.settings.trainer_idle_seconds)
+            session.rest(self.settings.trainer_idle_seconds, trains=role not in (CONTROL, WATCH))
         except CerebroError:
             return False
         return True

@@ -6,6 +6,7 @@ A configuration whose training is cut short has a model all the same once it was
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Mapping
 
@@ -28,7 +29,8 @@ class Budget:
     def __init__(self, request: FitRequest) -> None:
         began, deadline = time.monotonic(), request.deadline
         self._endings, self._limited = request.repeat.endings, deadline is not None
-        self._last_visit, self._cancel = (began + s for s in (deadline or Deadline(math.inf, math.inf)))
+        never = Deadline(math.inf, math.inf, math.inf)
+        self._last_visit, self._cancel, self._over = (began + seconds for seconds in deadline or never)
         self._cancelled = False
 
     @property
@@ -36,17 +38,30 @@ class Budget:
         """When there is something to do that no visit tells of."""
         if self._cancelled:
             return math.inf
-        return min(self._last_visit, self._cancel) if time.monotonic() < self._last_visit else self._cancel
+        now = time.monotonic()
+        moments = sorted((self._last_visit, self._cancel, self._over))
+        return next((moment for moment in moments if moment > now), now)
 
-    def cancels(self) -> bool:
-        """Whether what is under way is to be cancelled now; once."""
-        if self._cancelled or time.monotonic() < self._cancel:
+    def _end(self, trained: bool) -> float:
+        return self._cancel if trained else max(self._cancel, self._over)
+
+    def cancels(self, trained: bool) -> bool:
+        """Whether what is under way is to be cancelled now; once. Where no config was `trained`, it has longer."""
+        if self._cancelled or time.monotonic() < self._end(trained):
             return False
         self._cancelled = True
         return True
 
-    def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress) -> ConfigProgress:
-        """What a configuration has still to do, as it stands now; to be asked before any visit begins."""
+    def visits_left(self, training: ConfigTraining) -> int:
+        """How many visits a configuration may make until it is to be asked for the rest again."""
+        ending = self._endings.get(training.config.mst_key)
+        return ending.visits - training.visits if ending else sys.maxsize
+
+    def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool) -> ConfigProgress:
+        """What a configuration has still to do, as it stands now; to be asked before any visit begins.
+
+        It matters whether any was `trained`.
+        """
         ending = self._endings.get(training.config.mst_key)
         if ending and training.visits >= ending.visits:
             if not ending.evaluated:
@@ -57,7 +72,7 @@ class Budget:
         now = time.monotonic()
         # The midst of an epoch is evaluated where a budget is over: it was, before the run was interrupted.
         ended = training.evaluated and progress.kind == "train" and progress.epoch == training.epoch
-        if now >= self._cancel or ended:
+        if now >= self._end(trained) or ended:
             return schedule.end(progress)
         if now < self._last_visit:
             return progress

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
@@ -17,6 +16,7 @@ from cerebro_plpy.errors import ConfigFailure
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import Visits, Worker
+from cerebro_plpy.records import replace
 from cerebro_plpy.run import visits
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
@@ -71,7 +71,7 @@ def _seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> fl
     worker, log = probe.worker, probe.log
     segment = request.source.segments[0]
     visit = Visit(1, config.mst_key, segment, "train")
-    attempt = visits.Attempt(1, 1, rows, {})
+    attempt = visits.Attempt(1, 1, rows, {}, 1)
     first = visits.initial_state(request, config, log.run_id)
     job = replace(visits.train_visit(request, config, log.run_id, visit, attempt, first).job, kind="time")
     try:

@@ -27,7 +27,7 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
     visits: dict[int, list[tuple[Visit, VisitResult]]] = {}
     for mst_key, epoch, segment_id, kind, rows, loss, seconds, table in control.run(sql("run.past_visits"), (run_id,)):
         visit = Visit(epoch, mst_key, segment_id, kind)
-        visits.setdefault(mst_key, []).append((visit, VisitResult(rows, loss, seconds, table, {})))
+        visits.setdefault(mst_key, []).append((visit, VisitResult(rows, loss, seconds, table)))
     for (mst_key,) in control.run(sql("run.lost_states"), (run_id, run_id)):
         raise ObjectNotReady(
             f"the state of mst_key {mst_key} of run {run_id} is gone",

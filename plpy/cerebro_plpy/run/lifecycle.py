@@ -7,7 +7,6 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady, QueryCanceled, SegmentLost
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, warm_states
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
@@ -68,8 +68,9 @@ def train(
     refuse_lost(workplace, log, request)
     if orchestrator.stopped and not request.quiet:
         db.info(messages.stopped_line(orchestrator.stopped, orchestrator.evaluations, request))
-    # Of its own session the caller's transaction holds them still, and what a version is made of is not completed yet.
-    if not (workplace.local or request.spec.train):
+    # Of its own session the caller's transaction holds them still. And while its tables or its version are still to be
+    # made a run is not completed, and may have to go on from any of them.
+    if not (workplace.local or db.in_procedure or request.spec.train):
         log.drop_states(keep=[stored.table for stored in orchestrator.states.values()])
     return log.run_id
 

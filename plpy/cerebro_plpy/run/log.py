@@ -108,25 +108,36 @@ class RunLog:
             self._control.run(sql("run.add_timing"), (*situation, *values))
 
     def drop_states(self, keep: Sequence[str]) -> int:
-        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes."""
+        """Remove the state tables but those to keep, as far as nobody, such as a backup, reads them; their bytes.
+
+        Those that are read by now go one by one after the others, until one of them cannot go.
+        """
+        spare = self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))
+        free, used = ([(name, size) for name, size, used in spare if used is kind] for kind in (False, True))
+        groups = [free[start : start + TABLES_AT_ONCE] for start in range(0, len(free), TABLES_AT_ONCE)]
         freed = 0
         try:
-            for name, size in self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep))):
-                self._control.run(sql("run.drop_state_table", state=name), (name, self.run_id, name))
-                freed += size
+            for group in [*groups, *([each] for each in used)]:
+                names = [name for name, _ in group]
+                self._control.run(sql("run.drop_state_tables", states=", ".join(names)), (names, self.run_id, names))
+                freed += sum(size for _, size in group)
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
         return freed
 
-    def attempt_lost(self, visit: Visit, visit_no: int, attempt: int, reason: str) -> None:
-        """The session that made this attempt is gone; whatever the attempt committed, it does not count."""
-        if visit.kind != "evaluate":
-            place = (self.run_id, visit.mst_key, visit_no, attempt)
-            self._control.run(sql("run.visit_lost"), (reason, *place))
-        else:
-            key = (self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
-            self._control.run(sql("run.evaluation_lost"), (reason, *key))
+    def attempts_lost(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
+        """The session that made these visits, by their numbers and those of the attempts, is gone: whatever it
+        committed does not count. All at once, because a later one without those before it would be no past."""
+        texts, values = [], list[object]()
+        for visit, visit_no, attempt in attempts:
+            if visit.kind == "evaluate":
+                texts.append(sql("run.evaluation_lost"))
+                values += (reason, self.run_id, visit.epoch, visit.mst_key, visit.segment_id, attempt)
+            else:
+                texts.append(sql("run.visit_lost"))
+                values += (reason, self.run_id, visit.mst_key, visit_no, attempt)
+        self._control.run("; ".join(texts), values)
 
     def owned(self) -> bool:
         """Whether the log still has the run as one of this role's."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from cerebro_plpy.configs.spec import epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.request import Ending
 

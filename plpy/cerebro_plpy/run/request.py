@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.tables.architectures import StoredModel
 
 
@@ -33,17 +33,19 @@ class Deadline(NamedTuple):
     """When the budget of a run is over, in seconds from the moment at which its epoch loop begins.
 
     From `last_visit` on no visit to train begins, and configurations are taken to their ends; at `cancel` what is under
-    way of that is cancelled. In the caller's own session a statement comes to its end before.
+    way of that is cancelled, but for a run that has no state to make a model of: it has until it is `over`. In the
+    caller's own session a statement comes to its end before.
     """
 
     last_visit: float
     cancel: float
+    over: float
 
     def sooner(self, seconds: float) -> Deadline:
         """So much earlier, at the earliest at once.
 
-        >>> Deadline(5.0, 9.0).sooner(6.0)
-        Deadline(last_visit=0.0, cancel=3.0)
+        >>> Deadline(5.0, 9.0, 10.0).sooner(6.0)
+        Deadline(last_visit=0.0, cancel=3.0, over=4.0)
         """
         return Deadline(*(max(0.0, moment - seconds) for moment in self))
 
@@ -76,7 +78,8 @@ class FitRequest:
 
     `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
-    visit begins any more, and of `deadline` a run with a budget knows. A `quiet` one tells of no epoch,
+    visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
+    for its commit. A `quiet` one tells of no epoch,
     nor of what was stopped.
     """
 
@@ -94,6 +97,7 @@ class FitRequest:
     repeat: Repeat = field(default_factory=Repeat)
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
     quiet: bool = False
+    commit_seconds: int = 0
 
 
 @dataclass(frozen=True)

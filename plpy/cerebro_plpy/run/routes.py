@@ -27,6 +27,10 @@ class Route(Protocol):
         """The number in the log of a visit that leaves a state, where so many were completed before."""
         ...
 
+    def turn(self, visit: Visit, stored: int) -> int:
+        """The number of the state that a visit stores, where so many were stored before."""
+        ...
+
     def visits(self, epochs: int) -> int:
         """How many visits of so many epochs leave states."""
         ...
@@ -50,6 +54,9 @@ class Hopping:
 
     def number(self, visit: Visit, completed: int) -> int:
         return completed + 1
+
+    def turn(self, visit: Visit, stored: int) -> int:
+        return stored + 1
 
     def visits(self, epochs: int) -> int:
         return epochs * self._segments
@@ -78,6 +85,9 @@ class Averaging:
     def number(self, visit: Visit, completed: int) -> int:
         place = len(self._segments) if visit.kind == "average" else self._segments.index(visit.segment_id)
         return (visit.epoch - 1) * self.tables + place + 1
+
+    def turn(self, visit: Visit, stored: int) -> int:
+        return self.number(visit, 0)
 
     def visits(self, epochs: int) -> int:
         return epochs * self.tables

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.platform.job import Sums
-from cerebro_plpy.platform.protocol import BestState, Worker
+from cerebro_plpy.platform.protocol import BestState, Trained, TrainVisit, Worker
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request import Evaluation
 
 # Errors after which the same task may succeed with a new trainer or session.
@@ -33,17 +33,27 @@ class Surroundings:
     reopen: Callable[[Worker], bool]
 
 
-@dataclass(frozen=True)
-class Results:
-    """The task of computing final metrics after an epoch, from sums over segments; `visit` was the last to add some."""
+class OfTour:
+    """A task that visits of one configuration and stage are made in, or followed by."""
 
-    visit: Visit
-    sums: Sums
-    attempt: int = 1
+    tour: Tour
 
     @property
     def mst_key(self) -> int:
-        return self.visit.mst_key
+        return self.tour[0].mst_key
+
+    @property
+    def epoch(self) -> int:
+        return self.tour[0].epoch
+
+
+@dataclass(frozen=True)
+class Results(OfTour):
+    """The task of computing final metrics after an epoch, from sums over segments; `tour` was the last to add some."""
+
+    tour: Tour
+    sums: Sums
+    attempt: int = 1
 
 
 @dataclass(frozen=True)
@@ -60,4 +70,42 @@ class Keeping:
 
 Further = Union[Results, Keeping]
 """What follows an evaluation; any worker can do it."""
-Task = Union[Visit, Further]
+
+
+@dataclass(frozen=True)
+class Visiting(OfTour):
+    """The task of making visits of one configuration and stage, since that moment of the run.
+
+    Where the tour before is still to be stored, it is first their beginning, and then the rest.
+    """
+
+    tour: Tour
+    since: float
+    visits: Sequence[TrainVisit] = ()
+
+    @property
+    def trains(self) -> bool:
+        return self.tour[0].kind != "evaluate"
+
+
+@dataclass(frozen=True)
+class Storing(OfTour):
+    """The task of storing, since that moment, what a worker's visits have left, after `seconds` of work for them.
+
+    Its trainer may do the visits `beside` it; but not where that state is `evaluated` next, which it has then.
+    """
+
+    tour: Tour
+    trained: Trained
+    worker: Worker
+    seconds: float
+    evaluated: bool = False
+    since: float = 0.0
+    beside: Visiting | None = None
+
+    def worked(self, now: float) -> float:
+        """How long the worker has had nothing else to do, if it has just ended."""
+        return self.seconds if self.beside else self.seconds + now - self.since
+
+
+Task = Union[Visiting, Storing, Further]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.hopping.policies import remaining_visits
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import StateSource, Sums
 from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, TrainVisit, VisitResult, Worker
 from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
 from cerebro_plpy.run.timings import Situation, digest
@@ -75,6 +76,7 @@ class ConfigTraining:
     visits: int = 0
     epoch: int = 0
     stored: StoredState | None = None
+    states: int = 0  # that were stored
     losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     seconds: float = 0.0
     holding: dict[str, set[int]] = field(default_factory=dict)  # tables of which is known whose states they have
@@ -96,24 +98,36 @@ class ConfigTraining:
         training.holding = {table: set() for table in tables}
         return training
 
-    def shares_forms(self, other: ConfigTraining) -> bool:
-        """Whether the two train the same program in batches of the same size."""
-        return (self.program, self.config.fit.batch_size) == (other.program, other.config.fit.batch_size)
+    def passes_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
+        """How often its visits will still go through the rows of a segment."""
+        return remaining_visits(plan, progress).train * self.config.fit.passes
+
+    @property
+    def compilation(self) -> tuple[str, int]:
+        """What is compiled for it: a program, for batches of one size."""
+        return self.program, self.config.fit.batch_size
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
         return Situation(worker.memory.machine, self.program, self.config.fit.batch_size, worker.memory.threads)
 
-    def train_visit(self, visit: Visit, attempt: int, remaining_rows: int, known: Mapping[str, Any]) -> TrainVisit:
-        """This attempt at a visit that leaves a state; `known` are timings of forms."""
-        number, free = self.number(visit), self._free(visit)
-        details = Attempt(number, attempt, remaining_rows, known, free, self.route.tables)
-        source = self.route.source(visit, self.state)
-        return train_visit(self.request, self.config, self.run_id, visit, details, source)
+    def train_visits(
+        self, tour: Tour, attempt: int, remaining_rows: int, known: Mapping[str, Any]
+    ) -> Iterator[TrainVisit]:
+        """This attempt at visits that leave a state; `known` are timings of forms."""
+        source, turn, key = (
+            self.route.source(tour[0], self.state),
+            self.route.turn(tour[0], self.states),
+            tour[0].mst_key,
+        )
+        for number, visit in enumerate(tour, self.number(tour[0])):
+            details = Attempt(number, attempt, remaining_rows, known, turn, self._free(visit), self.route.tables)
+            yield train_visit(self.request, self.config, self.run_id, visit, details, source)
+            source = later_state(self.run_id, key, number, None)
 
-    def evaluate_visit(self, visit: Visit, attempt: int) -> EvaluateVisit:
-        """This attempt at an evaluation over a segment."""
-        return evaluate_visit(self.request, self.config, self.run_id, visit, attempt, self.state)
+    def evaluate_visit(self, tour: Tour, attempt: int) -> EvaluateVisit:
+        """This attempt at an evaluation over segments."""
+        return evaluate_visit(self.request, self.config, self.run_id, tour, attempt, self.state)
 
     def sums(self, epoch: int) -> Sums:
         """What all segments found in an epoch, which is asked for once."""
@@ -133,25 +147,42 @@ class ConfigTraining:
         """Whether all visits have left their states."""
         return self.visits == self.route.visits(self.request.spec.epochs)
 
-    def begin(self, visit: Visit) -> int:
-        """The number of a new attempt at this visit."""
-        step = self._step(visit)
+    def begin(self, tour: Tour) -> int:
+        """The number of a new attempt at these visits, of which the first stands for all."""
+        step = self._step(tour[0])
         self.attempts[step] = self.attempts.get(step, 0) + 1
         return self.attempts[step]
 
-    def attempts_at(self, visit: Visit) -> int:
-        """The number of the last attempt at this visit."""
-        return self.attempts[self._step(visit)]
+    def alone(self, progress: ConfigProgress) -> bool:
+        """Whether its next visits are to be made one by one: one was tried before, or writes of its segment alone."""
+        if progress.kind == "evaluate":
+            steps = [Visit(progress.epoch, progress.mst_key, segment, "evaluate") for segment in progress.waiting]
+            return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
+        return progress.kind == "average" or progress.averaging or self.visits + 1 in self.attempts
+
+    def lost(self, tour: Tour, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
+        """Visits of which nobody heard whether they were logged, with their numbers, and those of the attempts; none
+        but the first is `charged` with one, and that only where it may be to blame."""
+        for number, visit in enumerate(tour, self.number(tour[0])):
+            step: Step = visit if visit.kind == "evaluate" else number
+            if visit is not tour[0]:
+                self.attempts[step] = 1
+            if visit is not tour[0] or not charged:
+                self.earlier = {**self.earlier, step: self.earlier.get(step, 0) + 1}
+            yield visit, number, self.attempts[step]
 
     def tried(self, visit: Visit) -> int:
         """How often this visit was tried since the run began or was resumed."""
-        return self.attempts_at(visit) - self.earlier.get(self._step(visit), 0)
+        return self.attempts[self._step(visit)] - self.earlier.get(self._step(visit), 0)
 
     def trained(self, visit: Visit, result: VisitResult) -> None:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
-        stored = StoredState(result.state_table, visit.segment_id)
-        others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
-        self.holding[stored.table] = {*others, visit.segment_id}
+        stored = None
+        if result.state_table:
+            stored = StoredState(result.state_table, visit.segment_id)
+            others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
+            self.holding[stored.table] = {*others, visit.segment_id}
+            self.states += 1
         left = later_state(self.run_id, visit.mst_key, self.number(visit), stored)
         self.visits += 1
         if visit.kind == "train":

@@ -5,29 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
 from cerebro_plpy.platform.protocol import EvaluateVisit, TrainVisit
 from cerebro_plpy.platform.state_tables import HOPPING, StoredState, replaced_table, state_table
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.request import FitRequest
 
 
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
-    about forms: the rows that its program has still to train, and the timings known. `free` are tables that have
-    nothing of its segment; `tables` hold the configuration's states in turn."""
+    about forms: the rows that its program has still to train, and the timings known. `turn` counts the states that are
+    stored, and this one; `tables` hold them in turn, and those that are `free` have nothing of its segment."""
 
     visit_no: int
     number: int
     remaining_rows: int
     known: Mapping[str, Any]
+    turn: int
     free: Collection[str] = ()
     tables: int = HOPPING
 
@@ -75,8 +76,8 @@ def initial_state(request: FitRequest, config: Config, run_id: int) -> StateSour
     return StateSource("new", key, seed)
 
 
-def later_state(run_id: int, mst_key: int, visit_no: int, stored: StoredState) -> StateSource:
-    """The state that a visit left."""
+def later_state(run_id: int, mst_key: int, visit_no: int, stored: StoredState | None) -> StateSource:
+    """The state that a visit left; only the trainer has it where it is not stored."""
     return StateSource("chunks", state_key(run_id, mst_key, visit_no), 0, stored=stored)
 
 
@@ -95,7 +96,7 @@ def train_visit(
 ) -> TrainVisit:
     """A training visit, or one that averages the states of others."""
     key, tables = config.mst_key, attempt.tables
-    table = state_table(run_id, key, attempt.visit_no, tables)
+    table = state_table(run_id, key, attempt.turn, tables)
     job = Job(
         visit.kind,
         program(request, config),
@@ -126,7 +127,7 @@ def train_visit(
         job=job,
         state_table=table,
         emptied=table not in attempt.free,
-        replaced_table=replaced_table(run_id, key, attempt.visit_no, tables),
+        replaced_table=replaced_table(run_id, key, attempt.turn, tables),
     )
 
 
@@ -146,12 +147,13 @@ def _callbacks(config: Config, run_id: int, visit: Visit, datasets: Mapping[str,
 
 
 def evaluate_visit(
-    request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: int, state: StateSource
+    request: FitRequest, config: Config, run_id: int, tour: Tour, attempt: int, state: StateSource
 ) -> EvaluateVisit:
-    """An evaluation of the training partition of a segment, and of the validation partition beside it."""
-    tables = {"training": request.source if request.spec.training_metrics else None, "validation": request.validation}
-    datasets = {name: Dataset(table, visit.segment_id) for name, table in tables.items() if table}
-    shown = {"train" if name == "training" else name: dataset.key for name, dataset in datasets.items()}
+    """An evaluation of the training partitions of segments, and of the validation partitions beside them."""
+    visit, tables = tour[0], {"training": request.source if request.spec.training_metrics else None}
+    tables["validation"] = request.validation
+    named = tuple((name, Dataset(table, v.segment_id)) for v in tour for name, table in tables.items() if table)
+    shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
     job = Job(
         "evaluate",
         program(request, config),
@@ -164,8 +166,7 @@ def evaluate_visit(
         epoch=visit.epoch,
         mst_key=config.mst_key,
         attempt=attempt,
-        names=tuple(datasets),
-        datasets=tuple(datasets.values()),
+        named=named,
         state=state,
         job=job,
     )

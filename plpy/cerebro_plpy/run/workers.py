@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
 from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run import framework_choice
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
@@ -122,3 +123,10 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
         for trainer in trainers_of(workplace, workers, settings.devices(workplace.settings, gpu))
     ]
     return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))
+
+
+def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
+    """Whether configurations stay with a worker: each can serve all segments, and has room for all of their rows."""
+    tables = [table for table in (request.source, request.validation) if table]
+    room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
+    return request.spec.schedule == FOREMOST and sum(table.decoded_bytes for table in tables) <= room

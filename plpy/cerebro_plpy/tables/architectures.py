@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from uuid import uuid4
-
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidText, NullNotAllowed, UndefinedColumn, UndefinedObject
+from cerebro_plpy.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,8 @@ def load(
     catalog: Catalog, table: str | None, text: str | None, weights: bytes | None, name: str | None, note: str | None
 ) -> None:
     """Check an architecture and add it; the table is made by the first one."""
+    from uuid import uuid4  # which looks at the machine; who reads architectures does without
+
     if text is None:
         raise NullNotAllowed(f"{TITLE}: Model architecture is NULL.", hint="Pass the JSON that model.to_json() gives.")
     check_architecture(read_architecture(text))

@@ -6,7 +6,6 @@ The inputs and outputs of a model and the columns of a table are matched by thei
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, Optional
 
 from cerebro_plpy.configs import per_output
@@ -17,6 +16,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, UndefinedObject
 from cerebro_plpy.packing.classes import FRACTIONS, show
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.records import replace
 from cerebro_plpy.tables.architectures import StoredModel
 
 Shape = tuple[int, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Union
 
 from cerebro_plpy.configs.keras_names import near_matches
@@ -18,6 +17,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import AmbiguousName, DataCorrupted, NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.halves import outline
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import asdict, dataclass
 from cerebro_plpy.tables.versions import Known, Version, check_answers, find_deployed
 
 ASKED = "cerebro_granted_version"

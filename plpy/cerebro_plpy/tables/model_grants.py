@@ -25,7 +25,7 @@ COLUMNS = (
     "owner", "model", "version", "run_id", "mst_key", "task", "source", "target", "target_type", "recipe", "classes",
     "margin", "architecture", "compile_params", "backend", "metric", "seed",
 )  # fmt: skip
-HINT = "Who may, is told by: SELECT model, owner FROM cerebro.model;"
+HINT = "Models that were granted to somebody: SELECT model FROM cerebro.grant_log WHERE owner = current_user;"
 
 
 def grant(db: Database, module: str, model: str, role: str | None) -> None:

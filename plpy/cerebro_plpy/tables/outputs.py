@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
@@ -22,6 +21,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, ObjectNotReady, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.tables import model_states
 from cerebro_plpy.tables.model_states import ModelTables
 from cerebro_plpy.tables.weights import Weights, read_weights

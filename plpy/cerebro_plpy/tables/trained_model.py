@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
@@ -22,6 +21,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.packing.packed_table import names
 from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables import grants, model_states, model_summary, object_table
 from cerebro_plpy.tables.selection import SINGLE_KEY
 

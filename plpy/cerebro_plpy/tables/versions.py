@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.keras_names import near_matches
@@ -18,6 +17,7 @@ from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, U
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import CLASSIFICATION, TASKS
 from cerebro_plpy.platform.state_tables import version_table
+from cerebro_plpy.records import dataclass, fields
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ import re
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.records import dataclass
 
 LENGTH = struct.Struct("<Q")
 # Formats of the array module by safetensors' names of element types.
@@ -32,6 +33,7 @@ CODES = {
     "U8": "B",
     "BOOL": "B",
 }
+CONVERTED = 64 << 10  # bytes of other numbers than float32 at a time: milliseconds of work
 SIZES = {**{name: array(code).itemsize for name, code in CODES.items()}, "F16": 2, "BF16": 2}
 
 
@@ -80,8 +82,20 @@ def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
     parts = {}
     for tensor in sorted(wanted, key=lambda tensor: (tensor.start, tensor.end)):
         stream.skip(tensor.start - stream.position)
-        parts[tensor] = as_float32(tensor.dtype, stream.take(tensor.end - tensor.start))
-    return Weights(size, b"".join(parts[tensor] for tensor in wanted))
+        parts[tensor] = list(_float32(stream, tensor))
+    return Weights(size, b"".join(chain.from_iterable(parts[tensor] for tensor in wanted)))
+
+
+def _float32(stream: _Stream, tensor: Tensor) -> Iterator[bytes | memoryview]:
+    """The bytes of a tensor as float32, in pieces; the stream is asked between them, which may end the work."""
+    left = tensor.end - tensor.start
+    if tensor.dtype == "F32":
+        yield from stream.pieces(left)
+        return
+    while left:
+        data = stream.take(min(left, CONVERTED))
+        left -= len(data)
+        yield as_float32(tensor.dtype, data)
 
 
 def _header(stream: _Stream) -> list[Tensor]:
@@ -124,14 +138,15 @@ class _Stream:
 
     def take(self, count: int) -> bytes:
         """So many bytes."""
-        return b"".join(self._pieces(count))
+        return b"".join(self.pieces(count))
 
     def skip(self, count: int) -> None:
         """Pass so many bytes over."""
-        for _ in self._pieces(count):
+        for _ in self.pieces(count):
             pass
 
-    def _pieces(self, count: int) -> Iterator[memoryview]:
+    def pieces(self, count: int) -> Iterator[memoryview]:
+        """So many bytes as they lie in the chunks, which are not copied."""
         while count:
             if not self._left:
                 self._left = memoryview(next(self._chunks, b""))
@@ -152,7 +167,9 @@ def as_float32(dtype: str, data: bytes) -> bytes:
     if dtype == "F32":
         return data
     if dtype == "BF16":
-        return b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2))
+        longer = bytearray(2 * len(data))
+        longer[2::4], longer[3::4] = data[::2], data[1::2]
+        return bytes(longer)
     if dtype == "F16":
         return array("f", (value for (value,) in struct.iter_unpack("<e", data))).tobytes()
     return array("f", array(CODES[dtype], data)).tobytes()

@@ -12,18 +12,17 @@ import io
 import json
 import os
 import select
-import signal
 import socket
 import struct
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Union
 
 from cerebro_plpy import errors
 from cerebro_plpy.errors import CerebroError, TrainerFailure
-from cerebro_plpy.trainer import answers, folders, memory, process, pulse
+from cerebro_plpy.trainer import answers, folders, memory, nursery, process, pulse
+from cerebro_plpy.trainer.channel import Channel
+from cerebro_plpy.trainer.child import END_SECONDS, Child, Executed
 from cerebro_plpy.trainer.process import TrainerSpec
 from cerebro_plpy.trainer.wire import Header
 
@@ -31,8 +30,6 @@ FRAME = struct.Struct("<4sIQ")
 MAGIC = b"CDB1"
 PROTOCOL = 1
 POLL_MS = 100
-END_SECONDS = 2.0
-SEND_BYTES = 4 << 20
 JOINED_BYTES = 1 << 16  # a frame of at most so many is sent at once: each call wakes the trainer
 LARGEST = 1 << 30  # bytes of a header or payload: what a value of PostgreSQL can have
 Buffer = Union[bytes, memoryview]
@@ -41,39 +38,51 @@ Buffer = Union[bytes, memoryview]
 class Link:
     """A running trainer. `check` is called while waiting and may raise to end the wait.
 
-    Without `wait` it may still be starting; then `greet` has to be called before anything else.
+    Without `wait` it may still be starting; then `greet` has to be called before anything else. Other sessions of the
+    same caller (`who`) may have it before and after this one.
     """
 
-    def __init__(self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True) -> None:
+    def __init__(
+        self, spec: TrainerSpec, check: Callable[[], None], *, wait: bool = True, who: str | None = None
+    ) -> None:
         try:
             self._home = folders.Home()
         except OSError as error:
             raise process.not_executable(spec, error) from error
         self.spec = spec
+        self._who = who
         self._check = check
+        self._rests = False
         self._broken = False
         self._owed = 0
         self._unanswered = False
+        self._early: tuple[Header, memoryview] | None = None
+        self._aside = 0
         self._unread = 0
         self._watch = memory.Watch(spec.memory_bytes)
         self.hello: Header = {}
         self._stderr = tempfile.TemporaryFile(prefix=folders.PREFIX)  # noqa: SIM115
+        self._begin()
+        if wait:
+            self.greet()
+
+    def _begin(self, *, forked: bool = True) -> None:
+        """Start the process, which may be `forked` where that can be."""
         self._pulse = pulse.Pulse()
         self._socket, theirs = socket.socketpair()
-        self._socket.setblocking(False)
-        # As much as the kernel allows: the fewer bytes fit, the more often the two processes take turns.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        self._channel = Channel(self._socket, self._wait, self._gone)
+        passed, said = (theirs.fileno(), self._pulse.descriptor, self._home.descriptor), self._stderr.fileno()
         try:
-            self._process = self._spawn(theirs)
-            self._home.belongs(self._process.pid)
+            fork = nursery.fork(self.spec, self._home.path, (*passed, said), self._who) if forked else None
+            self._child: Child = fork or Executed(self.spec, self._home.path, passed, said)
         except OSError as error:
             self._let_go()
-            raise process.not_executable(spec, error) from error
+            raise process.not_executable(self.spec, error) from error
         finally:
             theirs.close()
             os.close(self._pulse.descriptor)
-        if wait:
-            self.greet()
+        if self.pid:
+            self._home.belongs(self.pid)
 
     def greet(self) -> None:
         """Wait until the trainer has loaded its framework and says what it is, unless it has said so."""
@@ -85,45 +94,58 @@ class Link:
                 raise
 
     def _greeting(self) -> Header:
+        self._await_begin()
         hello = self.answer()
         if hello.get("protocol") != PROTOCOL:
             raise TrainerFailure(
                 f"the trainer speaks protocol {hello.get('protocol')}, this backend speaks {PROTOCOL}",
                 hint=f"Install the same version of cerebro_db for {self.spec.python} and the server, then reconnect.",
             )
+        self._watch.begun(self.pid)
         return hello
 
-    def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        fd, beats = theirs.fileno(), self._pulse.descriptor
-        return subprocess.Popen(
-            self.spec.command(fd, beats),
-            env=self.spec.environment(self._home.path),
-            cwd=self._home.path,
-            pass_fds=(fd, beats, self._home.descriptor),
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=self._stderr,
-            stderr=self._stderr,
-        )
+    def _await_begin(self) -> None:
+        """Wait until the process exists; where a nursery fails it, it is executed."""
+        if self.pid:
+            return
+        try:
+            while not self._child.begun(POLL_MS):
+                self._check()
+                self._pulse.look(self.pid, starting=True)
+            self._home.belongs(self.pid)
+        except OSError:
+            nursery.give_up(self.spec)
+            self._child.end()
+            self._socket.close()
+            self._pulse.close()
+            self._begin(forked=False)
 
     @property
     def pid(self) -> int:
         """The trainer's process id."""
-        return self._process.pid
+        return self._child.pid
 
     def alive(self) -> bool:
         """Whether the trainer can take another request."""
-        if self._broken or self._owed or self._unread or self._unanswered or self._process.poll() is not None:
+        if self._broken or self._owed or self._unread or self._unanswered or self._child.wait(0) is not None:
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)
         return not poll.poll(0)
 
+    def room(self) -> int | None:
+        """How many bytes of memory the trainer may still take; None for as many as there are."""
+        return self._watch.room(self.pid)
+
+    def rest(self, seconds: int) -> None:
+        """No call uses the trainer now: if the session ends before the next one, it is kept for others so long."""
+        self._rests = self._child.rest(seconds)
+
     def send(self, header: Header, *payload: bytes) -> None:
         """Send one frame; waits while the trainer's end is full."""
         size = sum(map(len, payload))
         if size <= JOINED_BYTES:
-            self._write(self._beginning(header, size) + b"".join(payload))
+            self._channel.write(self._beginning(header, size) + b"".join(payload))
             return
         self.send_head(header, size)
         for part in payload:
@@ -131,12 +153,14 @@ class Link:
 
     def send_head(self, header: Header, size: int) -> None:
         """Begin a frame whose payload of `size` bytes follows in parts."""
-        self._write(self._beginning(header, size))
+        self._channel.write(self._beginning(header, size))
         self._owed = size
 
     def _beginning(self, header: Header, size: int) -> bytes:
         """What stands before a payload of so many bytes, if a frame may begin now."""
         self._check_open()
+        if self._rests:
+            self._wake()
         if self._unread:
             raise _not_fetched()
         if self._owed:
@@ -145,6 +169,12 @@ class Link:
         head = json.dumps(header, separators=(",", ":")).encode()
         return FRAME.pack(MAGIC, len(head), size) + head
 
+    def _wake(self) -> None:
+        """From now on it ends with this session again."""
+        if not self._child.rest(None):
+            raise self._failure(f"the nursery of the trainer (process {self.pid}) does not listen")
+        self._rests = False
+
     def send_part(self, part: bytes) -> None:
         """Send the next part of the payload of the frame that was begun."""
         if len(part) > self._owed:
@@ -152,7 +182,7 @@ class Link:
                 f"a buffer has {len(part)} bytes where {self._owed} are expected: an array is NULL, or was changed",
                 hint="Pack the table again with training_preprocessor_dl().",
             )
-        self._write(part)
+        self._channel.write(part)
         self._owed -= len(part)
 
     def post(self, header: Header, *payload: bytes) -> None:
@@ -183,7 +213,7 @@ class Link:
             raise self._failure(f"the trainer sent {self._unread} bytes where {size} were expected")
         data = io.BytesIO(bytes(size))
         with data.getbuffer() as room:
-            self._fill(room)
+            self._channel.fill(room)
         self._unread -= size
         return data.getvalue()
 
@@ -197,8 +227,19 @@ class Link:
         self._unanswered = False
         return self._accepted(header), payload
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether an answer is still to be fetched."""
+        return self._unanswered
+
     def chunks(self, header: Header) -> Iterator[Buffer]:
-        """Send a request whose answer is a series of chunks, and give them one by one."""
+        """Send a request whose answer is a series of chunks, and give them one by one.
+
+        Where an earlier answer is still to be fetched, it is asked aside, and that answer may come meanwhile.
+        """
+        if self._unanswered:
+            yield from self._chunks_aside(header)
+            return
         self.post(header)
         while True:
             answer, payload = self.receive()
@@ -208,31 +249,54 @@ class Link:
                 return
             yield payload
 
+    def _chunks_aside(self, header: Header) -> Iterator[Buffer]:
+        self._aside += 1
+        number = self._aside
+        self.send({**header, "aside": number})
+        while True:
+            answer, payload = self._frame()
+            if "aside" not in answer:
+                self._early = answer, payload
+            elif answer["aside"] != number:  # of an earlier one, which nobody has read to its end
+                continue
+            elif answer.get("more"):
+                yield payload
+            else:
+                self._accepted(answer)
+                return
+
     def receive(self) -> tuple[Header, memoryview]:
-        """The next frame."""
+        """The next frame that is no part of an answer aside."""
+        while self._early is None:
+            header, payload = self._frame()
+            if "aside" not in header:
+                return header, payload
+        early, self._early = self._early, None
+        return early
+
+    def _frame(self) -> tuple[Header, memoryview]:
         header, size = self._head()
-        return header, self._read(size)
+        return header, self._channel.read(size)
 
     def _head(self) -> tuple[Header, int]:
         """The header of the next frame, and the size of its payload, which is still to be read."""
         self._check_open()
-        magic, head, body = FRAME.unpack(self._read(FRAME.size))
+        magic, head, body = FRAME.unpack(self._channel.read(FRAME.size))
         if magic != MAGIC or max(head, body) > LARGEST:
             raise self._failure(f"the trainer sent {magic!r}, {head} and {body} bytes where a frame was expected")
-        text = bytes(self._read(head))
+        text = bytes(self._channel.read(head))
         header = answers.header(text)
         if header is None:
             raise self._failure(f"the trainer sent {text[:80]!r} where a JSON object was expected")
         return header, body
 
-    def close(self) -> None:
-        """End the trainer at once, with what it started, and remove what it had on disk."""
+    def close(self) -> int:
+        """End the trainer at once, with what it started, and remove what it had on disk; its exit status."""
         self._broken = True
         self._socket.close()
-        if self._process.poll() is None:  # else its number may be another's
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        status = self._child.end()
         self._let_go()
+        return status
 
     def _let_go(self) -> None:
         """Give back what a trainer takes beside its process."""
@@ -252,35 +316,6 @@ class Link:
             raise answers.error(answer) or self._failure(f"the trainer answered {answer!r:.200}")
         return result
 
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[self._socket.send(view) :]
-            except BlockingIOError:
-                self._wait(select.POLLOUT)
-            except OSError as error:
-                raise self._failure(f"the trainer (process {self.pid}) is gone") from error
-
-    def _read(self, size: int) -> memoryview:
-        view = memoryview(bytearray(size))
-        self._fill(view)
-        return view
-
-    def _fill(self, view: memoryview) -> None:
-        done = 0
-        while done < len(view):
-            try:
-                count = self._socket.recv_into(view[done:])
-            except BlockingIOError:
-                self._wait(select.POLLIN)
-                continue
-            except ConnectionError:
-                count = 0
-            if count == 0:
-                raise self._failure(f"the trainer (process {self.pid}) ended before it answered")
-            done += count
-
     def _wait(self, event: int) -> None:
         poll = select.poll()
         poll.register(self._socket, event)
@@ -294,15 +329,16 @@ class Link:
             self.close()
             raise
 
+    def _gone(self, what: str) -> CerebroError:
+        return self._failure(f"the trainer (process {self.pid}) {what}")
+
     def _failure(self, message: str) -> CerebroError:
         self._broken = True
         # A process that gives up closes its socket before it ends; killed in between, its exit status would be lost.
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_SECONDS)
+        self._child.wait(END_SECONDS)
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 2000))
         tail = self._stderr.read().decode(errors="replace").strip()
-        self.close()
-        code = self._process.returncode
+        code = self.close()
         if self.hello or code < 0:
             return TrainerFailure(f"{message} (exit status {code})", detail=tail or None)
         # It gave up by itself, so it would again: what is installed is wrong, and no attempt more will help.

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 NO_GPU = "-1"  # the device number that hides them all
 TRAINER_BYTES = 1 << 30  # a trainer with its framework, a small model and some data
@@ -44,15 +43,14 @@ def _groups() -> Iterator[tuple[int, int]]:
     """Limit and free bytes of the control group of this process and of those around it, as far as they are limited."""
     paths = dict(line.split(":", 2)[1:] for line in _read("/proc/self/cgroup").splitlines())
     for base, controller, names in GROUPS:
-        own = Path(base + paths.get(controller, "/"))
-        for folder in (own, *own.parents):
-            limit, used = (_read(str(folder / name)).strip() for name in names[:2])
+        folder = (base + paths.get(controller, "/")).rstrip("/")
+        while folder.startswith(base):
+            limit, used = (_read(f"{folder}/{name}").strip() for name in names[:2])
             if limit.isdigit() and used.isdigit():
                 # The kernel takes pages of files that nobody looked at lately first.
-                idle = re.search(rf"^{names[2]} (\d+)$", _read(str(folder / "memory.stat")), re.MULTILINE)
+                idle = re.search(rf"^{names[2]} (\d+)$", _read(f"{folder}/memory.stat"), re.MULTILINE)
                 yield int(limit), int(limit) - int(used) + (int(idle[1]) if idle else 0)
-            if str(folder) == base:
-                break
+            folder = os.path.dirname(folder)
 
 
 def used_bytes(pid: int) -> int:
@@ -75,7 +73,7 @@ def _session(leader: int) -> Iterator[int]:
 
 def gpus() -> int:
     """NVIDIA devices of this machine."""
-    return sum(1 for device in Path("/dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", device.name))
+    return sum(1 for device in os.listdir("/dev") if re.fullmatch(r"nvidia\d+", device))
 
 
 def parallel_trainers() -> int:
@@ -90,6 +88,7 @@ def _meminfo(field: str) -> int:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="ascii", errors="replace")
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
     except OSError:
         return ""

@@ -18,6 +18,12 @@ class Watch:
         """`limit` is in bytes; 0 means none."""
         self._limit = limit
         self._looked = time.monotonic()
+        self._room: tuple[float, int] | None = None
+
+    def begun(self, pid: int) -> None:
+        """Raise an error where a process holds more than the limit before it has a model, however fast it started."""
+        if self._limit:
+            check(pid, self._limit, starting=True)
 
     def look(self, pid: int, *, starting: bool) -> None:
         """Raise an error where a process holds more than the limit; while it starts, no model is the reason."""
@@ -25,6 +31,15 @@ class Watch:
         if self._limit and now - self._looked >= PAUSE_SECONDS:
             self._looked = now
             check(pid, self._limit, starting=starting)
+
+    def room(self, pid: int) -> int | None:
+        """How many bytes its limit leaves a process, as of some tenths of a second ago; None: there is no limit."""
+        if not self._limit:
+            return None
+        now = time.monotonic()
+        if self._room is None or now - self._room[0] >= PAUSE_SECONDS:
+            self._room = now, self._limit - used_bytes(pid)
+        return self._room[1]
 
 
 def check(pid: int, limit: int, *, starting: bool) -> None:

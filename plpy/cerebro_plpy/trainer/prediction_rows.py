@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from cerebro_plpy.errors import CerebroError, InvalidParameter, NullNotAllowed, ObjectNotReady
+from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.trainer import fields, ownership, wire
 from cerebro_plpy.trainer.link import Link
 

@@ -7,10 +7,10 @@ to the trainer any more; so each request says how long it may wait for the next 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, DatatypeMismatch
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.trainer import ownership, segment, turns
 from cerebro_plpy.trainer.link import Link
 from cerebro_plpy.trainer.process import TrainerSpec
@@ -76,9 +76,13 @@ class Predictor:
 
     def end(self) -> None:
         """No further block comes, and the trainer waits for the next call; nothing is asked of the database here."""
-        if turns.held(self._session, self) and not self._told.idle_seconds:
+        if not turns.held(self._session, self):
+            return
+        if not self._told.idle_seconds:
             self._session.pop(turns.KEY)
             segment.stop_trainer(self._session)
+        elif self._link is not None and self._awaited is None and self._link.alive():
+            self._link.rest(self._told.idle_seconds)
 
     def _ready(self) -> Link:
         """The session's trainer, with this model in it."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.records import dataclass
 from cerebro_plpy.trainer import machine
 
 
@@ -19,6 +19,10 @@ class TrainerSpec:
     gpu: str = machine.NO_GPU
     memory_bytes: int = 0
     compilation_cache: str | None = None
+    nursery_seconds: int = 0
+    """How long a process stays that forks trainers like this one; 0 where each is executed."""
+    kept: bool = True
+    """Whether it may serve other sessions of the same roles before and after this one."""
 
     def command(self, socket: int, pulse: int) -> list[str]:
         """The command line of a trainer that has its end of the socket pair, and its pulse, as these descriptors."""
@@ -38,6 +42,7 @@ class TrainerSpec:
             "KERAS_HOME": home,
             "KERAS_BACKEND": self.framework,
             "TF_CPP_MIN_LOG_LEVEL": "2",
+            "OPENBLAS_NUM_THREADS": "1",  # a process with threads cannot be forked, and both are to give the same bits
             "CUDA_VISIBLE_DEVICES": self.gpu,
         }
 

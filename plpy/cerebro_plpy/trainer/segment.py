@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any
 
+from cerebro_plpy.database import effective_role
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, InvalidParameter, ObjectNotReady
 from cerebro_plpy.trainer import fields, machine, ownership, packed_rows, prediction_rows, turns, wire
 from cerebro_plpy.trainer.link import Buffer, Link
@@ -39,7 +40,7 @@ def start_trainer(check: Callable[[], None], gd: Globals, spec: TrainerSpec) -> 
         return link
     if link is not None:
         link.close()
-    link = Link(spec, check)
+    link = Link(spec, check, who=effective_role.all_roles() if spec.kept else None)
     if spec.gpu != machine.NO_GPU and all(name.upper().startswith("CPU") for name in link.hello.get("devices", ())):
         link.close()
         raise ObjectNotReady(
@@ -82,6 +83,7 @@ def rest(gd: Globals, seconds: int) -> None:
         stop_trainer(gd)
     else:
         link.send(wire.request("reset", idle_seconds=seconds))
+        link.rest(seconds)
 
 
 def stop_trainer(gd: Globals) -> None:
@@ -189,11 +191,16 @@ def add_state(gd: Globals, part: int, chunk: bytes, *, sealed: bool = False) -> 
         trainer(gd, sealed=sealed)
 
 
-def state_chunks(link: Link, chunk_bytes: int) -> Iterator[Buffer]:
-    """The state of the job that ended last, in chunks of that size, the last as small as it is."""
+def state_chunks(link: Link, chunk_bytes: int, key: str) -> Iterator[Buffer]:
+    """The state of that name, which a job has left, in chunks of that size, the last as small as it is."""
     size = fields.whole("chunk_bytes", chunk_bytes, 1)
     if size > COLLECTED_BYTES:
         raise InvalidParameter(f"chunk_bytes is {size}; expected at most {COLLECTED_BYTES}", hint=fields.HINT)
-    for frame in link.chunks(wire.request("state_get", chunk_bytes=COLLECTED_BYTES // size * size)):
+    for frame in link.chunks(wire.request("state_get", key=key, chunk_bytes=COLLECTED_BYTES // size * size)):
         for begin in range(0, len(frame), chunk_bytes):
             yield frame[begin : begin + chunk_bytes]
+
+
+def finished(link: Link) -> wire.Header:
+    """The result of the open job, which is done now, unless it has been since `job_start`."""
+    return link.answer() if link.unanswered else link.ask(wire.request("finish"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cerebro_plpy.database.platform import Caller
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.records import dataclass, field, fields
 from cerebro_plpy.trainer import code_folders, machine
 from cerebro_plpy.trainer.process import TrainerSpec, environment
 
@@ -24,11 +24,15 @@ class Settings:
     trainer_python: str | None = None
     worker_conninfo: str | None = None
     trainer_idle_seconds: int = field(default=60, metadata={"least": 0})
+    trainer_nursery_seconds: int = field(default=300, metadata={"least": 0})
+    commit_seconds: int = field(default=0, metadata={"least": 0})
     max_workers_total: int | None = field(default=None, metadata={"least": 2})
     trainer_memory_mb: int | None = field(default=None, metadata={"least": 64})
     cache_mb: int | None = field(default=None, metadata={"least": 0})
     compilation_cache: str | None = None
     gpus: tuple[int, ...] | None = None
+    tenant_roles: bool = False
+    """Whether the caller is one of those that are many tenants each, whose trainers are not kept for one another."""
 
 
 def read(db: Caller) -> Settings:
@@ -43,7 +47,8 @@ def read(db: Caller) -> Settings:
                 hint="An administrator can delete that row.",
             )
         least = known[name].metadata.get("least")
-        values[name] = _gpus(value) if name == "gpus" else value if least is None else _number(name, value, least)
+        read_as = READ_AS.get(name)
+        values[name] = read_as(value) if read_as else value if least is None else _number(name, value, least)
     return Settings(**values)  # type: ignore[arg-type]
 
 
@@ -63,6 +68,9 @@ def _gpus(text: str) -> tuple[int, ...]:
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != len(numbers):
         raise InvalidParameter(f"setting gpus is {text!r}; expected different numbers of devices, such as '0,1'")
     return tuple(map(int, numbers))
+
+
+READ_AS: Mapping[str, Callable[[str], object]] = {"gpus": _gpus, "tenant_roles": lambda text: text == "true"}
 
 
 def usable_gpus(settings: Settings) -> tuple[int, ...]:
@@ -136,8 +144,17 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
         threads=request.threads or (1 if request.framework == "none" else max(1, machine.cores() // request.trainers)),
         gpu=machine.NO_GPU if request.gpu is None else str(request.gpu),
         memory_bytes=memory,
-        compilation_cache=code_folders.private(settings.compilation_cache),
+        compilation_cache=_code_folder(settings, request.framework),
+        nursery_seconds=settings.trainer_nursery_seconds,
+        kept=not settings.tenant_roles,
     )
+
+
+def _code_folder(settings: Settings, framework: str) -> str | None:
+    """JAX alone keeps code; a folder that an administrator has named is looked at whatever starts."""
+    if settings.compilation_cache is None and framework != "jax":
+        return None
+    return code_folders.chosen(settings.compilation_cache).path
 
 
 def check_trainer(settings: Settings) -> None:

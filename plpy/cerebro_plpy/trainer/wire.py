@@ -21,11 +21,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
-        "sealed", "recipe",
+        "unstored", "sealed", "recipe",
     ),
     "state": ("sealed",),
     "finish": (),
-    "state_get": ("chunk_bytes",),
+    "state_get": ("key", "chunk_bytes", "aside"),
     "results": ("program", "program_key", "sums"),
     "rows": ("rows", "arrays", "lengths", "classes", "want"),
     "tell": ("rows", "arrays", "lengths", "labels", "whole", "idle_seconds"),

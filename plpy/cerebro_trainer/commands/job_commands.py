@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 from cerebro_trainer.commands.explaining import Shuffling, attribution_columns, places
+from cerebro_trainer.commands.held_states import Held, Snapshot, not_held
 from cerebro_trainer.commands.jobs import AverageJob, EvaluateJob, Fit, Job, PredictJob, RestoreJob, TimeJob, TrainJob
 from cerebro_trainer.commands.predictions import Want, tabulate
 from cerebro_trainer.commands.telling import Telling
+from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import literal
 from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.data.recipe_values import RecipeValues
-from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, RequestError, summary
+from cerebro_trainer.errors import ConfigError, RequestError, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.forms import Forms
-from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
-from cerebro_trainer.programs.protocol import Array, Framework, Program, Programs
+from cerebro_trainer.programs.protocol import Array, Program
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.state import averaging, joining, serialization
-from cerebro_trainer.state.serialization import Origin, Progress
+from cerebro_trainer.state.serialization import Origin
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import integer, integers, record, text, typed
 from cerebro_trainer.wire.frames import Bytes, Message, Messages
@@ -31,13 +30,6 @@ from cerebro_trainer.wire.streams import Reading
 Header: TypeAlias = Mapping[str, Any]
 KINDS = ("train", "time", "average", "restore", "evaluate", "predict")
 SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
-
-
-class Held(NamedTuple):
-    """The state that a program's variables now are, under the name the backend gave it."""
-
-    key: str
-    program: Program
 
 
 class Loading(NamedTuple):
@@ -50,16 +42,17 @@ class Loading(NamedTuple):
 class Work:
     """At most one job at a time, over datasets that the trainer keeps."""
 
-    def __init__(self, framework: Framework, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
-        self._framework = framework
-        self._failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
+    private = False
+    """Whether it has had what must not stay in a process that another session may have: weights that its session was
+    not to see, or functions of users."""
+
+    def __init__(self, workshop: Workshop, datasets: Mapping[str, Dataset], check_peer: Callable[[], None]) -> None:
+        self._workshop = workshop
         self._datasets = datasets
         self._check_peer = check_peer
-        self._programs = Programs(framework.make)
-        self._warnings = FrameworkWarnings()
-        self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
         self._specs: dict[str, ProgramSpec] = {}
         self._held: Held | None = None
+        self._replaced: Snapshot | None = None
         self._job: Job | None = None
         self._loading: Loading | None = None
         self._result_key = ""
@@ -70,15 +63,17 @@ class Work:
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; where that comes in chunks, they follow and go straight into the program."""
         self.abandon()
+        self._replaced = None
         source = text(record(header, "state"), "source", choices=SOURCES)
         self._result_key = text(header, "result_key")
         self._sealed = header.get("sealed") is True
+        self.private |= self._sealed
         recipe = header.get("recipe")
         self._recipe = None if recipe is None else RecipeValues.from_header(record(header, "recipe"))
         spec = self._spec(header)
         with self._boundary():
-            program = self._programs.get(spec)
-            reading = self._load(program, source, record(header, "state"))
+            program = self._workshop.programs.get(spec)
+            reading = self._load(program, source, header)
             self._job = self._make_job(program, header)
             if reading is None:
                 self._loaded(self._job, spec)
@@ -121,29 +116,32 @@ class Work:
             self._origin = Origin(job.epoch, whole=True)
         self._held = None if self._sealed else Held(self._result_key, job.program)
         if isinstance(job, TrainJob):
-            job.warnings = self._warnings.of(job.program)
+            job.warnings = self._workshop.warnings.of(job.program)
         return (Message({"ok": job.result()}),)
 
     def state_get(self, header: Header, payload: Bytes) -> Messages:
-        """The held state, in chunks."""
-        size = integer(header, "chunk_bytes", minimum=1)
+        """A state that is held, in chunks."""
+        key, size = text(header, "key"), integer(header, "chunk_bytes", minimum=1)
         if self._job is not None:
             self._open_job()
-        if self._held is None:
-            sealed = self._sealed and self._job is not None
-            raise RequestError("the state of this job is sealed" if sealed else "no state is held", sqlstate="55000")
-        program, total, count = self._held.program, 0, 0
-        progress = Progress(program.step, self._origin.epochs)
-        for chunk in serialization.dump(program.read(), program.layout, progress, size):
-            total, count = total + sum(map(len, chunk)), count + 1
-            yield Message({"more": True}, *chunk)
-        yield Message({"ok": {"bytes": total, "chunks": count}})
+        if self._held is not None and self._held.key == key:
+            return Snapshot.of(self._held, self._origin.epochs).chunks(size)
+        if self._sealed and self._job is not None:
+            raise RequestError("the state of this job is sealed", sqlstate="55000")
+        return self.replaced_state(header)
+
+    def replaced_state(self, header: Header) -> Messages:
+        """The state that the newest job has replaced, in chunks; any thread may ask for it while that job is done."""
+        key, replaced = text(header, "key"), self._replaced
+        if replaced is None or replaced.key != key:
+            raise not_held(key, self._held)
+        return replaced.chunks(integer(header, "chunk_bytes", minimum=1))
 
     def results(self, header: Header, payload: Bytes) -> Messages:
         """Loss and metrics from added sums."""
         sums = record(header, "sums")
         with self._boundary():
-            program = self._programs.get(self._spec(header))
+            program = self._workshop.programs.get(self._spec(header))
             return (Message({"ok": {key: program.results(value) for key, value in sums.items()}}),)
 
     def rows(self, header: Header, payload: Bytes) -> Messages:
@@ -197,12 +195,12 @@ class Work:
     def abandon(self) -> None:
         """Drop the open job, and a state that is not here as a whole. What a job was changing is not held yet."""
         self._job = self._loading = None
-        self._warnings.forget()
+        self._workshop.warnings.forget()
 
     def reset(self) -> None:
         """Drop the state that is held, and all that belongs to it."""
         self.abandon()
-        self._held = None
+        self._held = self._replaced = None
         self._specs.clear()
 
     def _spec(self, header: Header) -> ProgramSpec:
@@ -210,6 +208,7 @@ class Work:
         key = header.get("program_key")
         if "program" in header:
             spec = ProgramSpec.from_header(header)
+            self.private |= bool(spec.sources)
             if isinstance(key, str):
                 self._specs[key] = spec
             return spec
@@ -237,31 +236,30 @@ class Work:
             )
         return job
 
-    def _load(self, program: Program, source: str, header: Header) -> Reading | None:
+    def _load(self, program: Program, source: str, request: Header) -> Reading | None:
         """Make the program's variables the state; where that is still to come, what will read it."""
+        header = record(request, "state")
         if source == "kept":
             key = text(header, "key")
             if self._held != Held(key, program):
-                held = "no state" if self._held is None else f"state {self._held.key!r}"
-                raise RequestError(
-                    f"state {key!r} is not held, but {held}",
-                    sqlstate="55000",
-                    hint="Send the state's chunks.",
-                )
+                raise not_held(key, self._held)
             return None
+        if self._held and request.get("unstored") is True:
+            self._replaced = Snapshot.of(self._held, self._origin.epochs)
         self._held = None
         if source == "chunks":
             return serialization.read(program.layout, program.assign, self._took)
         if source == "averaged":
             return averaging.read(program.layout, program.assign, self._took, integers(header, "shares"))
-        program.write(program.initial(integer(header, "seed")))
-        self._origin = Origin(0, whole=False)
+        self._origin, seed = Origin(0, whole=False), integer(header, "seed")
+        if source in ("weights", "weights_of_chunks"):
+            program.renew(seed)
+            if source == "weights":
+                return serialization.read_flat_weights(program.layout, program.assign)
+            return serialization.read_weights(program.layout, program.assign, self._took)
+        program.write(program.initial(seed))
         if source == "joined":
             return joining.read(program.layout, program.assign, len(integers(header, "shares")))
-        if source == "weights":
-            return serialization.read_flat_weights(program.layout, program.assign)
-        if source == "weights_of_chunks":
-            return serialization.read_weights(program.layout, program.assign, self._took)
         return serialization.read_warm(program.layout, program.assign, self._took) if source == "warm" else None
 
     def _took(self, origin: Origin) -> None:
@@ -289,36 +287,34 @@ class Work:
         return job
 
     def _job_of_kind(self, kind: str, program: Program, keys: tuple[str, ...], header: Header) -> Job:
+        threads = self._workshop.framework.threads
         if kind in ("train", "time"):
             if not program.trainable:
                 raise ConfigError("the model has no trainable weights")
             fit = Fit.from_header(header, [rows for key in keys for rows in self._datasets[key].sizes])
-            forms = self._forms.setdefault(program, {}).setdefault(fit.batch_size, self._new_forms())
+            forms = self._workshop.forms(program, fit.batch_size)
             if kind == "time":
                 return TimeJob(program, keys, fit, forms)
-            return TrainJob(program, keys, fit, forms, self._framework.threads)
+            return TrainJob(program, keys, fit, forms, threads)
         if kind == "average":
-            return AverageJob(program, keys, integers(record(header, "state"), "shares"), self._framework.threads)
+            return AverageJob(program, keys, integers(record(header, "state"), "shares"), threads)
         if kind == "restore":
             return RestoreJob(program, keys)
         return EvaluateJob(program, keys) if kind == "evaluate" else PredictJob(program, keys)
-
-    def _new_forms(self) -> Forms:
-        return Forms(self._failures, self._framework.memory_errors)
 
     @contextmanager
     def _boundary(self) -> Iterator[None]:
         """The one place where what a framework raises for a config becomes that config's failure."""
         try:
-            with self._warnings.heard():
+            with self._workshop.warnings.heard():
                 yield
-        except self._framework.memory_errors as error:
+        except self._workshop.framework.memory_errors as error:
             raise ConfigError(
                 "the config ran out of memory" + ("" if self._recipe is not None else f": {summary(error)}"),
                 sqlstate="53200",
                 hint="A smaller batch_size or a smaller model needs less.",
             ) from error
-        except self._failures as error:
+        except self._workshop.failures as error:
             # What a framework says may have numbers of the network, which who may not read it is not told.
             said = "" if self._recipe is not None else f": {summary(error)}"
             raise ConfigError(f"{type(error).__name__}{said}") from error

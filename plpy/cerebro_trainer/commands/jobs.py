@@ -159,6 +159,8 @@ class TrainJob(Job):
             "warnings": self.warnings,
             "threads": self._threads,
             "seconds": self._seconds,
+            "ended_at": time.time(),
+            "state_bytes": self.program.layout.nbytes,
         }
 
 
@@ -210,6 +212,8 @@ class AverageJob(Job):
             "warnings": [],
             "threads": self._threads,
             "seconds": 0.0,
+            "ended_at": time.time(),
+            "state_bytes": self.program.layout.nbytes,
         }
 
 
@@ -233,11 +237,13 @@ class EvaluateJob(Job):
         super().__init__(program, datasets)
         self._rows = dict.fromkeys(datasets, 0)
         self._sums: dict[str, Sums] = {dataset: program.no_sums() for dataset in datasets}
+        self._ends = dict.fromkeys(datasets, time.time())
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         added = zip(self._sums[dataset], self.program.evaluate(buffer), strict=True)
         self._sums[dataset] = [[old + new for old, new in zip(*pair, strict=True)] for pair in added]
         self._rows[dataset] += buffer.rows
+        self._ends[dataset] = time.time()
 
     def show(self, callbacks: Callbacks) -> None:
         board = self.program.board(callbacks.folder)
@@ -249,7 +255,8 @@ class EvaluateJob(Job):
 
     def result(self) -> dict[str, object]:
         return {
-            "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()}
+            "datasets": {dataset: {"rows": rows, "sums": self._sums[dataset]} for dataset, rows in self._rows.items()},
+            "ended_at": self._ends,
         }
 
 

@@ -67,7 +67,7 @@ class Telling:
 
 
 def _classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) -> Iterator[str]:
-    quoted, template = _texts(labels)
+    quoted, template = texts(labels)
     finite: npt.NDArray[np.bool_] = np.isfinite(values)
     told = np.logical_and.reduce(finite, axis=1).tolist()
     values = np.where(np.isfinite(values), values, 0.0)  # no class is the likeliest where one of them is no number
@@ -79,7 +79,7 @@ def _classes(values: npt.NDArray[np.float64], labels: tuple[str, ...]) -> Iterat
 
 
 @lru_cache(8)
-def _texts(labels: tuple[str, ...]) -> tuple[Sequence[str], str]:
+def texts(labels: tuple[str, ...]) -> tuple[Sequence[str], str]:
     """The labels as elements of an array literal, and one with a JSON object of them all that wants their numbers."""
     quoted = [_quoted(label) for label in labels]
     members = (f"{json.dumps(label, ensure_ascii=False)}: ".replace("%", "%%") + "%r" for label in labels)

@@ -10,14 +10,15 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from cerebro_trainer.commands import gpus
+from cerebro_trainer.commands import gpus, telling
 from cerebro_trainer.commands.job_commands import Work
+from cerebro_trainer.commands.workshop import Workshop
+from cerebro_trainer.data import recipe_values
 from cerebro_trainer.data.buffers import Dataset, from_frame
 from cerebro_trainer.data.packing import Packing
 from cerebro_trainer.errors import OutOfMemory, RequestError, TrainerError
-from cerebro_trainer.programs.protocol import Framework
 from cerebro_trainer.wire.fields import integer, number, text
-from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages
+from cerebro_trainer.wire.frames import Bytes, Connection, Frame, Message, Messages, PeerGone
 from cerebro_trainer.wire.read_ahead import Ahead
 
 Handler: TypeAlias = Callable[[Mapping[str, Any], Bytes], Messages]
@@ -33,14 +34,15 @@ class Command(NamedTuple):
 class Trainer:
     """Serves one connection; without a framework it packs, and keeps data, but trains nothing."""
 
-    def __init__(self, connection: Connection, ahead: Ahead, framework: Framework | None) -> None:
+    def __init__(self, connection: Connection, ahead: Ahead, workshop: Workshop | None) -> None:
         self._connection = connection
         self._ahead = ahead
         self._datasets: dict[str, Dataset] = {}
-        self._gpus = framework.gpus if framework else gpus.listed
-        self._work = Work(framework, self._datasets, connection.check_peer) if framework else None
+        self._gpus = workshop.framework.gpus if workshop else gpus.listed
+        self._work = Work(workshop, self._datasets, connection.check_peer) if workshop else None
         self._packing = Packing()
         self._deferred: TrainerError | None = None
+        self._failed = False
         self._idle: float | None = None
         """How long no request may come, when no call uses the trainer; while one does it may wait for hours."""
         self._commands = {
@@ -65,17 +67,41 @@ class Trainer:
                 "permute": Command(self._abandoned_soon(self._work.permute)),
                 "attribute": Command(self._abandoned_soon(self._work.attribute)),
             }
+        ahead.aside = self
 
     def serve(self) -> None:
-        """Answer requests until the peer goes, which raises PeerGone."""
+        """Answer requests until the peer goes: PeerGone, but where another session may have the process after this."""
         while True:
             try:
                 frame = self._ahead.receive(self._idle)
             except OutOfMemory as error:
                 self._fail(error)
+            except PeerGone as gone:
+                if gone.idle or not self._reusable:
+                    raise
+                recipe_values.read.cache_clear()
+                telling.texts.cache_clear()
+                return
             else:
                 self._idle = None
                 self._handle(frame)
+
+    def attend(self, frame: Frame) -> bool:
+        """Send the state that the job being done has replaced, if that is asked for; the answer bears the number."""
+        if self._work is None or frame.header.get("do") != "state_get" or "aside" not in frame.header:
+            return False
+        number = {"aside": frame.header["aside"]}
+        try:
+            for message in self._work.replaced_state(frame.header):
+                self._connection.send(Message({**message.header, **number}, *message.payload))
+        except TrainerError as error:
+            self._connection.send(Message({**error.as_header(), **number}))
+        return True
+
+    @property
+    def _reusable(self) -> bool:
+        """Whether the session did not need it any more when it ended, and whatever it has left can be overwritten."""
+        return self._idle is not None and not self._failed and not (self._work and self._work.private)
 
     def _handle(self, frame: Frame) -> None:
         command = self._command(str(frame.header.get("do")))
@@ -105,6 +131,7 @@ class Trainer:
     def _fail(self, error: TrainerError) -> None:
         """Keep the error for the next reply. It ends the job that is open, whose state is lost."""
         self._deferred = error
+        self._failed = True
         self._packing = Packing()
         if self._work is not None:
             self._work.abandon()

@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 import numpy.typing as npt
+from jax._src import compilation_cache
+from jax._src.compilation_cache_interface import CacheInterface
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, taken
@@ -48,9 +50,13 @@ def start(threads: int, cache: Path | None) -> Framework:
     options: dict[str, Any] = {}
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
         options["jax_platforms"] = "cpu"
-    if cache is not None:
-        options["jax_compilation_cache_dir"] = str(code_cache.folder(cache, "jax", jax.__version__, threads))
+    code = None if cache is None else code_cache.folder(cache, "jax", jax.__version__, threads)
+    if code is not None:
+        # JAX's own cache leaves half a file where it is interrupted, and warns users of it ever after.
+        compilation_cache.get_file_cache = lambda path: (_Code(Path(path)), path)
+        options["jax_compilation_cache_dir"] = str(code)
         options["jax_persistent_cache_min_compile_time_secs"] = 0.0  # building a model compiles many small functions
+        options["jax_persistent_cache_enable_xla_caches"] = "none"  # of GPUs, in files that nobody bounds
     for name, value in options.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
     return Framework(
@@ -64,6 +70,10 @@ def start(threads: int, cache: Path | None) -> Framework:
         memory_errors=(MemoryError,),
         gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),
     )
+
+
+class _Code(code_cache.Entries, CacheInterface):
+    """Entries as JAX wants them."""
 
 
 class JaxProgram(KerasProgram):
@@ -89,6 +99,32 @@ class JaxProgram(KerasProgram):
         self._evaluate = jax.jit(self._evaluate_batch)
         self._forward = jax.jit(self._outputs)
 
+    def value(self, variable: Any) -> Array:
+        # Keras asks an array of NumPy, which `assign` leaves, for its type by None: to NumPy 1 that means float64.
+        return np.asarray(variable.value)
+
+    def assign(self, position: int, value: Array) -> None:
+        # Keras' way takes longer than to train a small batch does; what is compiled takes the array as it is.
+        self.variables[position]._direct_assign(value)
+
+    def compiled(self, function: Callable[..., Any], variables: Sequence[Any]) -> Callable[..., Any]:
+        model = self.model.variables
+
+        def pure(weights: Values, values: Values, *arrays: Any) -> tuple[Any, Values]:
+            lent = [*zip(model, weights, strict=True), *zip(variables, values, strict=True)]
+            with keras.StatelessScope(lent, collect_losses=True) as scope:
+                result = function(*arrays)
+            return result, [scope.get_current_value(variable) for variable in variables]
+
+        jitted = jax.jit(pure)
+
+        def called(*arrays: Any) -> Any:
+            result, values = jitted(_held(model), _held(variables), *arrays)
+            _assign(variables, values)
+            return result
+
+        return called
+
     def train(self, buffer: Buffer, order: npt.NDArray[np.int32], batch_size: int, form: str) -> float:
         columns = self.interface.fit(buffer)
         if form == FALLBACK:
@@ -103,7 +139,7 @@ class JaxProgram(KerasProgram):
     def evaluate(self, buffer: Buffer) -> Sums:
         columns = self.interface.fit(buffer)
         self.metrics.reset()
-        evaluate = partial(self._evaluate, _held(self.numbers), _held(self.variables))
+        evaluate = partial(self._evaluate, _held(self.numbers), _on_device(self.variables))
         states, losses = _held(self.metrics.variables), []
         with _out_of_memory():
             for begin, end in self._parts(columns[0]):
@@ -115,7 +151,7 @@ class JaxProgram(KerasProgram):
 
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         fitted = self.interface.fit_inputs(inputs)
-        forward = partial(self._forward, _held(self.variables))
+        forward = partial(self._forward, _on_device(self.variables))
         with _out_of_memory():
             parts = [forward(cut((fitted, []), *part)[0]) for part in self._parts(fitted)]
             return [
@@ -181,7 +217,8 @@ class JaxProgram(KerasProgram):
         with _lent(self.numbers, numbers):
             gradients, (loss, after) = jax.grad(forward, has_aux=True)(weights)
             # What layers do to their own weights is not kept, as in Keras; what the optimizer does is.
-            weights, optimizer = self.optimizer.stateless_apply(values[count:], gradients, weights)
+            with self.one_rate():
+                weights, optimizer = self.optimizer.stateless_apply(values[count:], gradients, weights)
         return [*_replaced(after, self._trainable, weights), *optimizer], loss
 
     def _block(self, numbers: Values, values: Values, blocks: Columns) -> tuple[Values, Any]:
@@ -247,6 +284,15 @@ def _out_of_memory() -> Iterator[None]:
 
 def _held(variables: Iterable[Any]) -> Values:
     return [variable.value for variable in variables]
+
+
+def _on_device(variables: Sequence[Any]) -> Values:
+    """Their values for several calls, which are brought to the device once."""
+    values = _held(variables)
+    if any(isinstance(value, np.ndarray) for value in values):
+        values = jax.device_put(values)
+        _assign(variables, values)
+    return values
 
 
 def _assign(variables: Iterable[Any], values: Values) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -56,10 +57,11 @@ class KerasProgram(Program):
         self._hyperparameters = self._lifted(spec.split.hyperparameters)
         self._set: list[float] = []
         self._fresh_optimizer = [_compact(np.asarray(variable)) for variable in self.optimizer.variables]
-        self.metrics = CompiledMetrics(self.model, outputs)
+        self.metrics = CompiledMetrics(self.model, outputs, self.compiled)
         self.layout = self._layout(framework)
         self._learning_rate = self._position_of_learning_rate()
         self._widest = keras_model.widest(self.model)
+        self._renewed: tuple[int, dict[int, Array]] | None = None
         self._explained: tuple[keras.Model, Way] | None = None
 
     def _compile(self, parts: Compiled) -> None:
@@ -76,6 +78,10 @@ class KerasProgram(Program):
                 jit_compile=False,
             )
         )
+
+    def compiled(self, function: Callable[..., Any], variables: Sequence[Any]) -> Callable[..., Any]:
+        """One call of the framework of a function that reads the model and changes these variables."""
+        return function
 
     @property
     def step(self) -> int:
@@ -98,6 +104,23 @@ class KerasProgram(Program):
         model = keras_model.build_seeded(self._node, seed)
         return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
+    def renew(self, seed: int) -> None:
+        # A model is built for a state once: that takes a tenth of a second, and there are few such seeds.
+        if self._renewed is None or self._renewed[0] != seed:
+            fresh, weights = self.initial(seed), set(self.layout.weights)
+            self._renewed = seed, {place: fresh[place] for place in range(len(fresh)) if place not in weights}
+        for place, value in self._renewed[1].items():
+            self.assign(place, value)
+
+    def wipe(self) -> None:
+        explained = [] if self._explained is None else self._explained[0].variables
+        for variable in (*self.variables, *self.numbers, *explained):
+            variable.assign(np.zeros_like(self.value(variable)))
+        self._set = []
+        self.metrics.reset()
+        self.model.reset_metrics()
+        self.model.history = None
+
     def set_numbers(self, spec: ProgramSpec) -> None:
         """Set the numbers of a configuration that are no part of the program, such as its learning rate."""
         values = [*spec.split.regularizers, *(spec.split.hyperparameters[name] for name in self._hyperparameters)]
@@ -113,6 +136,26 @@ class KerasProgram(Program):
     def numbers(self) -> list[Any]:
         """The variables that hold such numbers; the learning rate is not among them, but part of a state."""
         return [*self._regularizers, *self._hyperparameters.values()]
+
+    @contextmanager
+    def one_rate(self) -> Iterator[None]:
+        """Within a step of the optimizer, its schedule is asked for the learning rate once.
+
+        Keras asks for every variable that decays, and again for all. That is so many more conditions to trace, and to
+        decide in each step.
+        """
+        optimizer, rates = self._inner_optimizer, list[Any]()
+
+        def rate() -> Any:
+            if not rates:
+                rates.append(type(optimizer)._get_current_learning_rate(optimizer))
+            return rates[0]
+
+        object.__setattr__(optimizer, "_get_current_learning_rate", rate)
+        try:
+            yield
+        finally:
+            object.__delattr__(optimizer, "_get_current_learning_rate")
 
     def arguments(self, inputs: list[Any], targets: list[Any]) -> tuple[Any, Any, Any]:
         """Inputs, targets as floats, and weights of rows or None, from arrays that `interface.fit` gave.
@@ -197,7 +240,7 @@ class KerasProgram(Program):
 
     def _lifted(self, hyperparameters: Mapping[str, float]) -> dict[str, Any]:
         """The optimizer's numbers by name, now variables; Keras keeps the learning rate in one by itself."""
-        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        optimizer = self._inner_optimizer
         made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
         for name, variable in made.items():
             # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
@@ -209,8 +252,13 @@ class KerasProgram(Program):
         """Where the learning rate stands in a state; None where it is no number but a schedule."""
         if "learning_rate" not in self.spec.split.hyperparameters:
             return None
-        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
-        return next(n for n, variable in enumerate(self.variables) if variable is inner.learning_rate)
+        rate = self._inner_optimizer.learning_rate
+        return next(n for n, variable in enumerate(self.variables) if variable is rate)
+
+    @property
+    def _inner_optimizer(self) -> Any:
+        """The optimizer itself, also where another one scales the loss for it."""
+        return getattr(self.optimizer, "inner_optimizer", self.optimizer)
 
     def _layout(self, framework: str) -> Layout:
         positions = {id(variable): position for position, variable in enumerate(self.variables)}

@@ -6,8 +6,8 @@ sees targets and predictions, so it is shown a few made-up ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -18,15 +18,29 @@ from cerebro_trainer.programs.interface import Output, Shape
 
 PROBE_ROWS = 4
 
+Update: TypeAlias = Callable[[Any, Any], Any]
+"""Takes targets and predictions, and changes variables."""
+
 
 class CompiledMetrics:
     """Keras' metrics of a compiled model, built; those that do not add up are refused by name."""
 
-    def __init__(self, model: keras.Model, outputs: Sequence[Output]) -> None:
+    def __init__(
+        self, model: keras.Model, outputs: Sequence[Output], compiled: Callable[[Update, Sequence[Any]], Update]
+    ) -> None:
+        """`compiled` makes one call of the framework of a function that reads the model and changes variables."""
         self._keras = next(metric for metric in model.metrics if metric.name == "compile_metrics")
         probes = [_probe(outputs, seed) for seed in (1, 2)]
-        guarded(lambda: model.compute_loss(None, *probes[0], training=False))
-        parts = guarded(lambda: [self._after(probes[:1]), self._after(probes[1:]), self._after(probes)])
+        guarded(lambda: self._keras.build(*probes[0]))
+
+        def update(targets: Any, predictions: Any) -> Any:
+            self.update(targets, predictions)
+            return model.compute_loss(None, targets, predictions, training=False)
+
+        # Most make further variables when they see a batch, as does the loss of several outputs: not within one call.
+        ready = len(outputs) == 1 and all(isinstance(metric, keras.metrics.Mean) for metric in self._keras.metrics)
+        once = compiled(update, self.variables) if ready else update
+        parts = guarded(lambda: [self._after(once, batches) for batches in (probes[:1], probes[1:], probes)])
         for metric, first, second, both in zip(self._keras.metrics, *parts, strict=True):
             if not np.allclose(np.add(first, second), both, rtol=1e-4, atol=1e-4):
                 raise ConfigError(
@@ -66,11 +80,10 @@ class CompiledMetrics:
             _set(metric, values)
         return [_mean(metric) for metric in metrics]
 
-    def _after(self, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
-        if self._keras.built:
-            self.reset()
+    def _after(self, update: Update, batches: Sequence[tuple[Any, Any]]) -> list[list[float]]:
+        self.reset()
         for targets, predictions in batches:
-            self.update(targets, predictions)
+            update(targets, predictions)
         return self.sums()
 
 
@@ -93,7 +106,7 @@ def _probe(outputs: Sequence[Output], seed: int) -> tuple[Any, Any]:
 
 
 def _tensors(arrays: Sequence[Any]) -> Any:
-    return packed([keras.ops.convert_to_tensor(array, dtype="float32") for array in arrays])
+    return packed([keras.ops.convert_to_tensor(array.astype("float32")) for array in arrays])
 
 
 def _batch(shape: Shape) -> tuple[int, ...]:

@@ -30,6 +30,9 @@ FALLBACK = "keras_fit"
 KEPT_PROGRAMS = 64
 KEPT_BYTES = 2 << 30
 """Of variables, in all programs that are kept for later."""
+INHERITED_PROGRAMS = 24
+INHERITED_BYTES = 256 << 20
+"""The same of programs that are left to the next session, which may never come."""
 
 
 Places: TypeAlias = Sequence[Sequence[int]]
@@ -97,6 +100,14 @@ class Program(ABC):
     @abstractmethod
     def initial(self, seed: int) -> list[Array]:
         """A fresh state: initial weights under `seed`, and an optimizer that has done no step."""
+
+    def renew(self, seed: int) -> None:
+        """Set what is no weight as `initial(seed)` has it; the weights are still to come."""
+        self.write(self.initial(seed))
+
+    @abstractmethod
+    def wipe(self) -> None:
+        """Overwrite what states and rows have left anywhere in it; what is compiled stays."""
 
     @abstractmethod
     def set_numbers(self, spec: ProgramSpec) -> None:
@@ -167,13 +178,19 @@ class Programs:
     def get(self, spec: ProgramSpec) -> Program:
         """The program of this spec, made if need be."""
         if spec.key not in self._kept:
-            self._make_room()
+            self._make_room(KEPT_PROGRAMS - 1, KEPT_BYTES)
             self._kept[spec.key] = self._make(spec)
         self._kept.move_to_end(spec.key)
         return self._kept[spec.key]
 
-    def _make_room(self) -> None:
-        while len(self._kept) >= KEPT_PROGRAMS or self._nbytes() > KEPT_BYTES:
+    def wipe(self) -> None:
+        """Overwrite what a session has left, which is over; the programs used last stay."""
+        self._make_room(INHERITED_PROGRAMS, INHERITED_BYTES)
+        for program in self._kept.values():
+            program.wipe()
+
+    def _make_room(self, count: int, nbytes: int) -> None:
+        while len(self._kept) > count or self._nbytes() > nbytes:
             self._kept.popitem(last=False)
             gc.collect()  # programs hold cycles, and their variables are large
 

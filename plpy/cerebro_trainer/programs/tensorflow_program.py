@@ -11,7 +11,6 @@ is always left to `graph_loop`.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,6 @@ import tensorflow as tf
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import filled
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs import code_cache
 from cerebro_trainer.programs.event_files import EventFiles
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
@@ -33,12 +31,14 @@ from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
 
 
 def start(threads: int, cache: Path | None) -> Framework:
-    """Set TensorFlow up for this process: this many threads, the same bits for the same work, where code is kept."""
-    if cache is not None:
-        # Read when XLA is first used. Only what XLA compiles is kept, which is what takes long.
-        folder = code_cache.folder(cache, "tensorflow", tf.__version__, threads)
-        os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={folder}"
+    """Set TensorFlow up for this process: this many threads, and the same bits for the same work.
+
+    It keeps no code. Traces it cannot keep. What XLA compiled it would find again only in a process that has traced the
+    same functions in the same order, whose numbers are part of the key; and it fails where a file of it is damaged, or
+    cannot be written.
+    """
     tf.config.experimental.enable_op_determinism()
+    tf.random.set_seed(0)  # else operations that draw without a seed of their own are refused
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     for gpu in tf.config.list_physical_devices("GPU"):
@@ -194,7 +194,8 @@ class TensorflowProgram(KerasProgram):
             scaled = self.optimizer.scale_loss(loss)
         variables = self.model.trainable_variables
         gradients = tape.gradient(scaled, variables)
-        self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        with self.one_rate():
+            self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
     def _evaluate_loop(self, inputs: list[Any], targets: list[Any], batch_size: Any) -> Any:

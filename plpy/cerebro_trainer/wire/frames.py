@@ -12,6 +12,8 @@ import select
 import socket
 import struct
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,7 +33,11 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class PeerGone(Exception):
-    """The backend closed its end or vanished: the trainer has nobody left to work for."""
+    """The backend closed its end or vanished, or was idle for too long: the trainer has nobody left to work for."""
+
+    def __init__(self, reason: str = "closed") -> None:
+        super().__init__(reason)
+        self.idle = reason == "idle"
 
 
 class BrokenFrame(Exception):
@@ -61,6 +67,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        self._sending = Lock()  # frames of several threads come one after another
         self._hangup = select.poll()
         self._hangup.register(sock, 0)
 
@@ -87,10 +94,17 @@ class Connection:
         if size <= JOINED_BYTES:
             parts = [b"".join(parts)]
         try:
-            for part in parts:
-                self._socket.sendall(part)
+            with self._sending:
+                for part in parts:
+                    self._socket.sendall(part)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise PeerGone("closed") from error
+
+    def close(self) -> None:
+        """End the conversation, also for a thread that waits for the next frame."""
+        with suppress(OSError):  # it has ended
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
     def check_peer(self) -> None:
         """Raise PeerGone if the backend has closed its end; costs a microsecond, so loops may ask often."""

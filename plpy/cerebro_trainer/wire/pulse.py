@@ -25,6 +25,11 @@ class Pulse:
         self._seen = 0.0
         threading.Thread(target=self._run, daemon=True).start()
 
+    def move(self, descriptor: int) -> None:
+        """From now on beat there, for another backend, whatever is computed."""
+        self._computing = lambda: False
+        self._page = mmap.mmap(descriptor, mmap.PAGESIZE)
+
     def follow(self, computing: Callable[[], bool]) -> None:
         """From now on beat only where this is not `computing`, or the processor has been used."""
         self._computing = computing

@@ -28,7 +28,8 @@ Buffers = list[list[tuple[str, Any]]]
 
 
 def main() -> None:
-    """Time the loops of the job that the command line names; the sum over all trainers, divided by their number."""
+    """Time the loops of the job that the command line names: sums over all visits of each epoch, and how many trainers
+    shared them."""
     job, place = arguments()
     session = job.connect()
     partitions = [buffers(session, job.packed, segment) for segment in range(job.segments)]
@@ -38,8 +39,9 @@ def main() -> None:
     shares = [range(first, len(job.configs), trainers) for first in range(trainers)]
     with ThreadPoolExecutor(trainers) as pool:
         loops = [pool.submit(looped, job, partitions, architectures, share) for share in shares]
-        visits = [seconds for loop in loops for seconds in loop.result()]
-    write_result(Result(scores={}, moved=0, more={"seconds": sum(visits) / trainers}), place)
+        configs = [epochs for loop in loops for epochs in loop.result()]
+    epochs = [sum(epoch) for epoch in zip(*configs, strict=True)]
+    write_result(Result(scores={}, moved=0, more={"epochs": epochs, "trainers": trainers}), place)
 
 
 def buffers(session: Any, packed: str, segment: int) -> Buffers:
@@ -54,8 +56,8 @@ def buffers(session: Any, packed: str, segment: int) -> Buffers:
         ]
 
 
-def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> list[float]:
-    """Seconds of each visit that a trainer makes for these configurations."""
+def looped(job: Job, partitions: list[Buffers], architectures: Architectures, share: range) -> list[list[float]]:
+    """Seconds of each epoch of these configurations, which a trainer trains one after another."""
     peer = Peer(job.framework, threads=max(1, len(os.sched_getaffinity(0)) // job.segments))
     peer.socket.settimeout(None)
     with peer:
@@ -63,24 +65,26 @@ def looped(job: Job, partitions: list[Buffers], architectures: Architectures, sh
             peer.load(str(segment), partition, 1 << 40)
         for number in share:
             list(trained(peer, job, architectures, number, epochs=1))
-        return [seconds for number in share for seconds in trained(peer, job, architectures, number, epochs=job.epochs)]
+        return [list(trained(peer, job, architectures, number, epochs=job.epochs)) for number in share]
 
 
 def trained(peer: Peer, job: Job, architectures: Architectures, number: int, epochs: int) -> Iterator[float]:
-    """Train one configuration for some epochs; seconds within the loops of each visit."""
+    """Train one configuration for some epochs; seconds within the loops of each."""
     config = job.configs[number]
     architecture, weights = architectures[config.model - 1]
+    program = described(json.loads(architecture), config, job.classes)
+    fit = {"batch_size": config.batch_size, "epochs": 1, "shuffle": True}
     state: dict[str, Any] = {"source": "weights", "seed": job.seed}
     for epoch in range(1, epochs + 1):
+        seconds = 0.0
         for segment in range(job.segments):
             place = {"seed": job.seed, "mst_key": number + 1, "epoch": epoch, "segment_id": segment}
-            fit = {"batch_size": config.batch_size, "epochs": 1, "shuffle": True}
-            program = described(json.loads(architecture), config, job.classes)
             peer.begin("train", program, state, [str(segment)], fit=fit, order=place, forms=BEST_FORM)
             if state["source"] == "weights":
                 peer.send_state(weights, CHUNK_BYTES)
-            yield peer.ask({"do": "finish"})["seconds"]
+            seconds += peer.ask({"do": "finish"})["seconds"]
             state = {"source": "kept", "key": "result"}
+        yield seconds
 
 
 def described(architecture: dict[str, Any], config: Config, classes: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench import measure, place
-from bench.breakdown import broken_down, steps
+from bench.breakdown import broken_down, cpu_broken_down, steps
 from bench.job import Job, Result, read_result, write_job
 from bench.measure import Usage
 from bench.place import Place
@@ -60,6 +60,8 @@ class Attempt:
     reason: str = ""
     stored: int = 0
     phases: Mapping[str, float] | None = None
+    cpu: Mapping[str, float] | None = None
+    """What trainers of ours used in each phase."""
 
 
 def attempt(
@@ -76,10 +78,32 @@ def attempt(
     stored, logged, began = database_bytes(at), at.logged(), time.time()
     usage, result, reason = process(at, contender.module, own, limit)
     ended = time.time()
-    phases = None
+    phases = cpu = None
     if contender.ours and result is not None:
-        phases = broken_down(steps(at.log_since(logged)), began, ended, result.more["training_seconds"])
-    return Attempt(usage=usage, result=result, reason=reason, stored=database_bytes(at) - stored, phases=phases)
+        found, training = steps(at.log_since(logged)), result.more["training_seconds"]
+        phases = broken_down(found, began, ended, training)
+        cpu = cpu_broken_down(found, began, ended, training, usage.courses)
+    grown = database_bytes(at) - stored
+    return Attempt(usage=usage, result=result, reason=reason, stored=grown, phases=phases, cpu=cpu)
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Seconds of the bare loops, summed over all visits of each epoch, and how many trainers shared them."""
+
+    epochs: Sequence[float]
+    trainers: int
+
+    @property
+    def seconds(self) -> float:
+        """What they take on all cores."""
+        return sum(self.epochs) / self.trainers
+
+
+def bare_loops(at: Place, job: Job, framework: str) -> tuple[Loops | None, str]:
+    """The bare loops of a job, or why there are none."""
+    _, result, reason = process(at, "bench.bare", replace(job, framework=framework))
+    return Loops(result.more["epochs"], result.more["trainers"]) if result else None, reason
 
 
 def process(at: Place, module: str, job: Job, limit: float | None = None) -> tuple[Usage, Result | None, str]:

@@ -1,7 +1,7 @@
 """Greenplum beside PostgreSQL: three segments of either on this machine, the same rows, the same order of visits.
 
-Not part of the report, because it needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the
-variable CEREBRO_TEST_GREENPLUM_URL names):
+It needs a Greenplum that somebody has started (see CONTRIBUTING.md for what the variable CEREBRO_TEST_GREENPLUM_URL
+names). Where there is one, the report has its ratios; this tells more of a single workload:
 
     PYTHONPATH=tests/bench:tests/support .venv/bin/python -m bench.greenplum_beside B 3
 """
@@ -12,6 +12,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +27,7 @@ from bench.weights import drawn
 from bench.workloads import REPORT, WORKLOADS, Workload
 
 SEGMENTS = 3
+NAMES = ("PostgreSQL", "Greenplum")
 SETTINGS: dict[str, Any] = {"schedule": "rotation", "workers": SEGMENTS}
 
 
@@ -38,23 +41,45 @@ class Side:
     packing: float
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Both servers, PostgreSQL first, and the seconds of their calls, turn by turn."""
+
+    sides: list[Side]
+    turns: list[list[float]]
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times as long Greenplum takes, in each turn."""
+        return [greenplum_time / postgresql_time for postgresql_time, greenplum_time in self.turns]
+
+
 def main() -> None:
     """Measure the workload that the command line names, as often as it says."""
-    workload = replace(WORKLOADS[sys.argv[1]], segments=SEGMENTS)
-    with place.started(print) as at, greenplum.database("cerebro_beside") as database:
+    workload = WORKLOADS[sys.argv[1]]
+    with place.started(print) as at, measured(at, workload, REPORT, int(sys.argv[2])) as found:
+        _tell(found, workload)
+
+
+@contextmanager
+def measured(at: Place, workload: Workload, scale: str, repeats: int) -> Iterator[Beside]:
+    """A workload on both servers, whose tables are there within the block; an error where no Greenplum is there."""
+    if not greenplum.given():
+        raise RuntimeError(greenplum.MISSING)
+    workload = replace(workload, segments=SEGMENTS)
+    with greenplum.database("cerebro_beside") as database:
         there = replace(at, url=database.url, superuser_url=database.superuser_url)
         weights = drawn(workload.architectures, at.folder)
-        sides = [_loaded("PostgreSQL", at, workload, weights), _loaded("Greenplum", there, workload, weights)]
+        sides = [_loaded(name, where, workload, scale, weights) for name, where in zip(NAMES, (at, there), strict=True)]
         _same_rows(sides)
         for side in sides:  # not counted: it times the forms of the programs
             _fit(side)
         _same_forms(sides)
-        turns = [[_fit(side)[0] for side in sides] for _ in range(int(sys.argv[2]))]
-        _tell(sides, turns, workload)
+        yield Beside(sides, [[_fit(side)[0] for side in sides] for _ in range(repeats)])
 
 
-def _loaded(name: str, at: Place, workload: Workload, weights: list[bytes]) -> Side:
-    job = replace(place.load(at, workload, REPORT, weights), settings=SETTINGS)
+def _loaded(name: str, at: Place, workload: Workload, scale: str, weights: list[bytes]) -> Side:
+    job = replace(place.load(at, workload, scale, weights), settings=SETTINGS)
     with at.session() as session:
         place.pack(session, job)
         return Side(name, at, job, place.pack(session, job))
@@ -124,11 +149,11 @@ def _forms(session: Connection, job: Job) -> list[tuple[str, int, int]]:
         return [(form, int(threads), int(visits)) for form, threads, visits in cursor.fetchall()]
 
 
-def _tell(sides: list[Side], turns: list[list[float]], workload: Workload) -> None:
+def _tell(measured: Beside, workload: Workload) -> None:
+    sides, ratios = measured.sides, measured.ratios
     print(f"\n{workload.key}: {workload.title}; {len(workload.configs)} configurations, {SEGMENTS} segments")
-    for side, times in zip(sides, zip(*turns, strict=True), strict=True):
+    for side, times in zip(sides, zip(*measured.turns, strict=True), strict=True):
         print(f"  {side.name}: packing {side.packing:.2f} s; fit {', '.join(f'{t:.2f}' for t in times)} s")
-    ratios = [greenplum_time / postgresql_time for postgresql_time, greenplum_time in turns]
     print(f"  Greenplum / PostgreSQL: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
     found = []
     for side in sides:

@@ -1,67 +1,63 @@
 """Measurements of single parts, each beside what it is compared with, and in turns with it.
 
-Every function gives one number per repetition, in the unit of the table "must reach".
+Every function gives, for each repetition, the numbers of its rows of the table "must reach", in their units.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.breakdown import Step, pieces, steps, visit_seconds
-from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, attempt, process
+from bench import greenplum_beside, measure, ours, trainers
+from bench.contenders import FRAMEWORKS, OURS, Attempt, Contender, Loops, attempt, bare_loops
 from bench.copying import write_table
-from bench.examples import Examples, flowers, numeric
+from bench.examples import flowers, numeric
 from bench.job import Job
 from bench.place import Place
+from bench.trainers import Way, by_forks, by_kept
 from bench.turns import ready
 from bench.workloads import REPORT, WORKLOADS, Workload, grid, perceptron
 
 LONGEST_MILLISECONDS = 120_000
 """After this a statement that is timed is given up."""
+SHORTEST_VISIT, LARGEST_STATE = 0.05, 1_000_000
+"""Of visits that are to keep all workers busy: seconds of training, and bytes."""
+PREDICTED_ROWS = 100
+MB = 1_000_000
+Numbers = Iterator[Sequence[float]]
 
-
-def wide(rng: np.random.Generator, rows: int) -> Examples:
-    """Rows of 1,000 numbers."""
-    return rng.random((rows, 1000), dtype=np.float32), rng.integers(0, 3, size=rows).astype(np.int32)
-
-
-HOPS = Workload(
-    key="H",
-    title="hops of states below 1 MB",
+FULL = Workload(
+    key="U",
+    title="visits of at least 50 ms, states below 1 MB",
+    draw=numeric,
+    rows=49_152,
+    validation=64,
+    classes=3,
+    small_rows=49_152,
+    architectures=(perceptron(20, (250, 250), 3),),
+    configs=grid(1, ["Adam"], [3e-3, 1e-3, 3e-4, 1e-4], [16, 32, 64, 128]),
+    epochs=6,
+    small_epochs=3,
+    segments=4,
+)
+LARGE = Workload(
+    key="L",
+    title="states of 100 MB, more configurations than workers",
     draw=flowers,
     rows=64,
     validation=16,
     classes=3,
     small_rows=64,
-    architectures=(perceptron(4, (250, 250), 3),),
-    configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 32, 64]),
-    epochs=20,
-    small_epochs=6,
+    architectures=(perceptron(4, (2880, 2880), 3),),
+    configs=grid(1, ["Adam"], [1e-3, 3e-4, 1e-4, 3e-5], [32]),
+    epochs=3,
+    small_epochs=2,
 )
-DISK = replace(
-    HOPS,
-    key="K",
-    title="16 configurations, 20 epochs",
-    configs=grid(1, ["Adam"], [1e-3, 1e-4], [8, 16, 24, 32] * 2),
-    small_epochs=20,
-)
-READ = Workload(
-    key="R",
-    title="from table to tensor",
-    draw=wide,
-    rows=65_536,
-    validation=16,
-    classes=3,
-    small_rows=16_384,
-    architectures=(perceptron(1000, (4,), 3),),
-    configs=grid(1, ["Adam"], [1e-3], [4096]),
-    epochs=1,
-)
+TINY = replace(WORKLOADS["F"], key="G", title="a trainer with a tiny model", epochs=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,118 +78,152 @@ class Bench:
         self.say(f"  {workload.title}")
         return ready(self.place, workload, self.scale)
 
-    def trained(self, job: Job, contender: Contender = OURS[0]) -> tuple[Attempt, list[Step]]:
-        """One attempt of ours, and the statements of its workers."""
-        logged = self.place.logged()
+    def trained(self, job: Job, contender: Contender = OURS[0]) -> Attempt:
+        """One attempt of ours."""
         tried = attempt(self.place, job, contender, job.settings)
         if tried.result is None:
             raise RuntimeError(f"the run failed: {tried.reason}")
-        return tried, steps(self.place.log_since(logged))
+        return tried
 
-    def bare(self, job: Job, framework: str) -> float:
-        """Seconds that the bare loops of a job take on all cores."""
-        _, result, reason = process(self.place, "bench.bare", replace(job, framework=framework))
-        if result is None:
+    def bare(self, job: Job, framework: str) -> Loops:
+        """The bare loops of a job."""
+        loops, reason = bare_loops(self.place, job, framework)
+        if loops is None:
             raise RuntimeError(f"the bare loops failed: {reason}")
-        return float(result.more["seconds"])
+        return loops
+
+    def fastest(self, job: Job) -> Contender:
+        """Ours with the framework whose bare loops are the fastest, after a run in which the forms were timed."""
+        loops = {framework: self.bare(job, framework).seconds for framework in FRAMEWORKS}
+        best = min(loops, key=lambda framework: loops[framework])
+        contender = next(contender for contender in OURS if contender.framework == best)
+        self.trained(job, contender)
+        return contender
 
 
-def hop_seconds(bench: Bench, job: Job, tried: Attempt, found: list[Step]) -> float:
-    """Time of a visit beyond what the loop over its batches took, medians over the visits of a run."""
-    assert tried.result is not None
-    trained = bench.place.value(
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY training_seconds) FROM cerebro.visit WHERE run_id = %s",
-        tried.result.more["run_id"],
-    )
-    return visit_seconds(found, alone=len(job.configs) == 1) - float(trained)
+def whole_job(key: str, times: int, *ways: Way) -> Callable[[Bench], Numbers]:
+    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores."""
+
+    def measured(bench: Bench) -> Numbers:
+        workload = WORKLOADS[key].longer(times)
+        job = bench.ready(workload)
+        contender = bench.fastest(job)
+        for _ in range(bench.repeats):
+            bare = bench.bare(job, contender.framework).seconds
+            walls = [way(bench.place, lambda: bench.trained(job, contender).usage.wall) for way in ways]
+            bench.say(f"    {contender.name}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} s")
+            yield [wall / bare for wall in walls]
+
+    return measured
 
 
-def small_hops(bench: Bench) -> Iterator[float]:
-    """Milliseconds for each hop beyond training, of a state below 1 MB."""
-    job = bench.ready(HOPS)
+def fullness(bench: Bench) -> Numbers:
+    """What part of the workers' time in epochs 2 and later the bare loops take for the same visits."""
+    job = bench.ready(FULL)
+    contender = bench.fastest(job)
     for _ in range(bench.repeats):
-        tried, found = bench.trained(job)
-        parts = ", ".join(f"{kind} {1000 * seconds:.2f}" for kind, seconds in pieces(found).items())
-        bench.say(f"    median ms: {parts}")
-        yield 1000 * hop_seconds(bench, job, tried, found)
-
-
-def large_hops(bench: Bench) -> Iterator[tuple[float, float]]:
-    """Of a state of 200 MB: the speed of a hop as a part of that of a logged INSERT … SELECT of the same bytes;
-    and the memory of a trainer beyond that of one with a small model, in units of the state."""
-    small, large = bench.ready(replace(HOPS, key="G")), bench.ready(replace(WORKLOADS["E"], key="L"))
-    framework = bench.trained(small)[0].usage.trainer
-    for _ in range(bench.repeats):
-        tried, found = bench.trained(large)
+        seconds = sum(bench.bare(job, contender.framework).epochs[1:])
+        tried = bench.trained(job, contender)
         assert tried.result is not None
-        state = tried.result.more["state_bytes"] / tried.result.more["visits"]
-        inserted = insert_seconds(bench, tried.result.more["run_id"])
-        yield inserted / hop_seconds(bench, large, tried, found), (tried.usage.trainer - framework) / state
+        spent = _later_epochs(bench, tried.result.more["run_id"])
+        bench.say(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
+        yield [seconds / spent]
 
 
-def insert_seconds(bench: Bench, run_id: int) -> float:
-    """Time of a logged INSERT … SELECT of the state that a run of one configuration left."""
-    table = bench.place.value(
-        "SELECT state_table FROM cerebro.visit WHERE run_id = %s ORDER BY visit_no DESC LIMIT 1", run_id
-    )
+def _later_epochs(bench: Bench, run_id: int) -> float:
+    """Seconds of all workers together, from the first visit of epoch 2 to the end of the last visit; an error where
+    visits are not as they should be."""
     with bench.place.session() as session, session.cursor() as cursor:
         cursor.execute(
-            f"SET synchronous_commit = off; DROP TABLE IF EXISTS state_copy; CREATE TABLE state_copy (LIKE {table});"
-            "ALTER TABLE state_copy ALTER COLUMN chunk SET STORAGE EXTERNAL"
+            "SELECT count(DISTINCT worker_pid) * extract(epoch FROM max(ended_at) - min(started_at))::float8,"
+            " max(state_bytes) FROM cerebro.visit WHERE run_id = %s AND epoch > 1 AND status = 'completed'",
+            (run_id,),
         )
-        seconds = []
-        for _ in range(2):  # the second time its files exist, as those of a state table do
-            began = time.perf_counter()
-            cursor.execute(f"TRUNCATE state_copy; INSERT INTO state_copy SELECT * FROM {table}")
-            seconds.append(time.perf_counter() - began)
-        cursor.execute("DROP TABLE state_copy")
-    return seconds[-1]
+        spent, state = cursor.fetchone()  # type: ignore[misc]
+        cursor.execute(
+            "SELECT min(seconds) FROM (SELECT avg(training_seconds) AS seconds FROM cerebro.visit"
+            " WHERE run_id = %s AND epoch > 1 AND status = 'completed' GROUP BY mst_key) c",
+            (run_id,),
+        )
+        (shortest,) = cursor.fetchone()  # type: ignore[misc]
+    bench.say(f"    visits from {1000 * shortest:.0f} ms on, states of {state:,} bytes")
+    if shortest < SHORTEST_VISIT or state > LARGEST_STATE:
+        raise RuntimeError(
+            f"visits took {1000 * shortest:.0f} ms with states of {state} bytes;"
+            f" expected at least {1000 * SHORTEST_VISIT:.0f} ms and at most {LARGEST_STATE} bytes"
+        )
+    return float(spent)
 
 
-def streaming(bench: Bench) -> Iterator[float]:
-    """Time of a run that keeps no rows in memory against that of one that does."""
-    job = bench.ready(replace(WORKLOADS["B"], key="S", title="streaming against cached"))
+def first_fit(bench: Bench) -> Numbers:
+    """Seconds of a fit in a new session beyond what the bare loops take: by kept trainers, and by forks."""
+    job = bench.ready(replace(WORKLOADS["F"], key="N"))
+    job = replace(job, framework=bench.fastest(job).framework)
+
+    def fit() -> float:
+        began = time.perf_counter()
+        with bench.place.session() as session:
+            ours.fit(session, job)
+            return time.perf_counter() - began
+
     for _ in range(bench.repeats):
-        cached = bench.trained(job)[0].usage.wall
-        with setting(bench.place, "cache_mb", "0"):
-            yield bench.trained(job)[0].usage.wall / cached
+        bare = bench.bare(job, job.framework).seconds
+        walls = [way(bench.place, fit) for way in (by_kept, by_forks)]
+        bench.say(f"    {job.framework}: {', '.join(f'{wall:.2f}' for wall in walls)} s; bare {bare:.2f} s")
+        yield [wall - bare for wall in walls]
 
 
-@contextmanager
-def setting(at: Place, name: str, value: str) -> Iterator[None]:
-    """An administrator's setting, within the block."""
-    at.value("INSERT INTO cerebro.setting VALUES (%s, %s)", name, value, superuser=True)
-    yield
-    at.value("DELETE FROM cerebro.setting WHERE name = %s", name, superuser=True)
+def predicting(bench: Bench) -> Numbers:
+    """Seconds from connecting to the end of a prediction of a hundred rows: by kept trainers, and by forks."""
+    workload = WORKLOADS["B"]
+    job = bench.ready(replace(workload, key="P", rows=2000, small_rows=2000, epochs=1, configs=workload.configs[:1]))
+    bench.trained(job)
+    with bench.place.session() as session:
+        write_table(session, "predict_rows", numeric(np.random.default_rng(2), PREDICTED_ROWS))
+    call = f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', 'response', mst_key => 1)"
+    for _ in range(bench.repeats):
+        ways = (by_kept, by_forks)
+        yield [way(bench.place, lambda: timed(bench.place, call, "predicted", connecting=True)) for way in ways]
+    bench.place.value("DROP TABLE predict_rows")
 
 
-def bare(key: str, times: int) -> Callable[[Bench], Iterator[float]]:
-    """Time of a run of so many times the epochs of a workload, against the bare loops on the same cores: both of the
-    framework whose bare loops are the fastest."""
-
-    def measure(bench: Bench) -> Iterator[float]:
-        job = bench.ready(WORKLOADS[key].longer(times))
-        loops = {framework: bench.bare(job, framework) for framework in FRAMEWORKS}
-        best = min(loops, key=lambda framework: loops[framework])
-        ours = next(contender for contender in OURS if contender.framework == best)
-        bench.trained(job, ours)  # in which the forms are timed
+def further_trainer(bench: Bench) -> Numbers:
+    """MB that a second trainer shares with no other process before it has data; of the framework where it is more."""
+    bench.say("  a further trainer without data")
+    with trainers.forked(bench.place):
         for _ in range(bench.repeats):
-            yield bench.trained(job, ours)[0].usage.wall / bench.bare(job, best)
-
-    return measure
-
-
-def reading(bench: Bench) -> Iterator[float]:
-    """GB per second from a packed table in shared buffers to the arrays of a trainer."""
-    job = replace(bench.ready(READ), settings={"workers": 1})
-    count = bench.place.value(f"SELECT sum(octet_length(x) + octet_length(y)) FROM {job.packed}")
-    for _ in range(bench.repeats):
-        bench.place.value(f"SELECT count(md5(x)) FROM {job.packed}")
-        _, found = bench.trained(job)
-        yield int(count) / 1e9 / sum(step.ended - step.began for step in found if step.kind == "data")
+            own = {framework: _own_megabytes(bench, framework) for framework in FRAMEWORKS}
+            bench.say(f"    MB: {', '.join(f'{framework} {size:.1f}' for framework, size in own.items())}")
+            yield [max(own.values())]
 
 
-def packing(bench: Bench) -> Iterator[float]:
+def _own_megabytes(bench: Bench, framework: str) -> float:
+    request = json.dumps({"framework": framework, "trainers": 2})
+    with bench.place.session() as first, bench.place.session() as second:
+        for session in (first, second):
+            with session.cursor() as cursor:
+                cursor.execute("SELECT cerebro.trainer_start(%s)", (request,))
+        backend = second.info.backend_pid
+        own = [measure.own_bytes(seen.pid) for seen in trainers.running(bench.place) if seen.parent == backend]
+    if len(own) != 1 or not own[0]:
+        raise RuntimeError(f"the private pages of a trainer cannot be read: {own} bytes; root can read them")
+    return own[0] / MB
+
+
+def memory_in_states(bench: Bench) -> Numbers:
+    """Memory of a trainer beyond that of one with a tiny model, in units of a large state."""
+    tiny, large = bench.ready(TINY), bench.ready(LARGE)
+    with trainers.forked(bench.place):  # what another session took does not count
+        framework = bench.trained(tiny).usage.trainer
+        for _ in range(bench.repeats):
+            tried = bench.trained(large)
+            assert tried.result is not None
+            state = tried.result.more["state_bytes"] / tried.result.more["visits"]
+            bench.say(f"    {tried.usage.trainer:,} bytes, {framework:,} with a tiny model; a state has {state:,.0f}")
+            yield [(tried.usage.trainer - framework) / state]
+
+
+def packing(bench: Bench) -> Numbers:
     """Time of packing 1,000,000 x 64 numbers against that of CREATE TABLE AS."""
     rows, rng = bench.rows(1_000_000), np.random.default_rng(1)
     bench.say(f"  packing {rows:,} x 64")
@@ -204,41 +234,30 @@ def packing(bench: Bench) -> Iterator[float]:
     for _ in range(bench.repeats):
         copied = timed(bench.place, "CREATE TABLE pack_copy AS SELECT * FROM pack_rows", "pack_copy")
         call = "SELECT training_preprocessor_dl('pack_rows', 'pack_out', 'y', 'x', n_segments => 2, seed => 1)"
-        yield timed(bench.place, call, "pack_out, pack_out_summary") / copied
+        yield [timed(bench.place, call, "pack_out, pack_out_summary") / copied]
     bench.place.value("DROP TABLE pack_rows")
 
 
-def predicting(bench: Bench) -> Iterator[float]:
-    """Rows per second of predicting 1,000,000 rows by a small MLP, in a new session."""
-    rows = bench.rows(1_000_000)
-    job = bench.ready(replace(WORKLOADS["B"], key="P", rows=2000, epochs=1, configs=WORKLOADS["B"].configs[:1]))
-    bench.trained(job)
-    with bench.place.session() as session:
-        write_table(session, "predict_rows", numeric(np.random.default_rng(2), rows))
-    for _ in range(bench.repeats):
-        call = (
-            f"SELECT madlib_predict('{job.output}', 'predict_rows', 'id', 'x', 'predicted', 'response', mst_key => 1)"
-        )
-        yield rows / timed(bench.place, call, "predicted")
-    bench.place.value("DROP TABLE predict_rows")
-
-
-def timed(at: Place, statement: str, made: str) -> float:
-    """Seconds of a statement in a new session; the tables that it makes are dropped."""
+def timed(at: Place, statement: str, made: str, connecting: bool = False) -> float:
+    """Seconds of a statement in a new session, and of opening it where that counts; the tables that it makes are
+    dropped."""
+    connects = time.perf_counter()
     with at.session() as session, session.cursor() as cursor:
         cursor.execute("SET statement_timeout = %s", (LONGEST_MILLISECONDS,))
-        began = time.perf_counter()
+        began = connects if connecting else time.perf_counter()
         cursor.execute(statement)
         seconds = time.perf_counter() - began
         cursor.execute(f"DROP TABLE {made}")
     return seconds
 
 
-def disk(bench: Bench) -> Iterator[float]:
-    """Growth of the database by 20 epochs of 16 configurations, in units of all their states."""
-    for number in range(bench.repeats):
-        job = bench.ready(replace(DISK, key=f"K{number}"))
-        tried, _ = bench.trained(job)
-        assert tried.result is not None
-        states = tried.result.more["state_bytes"] / tried.result.more["visits"] * len(job.configs)
-        yield tried.stored / states
+def beside_greenplum(key: str) -> Callable[[Bench], Numbers]:
+    """Time of a whole job on Greenplum against that on PostgreSQL."""
+
+    def measured(bench: Bench) -> Numbers:
+        workload = replace(WORKLOADS[key], key=f"{key}G")
+        bench.say(f"  {workload.title}, on Greenplum")
+        with greenplum_beside.measured(bench.place, workload, bench.scale, bench.repeats) as found:
+            yield from ([ratio] for ratio in found.ratios)
+
+    return measured

@@ -8,40 +8,65 @@ between two samples is missed.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 PAUSE_SECONDS = 0.2
-MEMORY_EVERY = 3  # samples: the kernel adds up a process' pages for each reading
+CLOSE_SECONDS = 0.02
+"""Between two looks at the CPU time of a trainer: a visit is to be told from what surrounds it."""
+MEMORY_SECONDS = 0.6  # the kernel adds up a process' pages for each reading
 LARGEST_SHARE = 0.01  # of a core: what is measured must not wait for the measuring
 TICKS = os.sysconf("SC_CLK_TCK")
+SERVED = re.compile(r"cerebro_(?:trainer|keeper): .* (?:backend|server) (\d+)")
+"""For whom a process works whose parent is a nursery, or who keeps one."""
+TRAINERS, BACKENDS, SERVER, CLIENT = "trainers", "backends", "rest of the server", "client"
+OURS = re.compile(r"\((cerebro_|postgres)")
+TITLES = (
+    (re.compile(r"cerebro_trainer: "), TRAINERS),
+    (re.compile(r"postgres: (\S+: )?(\S+ \S+ (\[local\]|\S+\(\d+\))|parallel worker)"), BACKENDS),
+    (re.compile(r"cerebro_|postgres: |\S*postgres\0"), SERVER),
+)
+"""What processes are for, by how their titles begin; whoever has no such title belongs to who calls the server."""
+
+Course = tuple[list[float], list[float]]
+"""Times, in seconds since the epoch, and what CPU time a process had used by then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """Seconds by the clock, CPU seconds of all processes together, the highest sum of their memory in bytes,
-    shared pages counted once (PSS), and the highest resident memory of a trainer of ours (0 without one)."""
+    shared pages counted once (PSS), and the highest resident memory of a trainer of ours (0 without one).
+
+    CPU seconds are told by what processes are for, too; and those of trainers in their course, by their backends.
+    """
 
     wall: float
     cpu: float
     memory: int
     trainer: int
+    cpu_of: Mapping[str, float] = field(default_factory=dict)
+    courses: Mapping[int, Sequence[Course]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A process as /proc shows it; `started` tells it from a later one with its number."""
+    """A process as /proc shows it; `started` tells it from a later one with its number.
+
+    Its `parent` is whom it works for, where its title says so, and `role` what it is for.
+    """
 
     pid: int
     started: int
     parent: int
     cpu: float
+    role: str = CLIENT
 
 
 class Watch:
@@ -50,7 +75,10 @@ class Watch:
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = set(roots)
         self._first: dict[tuple[int, int], float] = {}
-        self._last: dict[tuple[int, int], float] = {}
+        self._last: dict[tuple[int, int], Seen] = {}
+        self._courses: dict[tuple[int, int, int], Course] = {}
+        """By backend, and by its trainer's number and start."""
+        self._sampled = 0.0
         self._peak = self._trainer = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -62,6 +90,7 @@ class Watch:
     def __enter__(self) -> Watch:
         # What these processes used before does not count.
         self._first = {(seen.pid, seen.started): seen.cpu for seen in self._family()}
+        self._sampled = time.time()
         self._began = time.perf_counter()
         self._thread.start()
         return self
@@ -73,27 +102,82 @@ class Watch:
 
     def usage(self) -> Usage:
         """The sums, once the block is left."""
-        cpu = sum(last - self._first.get(process, 0.0) for process, last in self._last.items())
-        return Usage(wall=self.wall, cpu=cpu, memory=self._peak, trainer=self._trainer)
+        cpu_of: dict[str, float] = {}
+        for process, last in self._last.items():
+            cpu_of[last.role] = cpu_of.get(last.role, 0.0) + last.cpu - self._first.get(process, 0.0)
+        courses: dict[int, list[Course]] = {}
+        for (backend, _, _), course in self._courses.items():
+            courses.setdefault(backend, []).append(course)
+        return Usage(
+            wall=self.wall,
+            cpu=sum(cpu_of.values()),
+            memory=self._peak,
+            trainer=self._trainer,
+            cpu_of=cpu_of,
+            courses=courses,
+        )
 
     def _run(self) -> None:
-        count, pause = 0, PAUSE_SECONDS
+        processes = memory = time.monotonic() + PAUSE_SECONDS
+        pause = CLOSE_SECONDS
         while not self._done.wait(pause):
-            began = time.thread_time()
-            self._sample(memory=count % MEMORY_EVERY == 0)
-            count += 1
-            pause = max(PAUSE_SECONDS, (time.thread_time() - began) / LARGEST_SHARE)
-        self._sample(memory=False)
+            if time.monotonic() >= memory:
+                memory = time.monotonic() + _pause(self._sample_memory, MEMORY_SECONDS)
+            elif time.monotonic() >= processes:
+                processes = time.monotonic() + _pause(self._sample, PAUSE_SECONDS)
+            else:
+                pause = _pause(self._follow, CLOSE_SECONDS)
+        self._sample()
 
-    def _sample(self, memory: bool) -> None:
+    def _sample(self) -> None:
+        now, family = time.time(), self._family()
+        for seen in family:
+            if seen.role == TRAINERS:
+                self._note(seen, now)
+            self._last[seen.pid, seen.started] = self._known(seen)
+        self._sampled = now
+
+    def _known(self, seen: Seen) -> Seen:
+        """A process that ends has no title any more, but what it was for before."""
+        before = self._last.get((seen.pid, seen.started))
+        return replace(seen, role=before.role) if before and seen.role == CLIENT else seen
+
+    def _sample_memory(self) -> None:
         family = self._family()
-        self._last.update({(seen.pid, seen.started): seen.cpu for seen in family})
-        if memory:
-            self._peak = max(self._peak, sum(proportional_bytes(seen.pid) for seen in family))
-            self._trainer = max([self._trainer, *(trainer_peak_bytes(seen.pid) for seen in family)])
+        self._peak = max(self._peak, sum(proportional_bytes(seen.pid) for seen in family))
+        self._trainer = max([self._trainer, *(trainer_peak_bytes(seen.pid) for seen in family)])
+
+    def _note(self, seen: Seen, now: float) -> None:
+        """Go on with the course of a trainer; where it is new to its backend, from its start or the last sample on."""
+        process = (seen.pid, seen.started)
+        course = self._courses.get((seen.parent, *process))
+        if course is None:
+            before = self._last.get(process)
+            used = before.cpu if before else self._first.get(process, 0.0)
+            course = self._courses[seen.parent, *process] = [max(self._sampled, began_at(seen))], [used]
+        course[0].append(now)
+        course[1].append(seen.cpu)
+
+    def _follow(self) -> None:
+        """Look at the trainers and backends that are known: what they use at last must not be missed."""
+        for process, before in self._last.items():
+            if before.role not in (TRAINERS, BACKENDS):
+                continue
+            now, seen = time.time(), _read(process[0])
+            if seen is not None and seen.started == process[1] and seen.role == before.role:
+                if seen.role == TRAINERS:
+                    self._note(seen, now)
+                self._last[process] = seen
 
     def _family(self) -> list[Seen]:
         return descendants(everything(), self._roots)
+
+
+def _pause(work: Callable[[], None], least: float) -> float:
+    """Do it; how long to wait then before it is done again."""
+    began = time.thread_time()
+    work()
+    return max(least, (time.thread_time() - began) / LARGEST_SHARE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +246,24 @@ def proportional_bytes(pid: int) -> int:
     return _kilobytes(_text(pid, "smaps_rollup"), "Pss:")
 
 
+def own_bytes(pid: int) -> int:
+    """A process' memory that it shares with no other; 0 where this cannot be read."""
+    return _kilobytes(_text(pid, "smaps_rollup"), "Private_")
+
+
 def trainer_peak_bytes(pid: int) -> int:
     """The most memory that a trainer has had in its life; 0 where the process is none."""
     return _kilobytes(_text(pid, "status"), "VmHWM:") if "cerebro_trainer" in _text(pid, "cmdline") else 0
+
+
+def began_at(seen: Seen) -> float:
+    """When a process began, in seconds since the epoch."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + seen.started / TICKS
+
+
+def role(title: str) -> str:
+    """What a process of this title is for."""
+    return next((role for begin, role in TITLES if begin.match(title)), CLIENT)
 
 
 def _kilobytes(text: str, name: str) -> int:
@@ -185,4 +284,8 @@ def _read(pid: int) -> Seen | None:
     # The name, in brackets, may hold anything; what follows it has a fixed order (proc(5)).
     fields = text[text.rindex(")") + 2 :].split()
     cpu = (int(fields[11]) + int(fields[12])) / TICKS
-    return Seen(pid=pid, started=int(fields[19]), parent=int(fields[1]), cpu=cpu)
+    title = _text(pid, "cmdline") if OURS.search(text) else ""
+    served = SERVED.match(title)
+    return Seen(
+        pid=pid, started=int(fields[19]), parent=int(served[1] if served else fields[1]), cpu=cpu, role=role(title)
+    )

@@ -77,6 +77,7 @@ def started(say: Callable[[str], None]) -> Iterator[Place]:
             folder=folder,
         )
         _log_durations(place)
+        _keep_nurseries(place)
         yield place
     finally:
         server.stop()
@@ -87,6 +88,11 @@ def _log_durations(place: Place) -> None:
     """Let the server log when each statement ended and how long it took: the source of the breakdowns."""
     place.value("ALTER SYSTEM SET log_min_duration_statement = 0", superuser=True)
     place.value("SELECT pg_reload_conf()", superuser=True)
+
+
+def _keep_nurseries(place: Place) -> None:
+    """Let nurseries stay, however long others are measured between two calls of ours."""
+    place.value("INSERT INTO cerebro.setting VALUES ('trainer_nursery_seconds', '86400')", superuser=True)
 
 
 def load(place: Place, workload: Workload, scale: str, weights: list[bytes]) -> Job:

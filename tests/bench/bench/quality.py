@@ -1,7 +1,8 @@
 """How good the models of a bare call are: `cerebro.train('table', 'target')` beside scikit-learn, on real tables.
 
 All have the same rows to learn from, the same rows to be scored on, and the same time; one after another, so that each
-has the whole machine. scikit-learn fits its best pipeline once more to all rows, after that time.
+has the whole machine. scikit-learn fits its best pipeline once more to all rows, after that time. Where AutoGluon is
+installed, it is beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pandas
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from bench import real_tables, tables
+from bench import automl, real_tables, tables
 from bench.place import Place
 from bench.real_tables import TABLES, RealTable
 from bench.rivals import CLASSIFICATION, RIVALS, numeric, score, tuned
@@ -81,15 +82,16 @@ def report(outcomes: Sequence[Outcome], asked: Asked) -> str:
         f"{asked.seconds:g} s for each and {asked.seeds} seed{'s' * (asked.seeds > 1)}: means"
         f"{' and standard deviations' * (asked.seeds > 1)}."
     )
-    mixed = [each for each in outcomes if each.rivals == (*RIVALS,)]
-    others = [each for each in outcomes if each.rivals != (*RIVALS,)]
+    mixed = [each for each in outcomes if RIVALS.keys() <= set(each.rivals)]
+    others = [each for each in outcomes if each not in mixed]
     return "\n\n".join([what, *(_of_mixed(mixed) if mixed else []), *(_of_others(others) if others else [])])
 
 
 def _of_mixed(outcomes: Sequence[Outcome]) -> list[str]:
-    headings = ["table", "rows", "measure", *(OURS, *RIVALS), *(f"not below {rival}" for rival in RIVALS)]
+    rivals = outcomes[0].rivals
+    headings = ["table", "rows", "measure", *(OURS, *rivals), *(f"not below {rival}" for rival in rivals)]
     rows = [[*_named(each), *_shown(each), *_verdicts(each)] for each in outcomes]
-    return [tables.table(headings, rows), *(_counted(outcomes, rival) for rival in RIVALS)]
+    return [tables.table(headings, rows), *(_counted(outcomes, rival) for rival in rivals)]
 
 
 def _of_others(outcomes: Sequence[Outcome]) -> list[str]:
@@ -163,6 +165,9 @@ def _scores(
     for rival, make in table.rivals.items():
         pipeline = tuned(make, inputs[0], learned, table.task, seconds, seed)
         found[rival] = score(table.task, truth, pipeline.predict(inputs[1]))
+    if automl.installed() and table.rivals is RIVALS:
+        predicted = automl.predictions(train.assign(**{table.target: learned}), table.target, table.task, seconds, test)
+        found[automl.AUTOGLUON] = score(table.task, truth, predicted)
     return found
 
 

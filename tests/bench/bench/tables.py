@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bench.breakdown import PHASES
 from bench.contenders import Attempt
+from bench.measure import BACKENDS, CLIENT, SERVER, TRAINERS
 from bench.ratios import Span, best, ratios
-from bench.turns import PRODUCT, Measured, phases
+from bench.turns import PRODUCT, Measured, middle
 
 MB = 1 << 20
+APART = ("train", "compile", "hop", "evaluate")
+"""Phases whose CPU time is told apart; the rest is start, rows, and end."""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -93,12 +96,24 @@ def best_peer(done: Measured, named: str = "") -> str | None:
 
 
 def breakdown(done: Measured) -> str:
-    """Where the time of each of ours went, in seconds."""
-    rows = []
+    """Where the time of each of ours went, in seconds; and where the CPU time."""
+    walls, cpus = [], []
     for name, attempts in done.attempts.items():
-        if (seconds := phases(attempts)) is not None:
-            rows.append([name, *(f"{seconds[phase]:.2f}" for phase in PHASES)])
-    return table(["seconds", *PHASES], rows) if rows else "No attempt of ours succeeded."
+        if tried := middle(attempts):
+            walls.append([name, *(f"{(tried.phases or {})[phase]:.2f}" for phase in PHASES)])
+            cpus.append([name, *(f"{seconds:.2f}" for seconds in _cpu(tried))])
+    if not walls:
+        return "No attempt of ours succeeded."
+    headings = ["CPU seconds", *(f"trainers: {part}" for part in (*APART, "all")), BACKENDS, SERVER, CLIENT]
+    return "\n\n".join([table(["seconds", *PHASES], walls), table(headings, cpus)])
+
+
+def _cpu(tried: Attempt) -> list[float]:
+    parts, roles = tried.cpu or {}, tried.usage.cpu_of
+    return [
+        *(parts.get(part, 0.0) for part in APART),
+        *(roles.get(r, 0.0) for r in (TRAINERS, BACKENDS, SERVER, CLIENT)),
+    ]
 
 
 def forms(done: Measured) -> str:

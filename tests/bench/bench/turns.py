@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench import place
-from bench.contenders import FRAMEWORKS, Attempt, Contender, attempt, process
+from bench import place, trainers
+from bench.contenders import FRAMEWORKS, Attempt, Contender, attempt, bare_loops, process
 from bench.job import Job
 from bench.measure import Usage, Watch
 from bench.place import Place
@@ -69,8 +69,16 @@ def measured(
 ) -> Measured:
     """Let the contenders take turns, so that a change of the machine's mood meets all of them.
 
-    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no other.
+    A peer far behind the best one is stopped, and one that lost clearly in the first turn takes no other. Ours gets no
+    trainer that an earlier attempt has left.
     """
+    with trainers.forked(at):
+        return _measured(at, workload, scale, contenders, repeats, say)
+
+
+def _measured(
+    at: Place, workload: Workload, scale: str, contenders: Sequence[Contender], repeats: int, say: Say
+) -> Measured:
     say(f"{workload.key}: {workload.title}")
     job = ready(at, workload, scale)
     done = Measured(workload=workload, job=job, scale=scale, settings=tuned(at, job, contenders, say))
@@ -115,10 +123,10 @@ def _packing(at: Place, job: Job) -> Usage:
 def _bare(at: Place, job: Job, done: Measured, number: int, say: Say) -> None:
     """The bare loops of the faster framework."""
     for framework in FRAMEWORKS:
-        _, result, reason = process(at, "bench.bare", replace(job, framework=framework))
-        if result is not None:
-            done.bare[number] = min(result.more["seconds"], done.bare.get(number, math.inf))
-        told = reason or f"{result.more['seconds'] if result else math.nan:.2f} s"
+        loops, reason = bare_loops(at, job, framework)
+        if loops is not None:
+            done.bare[number] = min(loops.seconds, done.bare.get(number, math.inf))
+        told = f"{loops.seconds:.2f} s" if loops else reason
         say(f"  bare loops, {framework}: {told}")
 
 
@@ -127,7 +135,7 @@ def _told(tried: Attempt) -> str:
     return text if tried.result is not None else f"failed after {text}: {tried.reason}"
 
 
-def phases(attempts: Mapping[int, Attempt]) -> dict[str, float] | None:
-    """The breakdown of the attempt with the middle wall time; None where none has one."""
+def middle(attempts: Mapping[int, Attempt]) -> Attempt | None:
+    """The attempt with the middle wall time, of those that were broken down; None where none was."""
     known = sorted((a for a in attempts.values() if a.phases is not None), key=lambda a: a.usage.wall)
-    return dict(known[len(known) // 2].phases or {}) if known else None
+    return known[len(known) // 2] if known else None

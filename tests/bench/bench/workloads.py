@@ -65,7 +65,7 @@ class Workload:
         """The same for so many times the epochs."""
         title = f"{self.title}, {times} times the epochs"
         epochs, small = times * self.epochs, times * self.small_epochs
-        return replace(self, key=f"{self.key}L", title=title, epochs=epochs, small_epochs=small)
+        return replace(self, key=f"{self.key}x{times}", title=title, epochs=epochs, small_epochs=small)
 
     def rows_at(self, scale: str) -> int:
         """Training rows."""

@@ -52,6 +52,14 @@ def test_a_superuser_is_told_more(database: Database) -> None:
     status, states = check(database.superuser_url)
     assert status == 0
     assert states["out of memory"] in ("OK", "WARN")
+    assert states["compiled code"] == "OK"
+
+
+def test_compiled_code_that_has_no_place(database: Database, superuser: Connection) -> None:
+    chosen(superuser, "compilation_cache", "")
+    assert check(database.superuser_url)[1]["compiled code"] == "OK"
+    chosen(superuser, "compilation_cache", "/tmp")
+    assert check(database.superuser_url)[1]["compiled code"] == "FAIL"
 
 
 def test_no_server() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from processes import alive, command_line, descendants, eventually, parent
+from processes import alive, backend_of, command_line, descendants, eventually, parent, trainers
 from servers import started
 from workbench import Workbench, compile_text, setting, several
 
@@ -30,10 +30,6 @@ def own(folder: Path) -> Iterator[Workbench]:
     bench.close()
 
 
-def trainers(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if "cerebro_trainer" in command_line(pid)}
-
-
 @pytest.mark.long_for(victim=("caller", "worker"))
 @pytest.mark.parametrize("victim", ["postmaster", "caller", "worker"])
 def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None:
@@ -41,14 +37,17 @@ def test_nothing_outlives_what_it_works_for(own: Workbench, victim: str) -> None
     postmaster = parent(caller)
     with own.fitting("packed", "endless", "four", 100_000) as fitted:
         eventually(lambda: len(trainers(descendants(postmaster))) == 2)
-        running = descendants(postmaster)
-        first = min(trainers(running))
-        os.kill({"postmaster": postmaster, "caller": caller, "worker": parent(first)}[victim], signal.SIGKILL)
+        running = trainers(descendants(postmaster))
+        worker = backend_of(command_line(min(running)))
+        assert worker
+        (nursery,) = {parent(pid) for pid in running}
+        others = descendants(postmaster) | descendants(parent(nursery))
+        os.kill({"postmaster": postmaster, "caller": caller, "worker": worker}[victim], signal.SIGKILL)
         with pytest.raises(CLIENT_ENDS):
             fitted.result()
-    eventually(lambda: not trainers(alive(running)))
+    eventually(lambda: not alive(running))
     if victim == "postmaster":
-        eventually(lambda: not alive(running))
+        eventually(lambda: not alive(others))
     else:
         eventually(lambda: accepts(own.url))  # it restarts by itself, after the loss of a backend
 

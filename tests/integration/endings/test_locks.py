@@ -175,6 +175,19 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
     assert state in kept  # nobody takes it from its reader
 
 
+def test_a_reader_of_one_state_keeps_no_other(bench: Workbench, other: Workbench) -> None:
+    run = bench.fit("packed", "read", "three", 1)
+    held = f"SELECT array_agg(oid::regclass::text ORDER BY oid) FROM pg_class WHERE relname ^@ 'r{run}_c'"
+    states = bench.value(held)
+    assert len(states) == 3
+    other.rows(f"LOCK TABLE {states[0]} IN ACCESS SHARE MODE")
+    bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
+    assert bench.value(held) == [states[0]]
+    other.connection.rollback()
+    bench.rows("SELECT cerebro.vacuum_runs('0 seconds')")
+    assert bench.value(held) is None
+
+
 def test_outputs_can_be_made_again_after_a_rollback(bench: Workbench, other: Workbench) -> None:
     other.rows("SELECT madlib_fit_multiple_model('packed', 'undone', 'three', 2)")
     ((trained,),) = other.rows("SELECT array_agg(model_weights ORDER BY mst_key) FROM undone")

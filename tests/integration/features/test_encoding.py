@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import drawn_arrays
 import numpy as np
@@ -18,11 +17,12 @@ from recipes import Session, encoded
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.template import FARTHEST
+from cerebro_plpy.configs.templates.table import FARTHEST
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.features.encoding import network_inputs
 from cerebro_plpy.features.feature import JSON, LARGEST, MOMENTS, Category, Moment, Number, Scale, Vector
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import replace
 
 SCALES = st.builds(Scale, st.floats(-LARGEST, LARGEST), st.floats(1 / LARGEST, LARGEST))
 PLAIN = st.characters(exclude_categories=["Cs"], exclude_characters="\0")

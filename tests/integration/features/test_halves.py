@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import drawn_arrays
 import numpy as np
@@ -33,6 +32,7 @@ from cerebro_plpy.features.feature import (
 )
 from cerebro_plpy.features.halves import Marks, constants, outline, raw_inputs
 from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.records import replace
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.recipe_values import RecipeValues
 from cerebro_trainer.wire.frames import Bytes

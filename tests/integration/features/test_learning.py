@@ -9,7 +9,7 @@ import pytest
 from recipes import Session, encoded
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.template import FARTHEST
+from cerebro_plpy.configs.templates.table import FARTHEST
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.features.columns import TEXT, RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
@@ -151,20 +151,22 @@ def test_json_is_numbers_where_all_of_it_is(bench: Workbench, session: Session, 
         CREATE TABLE {type_name}_values AS
         SELECT to_json(n * 7 % 90)::{type_name} AS number,
                (ARRAY['1.5', 'null', NULL, '-2e3'])[n % 4 + 1]::{type_name} AS gaps,
-               (ARRAY['1', '"one"', 'true', '[]', NULL])[n % 5 + 1]::{type_name} AS mixed, NULL::{type_name} AS nothing,
+               (ARRAY['1', '"one"', 'true', '[]', NULL, 'null'])[n % 6 + 1]::{type_name} AS mixed,
+               (ARRAY['"null"', 'null'])[n % 2 + 1]::{type_name} AS one, NULL::{type_name} AS nothing,
                (ARRAY['"x"', '3'])[n % 2 + 1]::{type_name} AS settled, 'null'::{type_name} AS null
         FROM generate_series(1, 200) n""")
     raw = columns_of(bench, session, f"{type_name}_values")
     source = Source(f"{type_name}_values", Expression("true"), Expression("(t.number::text)::bigint << 32"))
     settled = learned(session, raw, source, {"settled": "number", "number": "category"})
     assert {each.column: each.kind for each in settled.inputs} == {
-        "number": "category", "gaps": "number", "mixed": "category", "settled": "number"
+        "number": "category", "gaps": "number", "mixed": "category", "one": "category", "settled": "number"
     }  # fmt: skip
     found = {each.column: each for each in learned(session, raw, source).features}
     number, gaps, mixed = found["number"], found["gaps"], found["mixed"]
     assert isinstance(number, Number) and not number.missing and 35 <= number.scale.center <= 55
     assert isinstance(gaps, Number) and gaps.missing and gaps.scale.edges[0] == -2000
     assert isinstance(mixed, Category) and {*mixed.values} == {"1", '"one"', "true", "[]"}
+    assert found["one"] == Category("one", ('"null"',))
     reasons = {name: each.reason for name, each in found.items() if isinstance(each, LeftOut)}
     assert reasons == dict.fromkeys(("nothing", "null"), "it is NULL in all rows")
     with pytest.raises(InvalidParameter, match="mixed"):

@@ -7,7 +7,7 @@ from recipes import Session
 from workbench import Workbench
 
 from cerebro_plpy.configs.templates.choice import TEMPLATES
-from cerebro_plpy.configs.templates.template import Classes
+from cerebro_plpy.configs.templates.table import Classes
 from cerebro_plpy.database.queries import escape_percent
 from cerebro_plpy.features.columns import RawColumn
 from cerebro_plpy.features.encoding import Expression, encode

@@ -6,7 +6,7 @@ import pytest
 from recipes import Session
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.template import Classes, Floats
+from cerebro_plpy.configs.templates.table import Classes, Floats
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.features.columns import RawColumn, raw_columns
 from cerebro_plpy.features.encoding import Expression
@@ -21,7 +21,7 @@ HOUSES = """
     SELECT n AS id, (ARRAY['poor', 'fair', 'good'])[n % 3 + 1]::grade AS grade, n % 2 = 0 AS sold,
            CASE WHEN n % 50 > 0 THEN 1000.5 * n END AS price, (n % 7)::float8 AS rooms, (n % 7)::real / 2 AS halves,
            CASE n WHEN 3 THEN 'Infinity' WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE n::text END::float8 AS odd,
-           'text ' || n AS name, NULL::integer AS nothing, 1 AS one,
+           'text ' || n AS name, NULL::integer AS nothing, 1 AS one, 1e300::float8 * n AS huge,
            n % 12 + 1 AS month, now() AS since, (n % 2)::numeric AS "a %s ""b"" c"
     FROM generate_series(1, 500) AS n"""
 
@@ -82,6 +82,7 @@ WRONG = {
     "one value": ("one", None, "true", "one value"),
     "no such task": ("price", "ranking", "true", "'ranking'"),
     "words as numbers": ("grade", "regression", "true", "grade"),
+    "numbers beyond float32": ("huge", None, "true", "within 1.15292e+18"),
     "infinite numbers": ("odd", None, "t.id BETWEEN 3 AND 6", "finite"),
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from processes import command_line, eventually
+from processes import eventually, trainers
 from roles import refused
 from versions import Trained, trained
 from workbench import Workbench
@@ -247,7 +247,7 @@ def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: 
     query = f"SELECT count(*) FROM homes h JOIN cerebro.predict('sold', '{many}', 'id') p ON p.id = h.id::text"
     with closing(session.another()) as other:
         other.rows(f"SELECT * FROM {PREDICTED}")
-        mine = set(children(other.pid()))
+        mine = trainers({other.pid()})
         with other.calling(lambda: other.rows(query)) as called:
             eventually(lambda: max(predictions(other).values(), default=0) > 5 * MEGABYTE)
             if end == "cancel":
@@ -260,12 +260,6 @@ def test_a_prediction_may_end_in_the_middle(session: Workbench, many: str, end: 
             other.rows(PLACES["a join"])
         assert matches(other, PLACES["a join"]) == (ROWS, ROWS)
         assert len(predictions(other)) == 1
-
-
-def children(pid: int) -> list[int]:
-    """Trainers of a backend."""
-    found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [child for child in found if "cerebro_trainer" in command_line(child)]
 
 
 @pytest.mark.long

@@ -24,7 +24,7 @@ import psycopg2
 import pytest
 from models import PICTURES
 from PIL import Image
-from processes import command_line, eventually, parent, processes
+from processes import backend_of, command_line, eventually, processes
 from roles import refused
 from sqlalchemy.engine import make_url
 from workbench import POINTS, Workbench, compile_text
@@ -135,8 +135,8 @@ def segment_trainers(database: str) -> dict[int, str]:
     """Trainers of processes that serve this database, and the titles of these."""
     found = {}
     for pid in processes():
-        words = command_line(pid)
-        title = command_line(parent(pid))[0] if "cerebro_trainer" in words else ""
+        backend = backend_of(command_line(pid))
+        title = command_line(backend)[0] if backend else ""
         if f" {database} " in title:
             found[pid] = title
     return found
@@ -347,7 +347,7 @@ def test_nothing_stays_of_a_call_that_is_ended(
     with closing(there.another()) as session, session.calling(lambda: predict(session, long)) as called:
         mine = eventually(lambda: segment_trainers(database_of(there)).keys() - before[0])
         eventually(lambda: superuser.value(query, f"%{statement}%", list(superuser.workers() - before[1])))
-        owners = {parent(pid) for pid in mine}
+        owners = {backend_of(command_line(pid)) for pid in mine}
         if end == "cancel":
             session.connection.cancel()
         elif end == "a killed trainer":

@@ -39,7 +39,9 @@ def everything(bench: Workbench) -> list[tuple[str, ...]]:
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname !~ '^pg_' ORDER BY 1"
     )
-    return bench.rows(f"SELECT * FROM ({relations}) r UNION ALL SELECT 'run ' || run_id FROM cerebro.run_log")
+    return bench.rows(
+        f"SELECT * FROM ({relations}) r UNION ALL SELECT 'run ' || run_id FROM cerebro.run_log ORDER BY 1"
+    )
 
 
 def refused(bench: Workbench, call: str) -> psycopg2.Error:

@@ -14,7 +14,7 @@ from roles import another_role, refused
 from versions import Trained, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.template import Measure
+from cerebro_plpy.configs.templates.table import Measure
 from cerebro_plpy.features.scores import SCORES, Told
 
 ROWS = 5000

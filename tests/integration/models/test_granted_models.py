@@ -14,7 +14,7 @@ from roles import another_role, own_schema, refused
 from versions import Trained, deploy, trained
 from workbench import Workbench
 
-from cerebro_plpy.configs.templates.template import Measure
+from cerebro_plpy.configs.templates.table import Measure
 from cerebro_plpy.features.feature import Category, Number
 
 MODEL = """a.b "c" '%s'"""
@@ -186,10 +186,10 @@ def test_by_hand_nothing_comes_out_of_the_trainer(guest: Workbench) -> None:
     row = "SELECT cerebro.predict_add('1', ARRAY[cerebro.array_bytes('{1,2,3}'::real[])]), cerebro.predict_rest()"
     refused(session, row, words="made of raw values here")
     session.rows(ALL, MODEL, "mine")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120)", code="55000")
+    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
     session.rows(ALL, MODEL, "mine")
     session.rows("SELECT cerebro.job_finish()")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120)", code="55000")
+    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
     program: dict[str, object] = {"architecture": {}, "compile": {}, "targets": []}
     begun = json.dumps({"job": "predict", "program": program, "state": KEPT, "result_key": ""})
     refused(session, "SELECT cerebro.job_begin(%s)", begun, code=None)

@@ -45,6 +45,9 @@ def test_a_model_comes_of_it(bench: Workbench, name: str) -> None:
     query = "SELECT count(*), count(prediction) FROM cerebro.predict(%s, %s)"
     rows = bench.value(f"SELECT count(*) FROM {table}")
     assert bench.row(query, name, table) == (rows, rows)
+    kinds = bench.rows('SELECT "column", kind FROM cerebro.feature WHERE model = %s', name)
+    plan = "SELECT name, data ->> 'kind' FROM cerebro.plan(%s, 'y', %s, configs => 1) WHERE section = 'column'"
+    assert sorted(bench.rows(plan, table, name)) == sorted(kinds)
     row = f"SELECT to_jsonb(t) FROM {table} t LIMIT 1"
     assert bench.value(f"SELECT cerebro.predict_row(%s, ({row})) -> 'prediction'", name)
 

@@ -93,6 +93,13 @@ def test_a_model_of_a_number_and_what_is_known_of_versions(session: Workbench) -
     assert feature == ("x", "array", {"shape": [4], "divisor": 1.0, "single": False}, None)
 
 
+def test_a_key_is_wanted_where_there_are_several(session: Workbench) -> None:
+    assert session.value("SELECT cerebro.register('alone', 'square_model')") == 1
+    assert "skipping" not in "".join(session.messages())
+    assert session.value("SELECT params -> 'mst_key' FROM cerebro.model_version WHERE model = 'alone'") == 1
+    refused(session, "SELECT cerebro.register('named', 'flat')", code="22004", words="mst_key")
+
+
 def test_what_is_asked_of_models_by_name_is_answered(session: Workbench) -> None:
     session.rows("SELECT cerebro.register('named', 'flat', 1)")
     right = session.value(

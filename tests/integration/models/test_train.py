@@ -360,6 +360,25 @@ def test_versions_are_deployed_and_dropped(bench: Workbench, spare: str) -> None
 
 
 @pytest.mark.long
+def test_a_version_that_predicts_something_else_waits(bench: Workbench, spare: str) -> None:
+    """Another target, or numbers where classes were predicted: there is nothing that both could be compared by."""
+    quick = "models => '{linear}', configs => 1, epochs => 1"
+    classes, numbers = (f", task => '{task}'" for task in ("classification", "regression"))
+    aims = [("deck", ""), ("survived", ""), ("age", classes), ("age", numbers), ("survived", ""), ("deck", "")]
+    predicting = "SELECT version, target, task FROM cerebro.model WHERE model = 'spare'"
+    for number, (target, task) in enumerate(aims, 1):
+        if number == 5:
+            assert bench.value("SELECT cerebro.deploy('spare', '4')") == 4
+        before = bench.row(predicting) if number > 1 else None
+        bench.rows(f"SELECT * FROM cerebro.train('passengers', '{target}', 'spare', {quick}{task})")
+        waits = f"another target or task, and goes on to predict: cerebro.deploy(model, '{number}')"
+        assert (waits in "".join(bench.messages())) == (number > 1)
+        assert before in (None, bench.row(predicting))
+    assert bench.row(predicting) == (4, "age", "regression")
+    assert bench.value("SELECT cerebro.deploy('spare', 'best')") in (1, 6), "as far as the same is predicted"
+
+
+@pytest.mark.long
 def test_a_new_version_predicts_where_it_is_better_on_the_rows_of_now(bench: Workbench, spare: str) -> None:
     """Whatever the one before was worth on those of then; one that cannot predict them any more is worth nothing."""
     good = "models => '{realmlp_simple}', configs => 1, epochs => 20, seed => 1"
@@ -433,14 +452,14 @@ POOR = """
 
 def test_wrong_calls_are_refused_before_anything_is_left_behind(bench: Workbench, passengers: str) -> None:
     bench.rows(POOR)
-    before = bench.rows(STATES), bench.newest_run()
+    before = bench.rows(f"{STATES} ORDER BY 1"), bench.newest_run()
     for call, sqlstate in WRONG.items():
         for name in ("train", "plan"):
             with pytest.raises(psycopg2.Error) as refused:
                 bench.rows(f"SELECT * FROM cerebro.{call.replace('train', name, 1)}")
             assert refused.value.pgcode == sqlstate, (call, name, str(refused.value))
             assert f"{name} error" in str(refused.value) or sqlstate in ("42704", "42602"), call
-    assert (bench.rows(STATES), bench.newest_run()) == before
+    assert (bench.rows(f"{STATES} ORDER BY 1"), bench.newest_run()) == before
 
 
 def test_what_only_the_caller_sees_is_planned_but_not_trained_on(bench: Workbench) -> None:
@@ -448,6 +467,30 @@ def test_what_only_the_caller_sees_is_planned_but_not_trained_on(bench: Workbenc
     assert ("rows", "training") in bench.rows("SELECT section, name FROM cerebro.plan('own', 'y')")
     with pytest.raises(psycopg2.errors.ActiveSqlTransaction, match="COMMIT first"):
         bench.rows("SELECT * FROM cerebro.train('own', 'y')")
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "words"),
+    [
+        ("'survived', split => 'column side'", 144, "column side has them on neither side"),
+        ("'odd', split => 'random 0.2'", 150, "their target is no finite number"),
+    ],
+)
+def test_rows_that_are_not_used_are_told(bench: Workbench, spare: str, options: str, rows: int, words: str) -> None:
+    bench.rows(
+        "CREATE OR REPLACE VIEW folded AS"
+        " SELECT t.*, (ARRAY['training', 'validation', 'test', 'training'])[id % 4 + 1] AS side,"
+        " CASE WHEN id % 4 = 2 THEN 'infinity' ELSE fare::float8 END AS odd FROM passengers t"
+    )
+    arguments = f"'folded', {options}, model => 'spare', models => '{{linear}}', configs => 1, epochs => 1"
+    query = f"SELECT name, (data -> 'rows')::integer, why FROM cerebro.plan({arguments}) WHERE section = 'rows'"
+    planned = {name: (count, why) for name, count, why in bench.rows(query)}
+    assert planned["left out, too"][0] == rows and words in planned["left out, too"][1]
+    assert sum(count for count, _ in planned.values()) == 600
+    bench.messages()
+    bench.rows(f"SELECT * FROM cerebro.train({arguments})")
+    said = "".join(bench.messages())
+    assert f"{rows} more rows are left out" in said and words in said
 
 
 def test_a_plan_says_what_train_then_does(bench: Workbench, spare: str) -> None:
@@ -506,6 +549,32 @@ def test_who_was_granted_a_model_has_its_later_versions(
         assert newcomer.rows("SELECT version, versions FROM cerebro.model") == [(2, None)]
         assert newcomer.rows(predicted) == bench.rows(predicted) != before
         bench.rows("REVOKE SELECT ON passengers FROM newcomer")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["known", "worth"])
+def test_columns_that_the_caller_may_not_read_are_not_read(
+    bench: Workbench, shared_superuser: Workbench, target: str
+) -> None:
+    """Of a table with a primary key: its other columns are asked of nobody, whatever is done with the model."""
+    with another_role(bench, shared_superuser, "newcomer") as newcomer:
+        bench.rows(
+            "CREATE TABLE partly AS SELECT n AS id, n % 10 AS x, md5(n::text) AS secret, n % 10 > 4 AS known,"
+            " (n % 10)::float8 / 3 AS worth FROM generate_series(1, 300) n;"
+            " ALTER TABLE partly ADD PRIMARY KEY (id); GRANT SELECT (id, x, known, worth) ON partly TO newcomer"
+        )
+        options = "columns => 'x', models => '{linear}', epochs => 2, ensemble => 3"
+        for configs in (2, 1):
+            newcomer.rows(
+                f"SELECT * FROM cerebro.train('public.partly', '{target}', 'mine', {options}, configs => {configs})"
+            )
+        worth = "SELECT count(importance) FROM cerebro.feature WHERE model = 'mine' AND \"column\" = 'x'"
+        assert newcomer.value(worth) == 2, "of both versions"
+        for call in ("importance", "evaluate", "drift", "predict", "attribution"):
+            assert newcomer.rows(f"SELECT * FROM cerebro.{call}('mine', 'public.partly')"), call
+        assert all(ok for (ok,) in newcomer.rows("SELECT ok FROM cerebro.verify('mine')"))
+        newcomer.rows("SELECT cerebro.drop_model('mine')")
+        bench.rows("DROP TABLE partly")
 
 
 def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:

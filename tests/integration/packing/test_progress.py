@@ -61,7 +61,7 @@ def test_others_see_how_many_rows_have_come_and_a_cancel_ends_it(bench: Workbenc
     with packing(caller, call("slow", output)) as packed:
         first = eventually(lambda: shown(bench, caller)[1])
         assert eventually(lambda: shown(bench, caller)[1] > first)
-        assert trainers({caller.pid()})
+        assert eventually(lambda: trainers({caller.pid()}))
         begun = time.monotonic()
         assert bench.value("SELECT pg_cancel_backend(%s)", caller.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):

@@ -441,8 +441,9 @@ def test_every_row_of_a_table_of_many_blocks_is_predicted_once(bench: Workbench,
         )
         table = predict(bench, table="many", pred_type="'response'")
         assert bench.row(f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {table}") == (rows, rows, 1, rows)
-        same = f"SELECT count(DISTINCT (class_value, prob::real)) FROM {table} GROUP BY id % 96"
-        assert {count for (count,) in bench.rows(same)} == {1}
+        equal = f"SELECT count(DISTINCT class_value), max(prob) - min(prob) FROM {table} GROUP BY id % 96"
+        # The last batch of a block is smaller than others, of which the last bit of a product may be another.
+        assert all(classes == 1 and apart < 1e-6 for classes, apart in bench.rows(equal))
 
 
 def test_the_row_that_cannot_be_predicted_is_named_by_its_id(bench: Workbench, model: str) -> None:

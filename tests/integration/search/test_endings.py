@@ -94,8 +94,8 @@ def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, param
 @pytest.mark.parametrize("by", ["cancel", "terminate"])
 def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Workbench, by: str) -> None:
     """Meanwhile there are states of the configurations that go on and of the best one only."""
-    session = bench.another()
-    before = watcher.newest_run()
+    session, before = bench.another(), watcher.newest_run()
+    caller = session.pid()
     with session.calling(lambda: search(session, "endless", automl_params="R=143, eta=12")) as searching:
         eventually(lambda: watcher.newest_run() == before + 2)
         first = f"r{before + 1}_c"
@@ -108,12 +108,12 @@ def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Work
                 before + 2,
             )
         }
-        watcher.rows(f"SELECT pg_{by}_backend(%s)", session.pid())
+        watcher.rows(f"SELECT pg_{by}_backend(%s)", caller)
         with pytest.raises(psycopg2.Error) as caught:
             searching.result()
     assert by == "terminate" or caught.value.pgcode == "57014"
     session.close()
-    eventually(lambda: not trainers({session.pid(), *watcher.workers()}))
+    eventually(lambda: not trainers({caller, *watcher.workers()}))
     assert not watcher.exists(*(f"endless{suffix}" for suffix in OUTPUTS), "endless_mst", "endless_mst_summary")
     statuses = "SELECT status FROM cerebro.run WHERE run_id > %s ORDER BY run_id"
     if by == "cancel":

@@ -351,6 +351,7 @@ def test_tables_with_holes(bench: Workbench, documented: set[str], table: str, s
 
 NEED_NO_TRAINER = (
     "trainer_start",
+    "trainer_rest",
     "trainer_stop",
     "gpu_count",
     "gpu_report",

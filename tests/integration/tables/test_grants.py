@@ -59,7 +59,7 @@ def test_in_the_caller_s_own_session(ann: Workbench) -> None:
     ann.rows("CREATE TEMP TABLE passing AS TABLE mine")
     ann.rows(PREDICT, "passing", "of_passing")
     assert ann.value("SELECT count(*) FROM of_passing") == 288
-    refused(ann, "SELECT cerebro.state_chunks(8120)", code="55000")
+    refused(ann, "SELECT cerebro.state_chunks(8120, 'result')", code="55000")
 
 
 def test_the_weights_are_not_read(ann: Workbench) -> None:
@@ -96,11 +96,11 @@ def test_by_hand_the_weights_do_not_come_out(ann: Workbench) -> None:
     session.rows("SELECT cerebro.trainer_start(%s)", START)
     fill = "SELECT model_predict(%s, 1)"
     assert session.value(fill, job()) > 0
-    error = refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120)", code="55000")
+    error = refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
     assert "sealed" in str(error)
     session.rows(fill, job())
     session.rows("SELECT cerebro.job_finish()")
-    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120)", code="55000")
+    refused(session, "SELECT count(*) FROM cerebro.state_chunks(8120, 'result')", code="55000")
     refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
     session.rows(fill, job())
     refused(session, "SELECT cerebro.job_begin(%s)", job(state=KEPT), code="55000")
@@ -146,7 +146,7 @@ def test_code_in_the_guest_s_rows_gets_nothing(ann: Workbench) -> None:
     ann.rows("""
         CREATE FUNCTION spying(id integer) RETURNS text LANGUAGE plpgsql AS $$
         BEGIN
-            RETURN (SELECT sum(octet_length(c)) FROM cerebro.state_chunks(8120) c);
+            RETURN (SELECT sum(octet_length(c)) FROM cerebro.state_chunks(8120, 'result') c);
         EXCEPTION WHEN OTHERS THEN
             RETURN SQLSTATE || ' ' || SQLERRM;
         END $$;
@@ -206,7 +206,7 @@ BEGIN
             'fit', '{"batch_size": 8, "epochs": 1, "shuffle": false}'::jsonb,
             'order', '{"seed": 1, "mst_key": 1, "epoch": 1, "segment_id": 0}'::jsonb))::json);
         PERFORM cerebro.job_finish();
-        INSERT INTO public.stolen SELECT c FROM cerebro.state_chunks(8120) c;
+        INSERT INTO public.stolen SELECT c FROM cerebro.state_chunks(8120, 'result') c;
     END LOOP;
     RETURN 0;
 EXCEPTION WHEN OTHERS THEN
@@ -276,7 +276,7 @@ def test_no_code_of_the_owner_runs_beside_the_guest_s_rows(
         leaking.rows("SELECT cerebro.grant_predict('model', 'tenant')")
 
 
-FOR_ALL = {"trainer_start", "trainer_stop", "trainer_report", "gpu_count"}  # they give and take nothing
+FOR_ALL = {"trainer_start", "trainer_rest", "trainer_stop", "trainer_report", "gpu_count"}  # they give and take nothing
 GIVING = {"sealed_begin", "sealed_add"}  # what an owner's function is for
 
 

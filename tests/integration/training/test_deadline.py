@@ -26,7 +26,8 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import Identity, WorkerSession
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
+from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.platform.postgres_visits import PostgresVisits
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
@@ -145,7 +146,7 @@ def requested(bench: Workbench, fits: list[str]) -> FitRequest:
         workers=SEGMENTS,
         gpus=(),
         backends=dict.fromkeys(range(1, len(fits) + 1), "tensorflow"),
-        deadline=Deadline(LAST_VISIT, CANCEL),
+        deadline=Deadline(LAST_VISIT, CANCEL, CANCEL),
     )
 
 

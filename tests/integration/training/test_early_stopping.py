@@ -145,6 +145,24 @@ def test_the_model_is_that_of_the_best_epoch(bench: Workbench, restored: int) ->
     assert bench.rows(board, restored) == bench.rows(board, restored - 1)
 
 
+def test_a_run_that_was_to_make_its_tables_only_goes_on(bench: Workbench, restored: int) -> None:
+    """Its best states are kept by then, and the newest ones there still: it has not said that it is completed."""
+    other, call = bench.another(), "SELECT cerebro.submit('packed', 'awaited', 'worse', %s, {})"
+    named = {"schedule": "rotation", "seed": 3, "metrics_compute_frequency": 1}
+    other.rows("BEGIN; CREATE TABLE awaited_info (taken integer)")  # who makes another one waits for its end
+    run = bench.value(call.format(", ".join(f"{name} => %s" for name in named)), EPOCHS, *named.values())
+    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE '%background'"
+    eventually(lambda: bench.rows(waits))
+    assert bench.rows(f"SELECT pg_terminate_backend(pid) FROM ({waits}) background") == [(True,)]
+    other.rows("ROLLBACK")
+    assert bench.value("SELECT cerebro.wait(%s)", run) == "interrupted"
+    bench.rows("SELECT cerebro.resume(%s, background => true)", run)
+    assert bench.value("SELECT cerebro.wait(%s)", run) == "completed"
+    assert bench.weights("awaited") == bench.weights("first")
+    assert bench.value(STATES, run) == 2, "those that are not needed any more are gone"
+    other.close()
+
+
 def test_its_state_is_the_only_one_that_stays(bench: Workbench, restored: int) -> None:
     assert bench.value(STATES, restored) == 2
     bench.rows("SELECT cerebro.write_outputs(%s, 'rewritten')", restored)

@@ -11,7 +11,7 @@ import numpy as np
 import psycopg2
 import pytest
 from models import NOISY, TWO_BY_TWO
-from processes import eventually
+from processes import eventually, trainers
 from workbench import ROWS, Workbench, compile_text
 
 SEGMENTS = 3
@@ -246,18 +246,12 @@ def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tab
     running = "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
     with other.calling(lambda: fit(other, "touched", ADAM, **slow)) as fitted:  # type: ignore[arg-type]
         ((pid,),) = eventually(lambda: bench.rows(running, before))
-        for server in bench.serving(pid):
-            kill_children(server)
+        for trainer in trainers(bench.serving(pid)):
+            os.kill(trainer, signal.SIGKILL)
         fitted.result()
     failed = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'failed'"
     assert bench.value(failed, before)
     assert weights(bench, "touched") == weights(bench, "untouched")
-
-
-def kill_children(parent: int) -> None:
-    with open(f"/proc/{parent}/task/{parent}/children") as file:
-        for pid in file.read().split():
-            os.kill(int(pid), signal.SIGKILL)
 
 
 def test_parameters_that_are_refused_are_told_with_their_text(bench: Workbench) -> None:

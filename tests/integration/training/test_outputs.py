@@ -56,6 +56,12 @@ def bare(bench: Workbench) -> str:
     return "bare"
 
 
+def test_weights_are_stored_as_they_are(bench: Workbench, whole: str) -> None:
+    """An attempt to compress what was trained is mostly in vain."""
+    storage = "SELECT attstorage FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'model_weights'"
+    assert bench.value(storage, whole) == "e"
+
+
 def info(bench: Workbench, output: str, column: str) -> list[Any]:
     """One column of an info table, by mst_key."""
     return [value for (value,) in bench.rows(f"SELECT {column} FROM {output}_info ORDER BY mst_key")]
@@ -162,7 +168,7 @@ def test_accuracy_is_what_predictions_say(bench: Workbench, whole: str) -> None:
 
 def test_training_teaches(bench: Workbench, whole: str) -> None:
     for losses in info(bench, "whole", "training_loss"):
-        assert losses == sorted(losses, reverse=True), "the loss falls on data as simple as these"
+        assert losses[-1] < losses[0], "the loss falls on data as simple as these, if not with every pass"
 
 
 @pytest.mark.checklist(14)

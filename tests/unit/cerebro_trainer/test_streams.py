@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cerebro_plpy.errors import DataCorrupted
-from cerebro_plpy.tables.weights import read_weights
+from cerebro_plpy.tables import weights
+from cerebro_plpy.tables.weights import as_float32, read_weights
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.state import serialization
 from cerebro_trainer.state.serialization import Array, Layout
@@ -127,13 +129,42 @@ def test_weights_of_other_shapes_are_refused_by_their_names(values: list[Array],
     assert f"{own.paths[place]} {list(shapes[own.weights[place]])}" in refused.value.message
 
 
-@given(values=st.lists(EXACT, min_size=1, max_size=6), chunk_bytes=CHUNKS)
-def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int) -> None:
+@given(values=st.lists(EXACT, min_size=1, max_size=6), chunk_bytes=CHUNKS, converted=st.sampled_from([8, 16, 1 << 16]))
+def test_a_backend_finds_the_weights(values: list[Array], chunk_bytes: int, converted: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "CONVERTED", converted)
+        check_weights(values, chunk_bytes)
+
+
+def check_weights(values: list[Array], chunk_bytes: int) -> None:
     flat = b"".join(values[position].astype("<f4").tobytes() for position in layout(values).weights)
     found = read_weights(dumped(values, chunk_bytes), len(flat))
     assert (found.size, found.flat) == (len(flat), flat)
     if flat:
         assert read_weights(dumped(values, chunk_bytes), len(flat) - 1).flat is None
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f2", "<f8", "<i4", "|u1"])
+def test_a_backend_looks_up_between_pieces_of_a_large_weight(dtype: str) -> None:
+    """A cancel takes effect where the next chunks are fetched: little is done between two of them."""
+    chunks, done = dumped([np.ones(200_000, dtype)], 8000), [0]
+    taken_so_far: list[int] = []
+
+    def fetched() -> Iterator[bytes]:
+        for chunk in chunks:
+            taken_so_far.append(done[0])
+            yield chunk
+
+    def counted(name: str, data: bytes) -> bytes:
+        done[0] += len(data)
+        return as_float32(name, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "as_float32", counted)
+        read_weights(fetched(), 1 << 20)
+    steps = [after - before for before, after in pairwise([*taken_so_far, done[0]])]
+    assert max(steps) <= weights.CONVERTED
+    assert dtype == "<f4" or done[0] == 200_000 * np.dtype(dtype).itemsize
 
 
 @given(values=STATES, data=st.data())

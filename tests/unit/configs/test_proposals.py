@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.proposals import (
     usual_count,
 )
 from cerebro_plpy.configs.templates.realmlp import REALMLP
-from cerebro_plpy.configs.templates.template import Classes, Floats, Head, Measure, Table
+from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table
 from cerebro_plpy.errors import InvalidParameter
 
 HEADS: list[Head] = [Classes(3), Floats((Measure(1.0, 2.0, 0.0, 9.0),))]
@@ -55,16 +55,19 @@ def test_proposals_are_different_and_of_the_space(head: Head, rows: int, space: 
     for template, params, _ in made:
         assert all(holds(space[name], value) for name, value in params.items() if name in space)
         parse_compile_params(template.compile_params(head, params))
-    everyone = len(TEMPLATES) + sum(len(template.starts) for template in TEMPLATES) * (rows >= MANY)
+    everyone = len(TEMPLATES)
     assert {template.name for template, _, _ in made[:everyone]} == {template.name for template in TEMPLATES}
 
 
-def test_of_many_rows_a_template_begins_with_all_its_starts() -> None:
-    tried = proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], MANY, {"width": 64}), 1)
+@pytest.mark.parametrize("rows", [MANY - 1, MANY])
+def test_a_template_begins_with_all_its_starts(rows: int) -> None:
+    """Of few rows the usual values come before them, of many after them."""
+    tried = proposals(fitting(USUAL, Table(1)), Searched(HEADS[0], rows, {"width": 64}), 1)
     made = list(islice(tried, 6))
     assert [template.name for template, _, _ in made] == ["realmlp", "realmlp_simple", "linear"] + ["realmlp"] * 3
-    usual, found = REALMLP.params(HEADS[0], MANY, {}), [params for template, params, _ in made if template is REALMLP]
-    assert found == [{**usual, **start, "width": 64} for start in (*REALMLP.starts, {})]
+    usual, found = REALMLP.params(HEADS[0], rows, {}), [params for template, params, _ in made if template is REALMLP]
+    starts = (*REALMLP.starts, {}) if rows >= MANY else ({}, *REALMLP.starts)
+    assert found == [{**usual, **start, "width": 64} for start in starts]
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -98,11 +101,12 @@ def test_what_did_well_before_is_tried_early_and_once() -> None:
     like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b")
     wrong = Predecessor("realmlp", {"depth": "deep"}, "model c")
     known = Predecessors((named, named), (usual, like, wrong, named))
-    made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 6))
-    reasons = ["run 3", "usual values", "usual values", "model b", "drawn at random", "good to begin with"]
+    made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8))
+    starts = ["good to begin with"] * len(REALMLP.starts)
+    reasons = ["run 3", "usual values", "usual values", *starts, "model b", "drawn at random"]
     assert [reason for _, _, reason in made] == reasons
     assert made[0].params == {"lr": 0.5, "batch_size": 64, "class_weight": "none", "weight_decay": 0.25}
-    assert made[3].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
+    assert made[6].params == {**REALMLP.params(HEADS[0], 100, {}), "lr": 0.125, "batch_size": 64}
     assert [each.template.name for each in made[1:3]] == ["linear", "realmlp"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.configs.spec import DataSpec, FitArguments, Ranking, SearchSpec, SingleModel, Spec
 from cerebro_plpy.errors import DataCorrupted
+from cerebro_plpy.records import fields, replace
 from cerebro_plpy.tables.outputs import num_classes
 
 TEXT = st.text(max_size=8)

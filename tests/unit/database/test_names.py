@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,20 @@ def test_the_limit_counts_bytes() -> None:
 def test_what_no_name_can_be(name: str) -> None:
     with pytest.raises(InvalidName):
         quote_identifier(name)
+
+
+def test_plain_names_are_of_the_signs_that_postgresql_takes() -> None:
+    """All beyond ASCII is a letter to it, whatever Python says."""
+    letters = {*ascii_letters, "_", *map(chr, (*range(0x80, 0x300), 0xFFFF, 0x10FFFF))}
+    others = {*map(chr, range(1, 0x80))} - letters
+    for sign in letters:
+        assert split_columns(2 * sign) == (2 * (sign.lower() if sign.isascii() else sign),)
+    assert {sign for sign in others if _reads(f"a{sign}b")} == {*"$0123456789,"}
+    assert {sign for sign in others if _reads(f"{sign}b")} == {*" \t\n\r\f\v"}
+
+
+def _reads(text: str) -> bool:
+    try:
+        return bool(split_columns(text))
+    except InvalidName:
+        return False

@@ -16,7 +16,8 @@ from trials import trials
 
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
 from cerebro_plpy.configs.templates.choice import TEMPLATES
-from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Template
+from cerebro_plpy.configs.templates.table import FARTHEST, Classes
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
 from cerebro_plpy.features.encoding import encode
 from cerebro_plpy.features.feature import ABSENT, Scale

@@ -9,8 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count, pairwise, product
+from itertools import accumulate, count, pairwise, product
 from random import Random
 
 import pytest
@@ -19,12 +18,14 @@ from hypothesis import strategies as st
 from trials import trials
 
 from cerebro_plpy.hopping.policies import FixedOrder, Longest, Remaining, foremost, remaining_visits, replay, rotation
+from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import (
     ConfigProgress,
     Kind,
     Plan,
     Policy,
     Preference,
+    Tour,
     Visit,
     abandon,
     begin,
@@ -38,6 +39,7 @@ from cerebro_plpy.hopping.schedule import (
     start,
     stop,
 )
+from cerebro_plpy.records import dataclass, field, replace
 
 Seconds = Callable[[Visit], float]
 
@@ -66,35 +68,40 @@ class Simulation:
     fails: Callable[[Visit], bool] = lambda visit: False
     vanishes: Callable[[Visit], bool] = lambda visit: False
     checks: Callable[[Mapping[int, ConfigProgress], set[int]], None] = lambda configs, idle: None
+    choice: Callable[..., tuple[tuple[int, Tour], ...]] = choose
+    most: int = 1  # visits of a tour
     log: list[Logged] = field(default_factory=list)
 
     def run(self) -> float:
         """Simulates until nothing runs and nothing can start; gives the time of the end."""
         configs = {key: start(self.plan, key) for key in self.keys}
         idle, now, number = set(self.plan.workers.values()), 0.0, count()
-        events: list[tuple[float, int, int, Visit, float]] = []
+        events: list[tuple[float, int, int, Tour, list[float]]] = []
         while True:
-            for worker, visit in choose(self.plan, configs, tuple(idle), self.policy):
+            for worker, tour in self.choice(self.plan, configs, tuple(idle), self.policy, lambda progress: self.most):
                 idle.remove(worker)
-                configs[visit.mst_key] = begin(configs[visit.mst_key], visit)
-                heapq.heappush(events, (now + self.seconds(visit), next(number), worker, visit, now))
+                key = tour[0].mst_key
+                configs[key] = begin(configs[key], tour)
+                times = [*accumulate((self.seconds(visit) for visit in tour), initial=now)]
+                heapq.heappush(events, (times[-1], next(number), worker, tour, times))
             self.checks(configs, idle)
             if not events:
                 self.left = configs
                 return now
-            now, _, worker, visit, started = heapq.heappop(events)
+            now, _, worker, tour, times = heapq.heappop(events)
             idle.add(worker)
-            self._end(configs, visit, Logged(visit, worker, started, now, not self.fails(visit)))
+            self._end(configs, tour, worker, times)
 
-    def _end(self, configs: dict[int, ConfigProgress], visit: Visit, logged: Logged) -> None:
-        self.log.append(logged)
-        if visit.mst_key not in configs:
+    def _end(self, configs: dict[int, ConfigProgress], tour: Tour, worker: int, times: list[float]) -> None:
+        completed, key = not any([self.fails(visit) for visit in tour]), tour[0].mst_key
+        intervals = zip(tour, pairwise(times), strict=True)
+        self.log += [Logged(visit, worker, *interval, completed) for visit, interval in intervals]
+        if key not in configs:
             return
-        progress = configs[visit.mst_key]
-        after = complete(self.plan, progress, visit) if logged.completed else abandon(progress, visit)
-        configs[visit.mst_key] = after
-        if self.vanishes(visit):
-            del configs[visit.mst_key]
+        progress = configs[key]
+        configs[key] = complete(self.plan, progress, tour) if completed else abandon(progress, tour)
+        if any([self.vanishes(visit) for visit in tour]):
+            del configs[key]
 
 
 def plan_of(segments: int, epochs: int = 1, workers: int | None = None, evaluate: frozenset[int] = frozenset()) -> Plan:
@@ -139,7 +146,8 @@ def simulations(draw: st.DrawFn) -> Simulation:
     rings = [rotation(keys, plan.segments), foremost(keys, plan.segments)]
     policies: list[Policy] = [Longest(), Longest(measured), *rings, replay(orders)]
     policy = draw(st.sampled_from(policies[:2] if plan.averaging else policies))
-    return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy)
+    most = 1 if plan.averaging else draw(st.sampled_from([1, 2, 9]))
+    return Simulation(plan, keys, lambda visit: durations[visit.mst_key] + jitter * random.random(), policy, most=most)
 
 
 def due(simulation: Simulation) -> set[Visit]:
@@ -220,13 +228,29 @@ def test_no_worker_idles_while_a_config_could_run_there(simulation: Simulation) 
 
 
 @given(simulations())
+def test_a_worker_that_has_trained_a_state_to_be_evaluated_goes_on_with_that(simulation: Simulation) -> None:
+    if isinstance(simulation.policy, FixedOrder):
+        return  # there ranks say who goes first
+    simulation.run()
+    last: dict[tuple[int, int], Visit] = {}
+    for item in simulation.log:
+        if item.visit.kind != "evaluate" and item.visit.epoch in simulation.plan.evaluate_epochs:
+            last[item.visit.mst_key, item.visit.epoch] = item.visit
+    for items in group(simulation.log, lambda item: item.worker):
+        for one, two in pairwise(items):
+            if one.visit in last.values():
+                assert (two.visit.kind, two.visit.mst_key) == ("evaluate", one.visit.mst_key)
+
+
+@given(simulations())
 def test_the_same_question_has_the_same_answer(simulation: Simulation) -> None:
     plan, keys = simulation.plan, simulation.keys
     configs = {key: start(plan, key) for key in keys}
     shuffled = {key: configs[key] for key in reversed(keys)}
     workers = sorted(set(plan.workers.values()))
-    answer = choose(plan, configs, workers, simulation.policy)
-    assert answer == choose(plan, shuffled, workers[::-1], simulation.policy)
+    answer = choose(plan, configs, workers, simulation.policy, lambda progress: simulation.most)
+    assert answer == choose(plan, shuffled, workers[::-1], simulation.policy, lambda progress: simulation.most)
+    assert all(1 <= len(tour) <= simulation.most for _, tour in answer)
 
 
 @given(simulations())
@@ -272,7 +296,7 @@ def test_the_foremost_keep_the_orders_of_rotation_and_wait_for_nobody_behind_the
             behind = {plan.workers[segment] for other in configs if other > key for segment in taken[other]}
             assert not workers & behind, "who is foremost goes first"
 
-    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check)
+    run = Simulation(plan, keys, simulation.seconds, Watched(), checks=check, most=1)
     run.run()
     assert orders_of(run.log) == {
         (key, epoch): list(ring.order(key, epoch)) for key, epoch in product(keys, range(1, plan.epochs + 1))
@@ -295,6 +319,32 @@ def test_half_way_some_of_the_foremost_are_done_and_none_by_rotation(segments: i
     assert done(rotation(keys, plan.segments)) == []
     found = done(foremost(keys, plan.segments))
     assert found == list(range(len(found))) and len(found) >= configs // 4
+
+
+@given(simulations(), st.integers())
+def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(simulation: Simulation, seed: int) -> None:
+    """And no worker idles while a config waits that is its own, or nobody's."""
+    plan, keys, random = replace(simulation.plan, averaging=False), simulation.keys, Random(seed)
+
+    def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
+        homes = {item.visit.mst_key: item.worker for item in run.log}
+        at_rest = [key for key, each in configs.items() if each.waiting and not each.running]
+        assert not idle & {homes[key] for key in at_rest if key in homes}
+        assert not idle or all(key in homes for key in at_rest)
+
+    run = Simulation(plan, keys, simulation.seconds, foremost(keys, plan.segments), choice=Residence().choose)
+    run.most = random.choice([1, 2, 9])
+    run.checks, run.fails = check, lambda visit: random.random() < 0.2
+    run.run()
+    done = [item for item in run.log if item.completed]
+    assert Counter(item.visit for item in done) == Counter(due(replace(simulation, plan=plan)))
+    assert_ordered(run.log)
+    assert all(len({item.worker for item in items}) == 1 for items in group(run.log, lambda item: item.visit.mst_key))
+    assert not any(overlapping(items) for items in group(run.log, lambda item: item.worker))
+    ring = rotation(keys, plan.segments)
+    assert orders_of(done) == {
+        (key, epoch): list(ring.order(key, epoch)) for key, epoch in product(keys, range(1, plan.epochs + 1))
+    }
 
 
 def orders_of(log: list[Logged]) -> dict[tuple[int, int], list[int]]:
@@ -329,10 +379,10 @@ def test_remaining_visits_count_down_to_nothing(simulation: Simulation) -> None:
     while not progress.finished:
         assert remaining_visits(plan, progress) == Remaining(expected["train"], expected["evaluate"])
         visit = Visit(progress.epoch, key, max(progress.waiting), progress.kind)
-        running = begin(progress, visit)
+        running = begin(progress, (visit,))
         assert remaining_visits(plan, running) == remaining_visits(plan, progress)
-        assert abandon(running, visit) == progress
-        progress = complete(plan, running, visit)
+        assert abandon(running, (visit,)) == progress
+        progress = complete(plan, running, (visit,))
         expected[visit.kind] -= 1
     assert remaining_visits(plan, progress) == Remaining(0, 0)
 
@@ -346,7 +396,7 @@ def test_a_config_that_stops_ends_with_a_whole_state(simulation: Simulation, cut
 
     def step(progress: ConfigProgress) -> ConfigProgress:
         done.append(Visit(progress.epoch, key, max(progress.waiting), progress.kind))
-        return complete(plan, begin(progress, done[-1]), done[-1])
+        return complete(plan, begin(progress, (done[-1],)), (done[-1],))
 
     while not progress.finished and len(done) < cut:
         progress = step(progress)
@@ -393,7 +443,7 @@ class Lone:
     def begin(self) -> None:
         visit = Visit(self.progress.epoch, self.progress.mst_key, max(self.progress.startable), self.progress.kind)
         assert visit.kind != "train" or not self.over, "no training visit begins"
-        self.progress = begin(self.progress, visit)
+        self.progress = begin(self.progress, (visit,))
 
     def move(self, failing: float) -> None:
         """Begin a visit, or see one end, which may fail."""
@@ -402,10 +452,10 @@ class Lone:
             return self.begin()
         visit = Visit(progress.epoch, progress.mst_key, min(progress.running), progress.kind)
         if self.random.random() < failing:
-            self.progress = abandon(progress, visit)
+            self.progress = abandon(progress, (visit,))
         else:
             self.done.append(visit)
-            self.progress = complete(self.plan, progress, visit)
+            self.progress = complete(self.plan, progress, (visit,))
 
 
 @given(simulations(), st.integers(0, 60), st.booleans(), st.sampled_from([0, 0.3]), st.integers())
@@ -438,10 +488,10 @@ def test_after_the_last_visit_a_config_comes_to_its_end(
 
 def test_a_visit_does_not_count_any_more_where_a_model_is_kept_and_the_epoch_cannot_be_completed() -> None:
     plan = plan_of(3, epochs=2, evaluate=frozenset({1}))
-    running = begin(start(plan, 1), Visit(1, 1, 0, "train"))
+    running = begin(start(plan, 1), (Visit(1, 1, 0, "train"),))
     assert expire(plan, running, kept=True, evaluated=False) == end(running)
     assert expire(plan, running, kept=False, evaluated=True) == running
-    done = complete(plan, running, Visit(1, 1, 0, "train"))
+    done = complete(plan, running, (Visit(1, 1, 0, "train"),))
     partial = expire(plan, done, kept=False, evaluated=False)
     assert partial == ConfigProgress(1, 1, "evaluate", frozenset({0, 1, 2}), stopping=True)
 
@@ -468,8 +518,21 @@ def test_configs_spread_over_the_segments_from_their_own_places() -> None:
     plan, keys = plan_of(3), (30, 20, 10)
     spread = [(0, 10, 0), (1, 20, 1), (2, 30, 2)]
     for policy in (Longest(), rotation(keys, plan.segments), rotation(keys[::-1], plan.segments)):
-        chosen = choose(plan, {key: start(plan, key) for key in keys}, (2, 1, 0), policy)
-        assert sorted((worker, visit.mst_key, visit.segment_id) for worker, visit in chosen) == spread
+        chosen = choose(plan, {key: start(plan, key) for key in keys}, (2, 1, 0), policy, lambda progress: 1)
+        assert sorted((worker, visit.mst_key, visit.segment_id) for worker, (visit,) in chosen) == spread
+
+
+def test_workers_do_not_begin_with_the_same_program() -> None:
+    """In whatever order the keys are; who has more to do goes first all the same."""
+    plan, programs = plan_of(3), {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c"}
+    begun = {key: start(plan, key) for key in programs}
+
+    def first(seconds: Mapping[tuple[int, Kind], float]) -> set[int]:
+        chosen = choose(plan, begun, (0, 1, 2), Longest(seconds, programs), lambda progress: 1)
+        return {tour[0].mst_key for _, tour in chosen}
+
+    assert first({}) == {1, 4, 6}
+    assert first({(2, "train"): 9.0, (3, "train"): 9.0, (1, "train"): 1.0}) == {2, 3, 4}
 
 
 def test_rotation_never_trains_twice_running_on_a_segment() -> None:
@@ -541,25 +604,25 @@ def test_epochs_complete_with_their_evaluation() -> None:
     configs = {1: start(plan, 1)}
     for kind, completed in (("train", False), ("evaluate", True)):
         visit = Visit(1, 1, 0, kind)  # type: ignore[arg-type]
-        configs[1] = complete(plan, begin(configs[1], visit), visit)
+        configs[1] = complete(plan, begin(configs[1], (visit,)), (visit,))
         assert epoch_completed(configs, 1) is completed
     assert not epoch_completed(configs, 2) and not run_finished(configs)
     last = Visit(2, 1, 0, "train")
-    configs[1] = complete(plan, begin(configs[1], last), last)
+    configs[1] = complete(plan, begin(configs[1], (last,)), (last,))
     assert epoch_completed(configs, 2) and run_finished(configs)
 
 
 def test_impossible_transitions_are_refused() -> None:
     plan = plan_of(2)
     waiting, visit = start(plan, 1), Visit(1, 1, 0, "train")
-    running = begin(waiting, visit)
+    running = begin(waiting, (visit,))
     for other in (visit, visit._replace(segment_id=1), visit._replace(kind="evaluate")):
         with pytest.raises(ValueError, match="cannot start"):
-            begin(running, other)
+            begin(running, (other,))
     with pytest.raises(ValueError, match="is not running"):
-        complete(plan, waiting, visit)
+        complete(plan, waiting, (visit,))
     with pytest.raises(ValueError, match="is not running"):
-        abandon(waiting, visit)
+        abandon(waiting, (visit,))
 
 
 def test_impossible_plans_and_orders_are_refused() -> None:
@@ -569,4 +632,4 @@ def test_impossible_plans_and_orders_are_refused() -> None:
     with pytest.raises(ValueError, match="without a worker"):
         Plan(1, (1, 2), {1: 1})
     with pytest.raises(ValueError, match="leaves out"):
-        choose(plan_of(2), {1: start(plan_of(2), 1)}, (0, 1), replay({(1, 1): [0]}))
+        choose(plan_of(2), {1: start(plan_of(2), 1)}, (0, 1), replay({(1, 1): [0]}), lambda progress: 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import inspect
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,15 @@ from cerebro_plpy.calls.fit_arguments import single_model
 from cerebro_plpy.calls.search_arguments import AutomlArguments
 from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.configs.spec import FitArguments
+from cerebro_plpy.records import fields
 
 ROOT = Path(__file__).parents[3]
-# Whose parameters a function takes, where it hands all on; those of FitArguments otherwise.
-MADE_OF: dict[str, Callable[..., object]] = {
-    "automl": AutomlArguments, "fit_one_model": single_model, "train": TrainArguments, "plan_train": TrainArguments,
+# What a function takes, where it hands all on; the fields of FitArguments otherwise.
+FIT = [each.name for each in fields(FitArguments)]
+TRAIN = [each.name for each in fields(TrainArguments)]
+TAKEN = {
+    "automl": [each.name for each in fields(AutomlArguments)], "fit_one_model": [*signature(single_model).parameters],
+    "train": TRAIN, "plan_train": TRAIN,
 }  # fmt: skip
 PACKAGES = {
     "cerebro_plpy": ROOT / "plpy" / "cerebro_plpy",
@@ -37,17 +41,20 @@ MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 TOP = ("__init__", "__main__")
 ORDER = {
     "cerebro_plpy": (
-        "errors", "hopping", "configs", "database", "trainer", "features", "packing", "platform", "tables", "run",
-        "calls", "api",
+        "errors", "records", "hopping", "configs", "database", "trainer", "features", "packing", "platform", "tables",
+        "run", "calls", "api",
     ),
-    "cerebro_trainer": ("errors", "wire", "data", "models", "state", "programs", "commands"),
+    "cerebro_trainer": (
+        "errors", "confinement", "wire", "data", "models", "state", "programs", "frameworks", "commands", "service",
+        "nursery",
+    ),
     "cerebro_db": (
         "errors", "driver", "records", "record_list", "run_reader", "arguments", "options", "show", "calls",
         "preparation", "named_models", "administration", "session", "server", "check", "demo", "cli",
     ),
 }  # fmt: skip
 # Those that reach nothing but pure rooms: no database, no process, no clock.
-PURE = {"errors", "hopping", "configs"}
+PURE = {"errors", "records", "hopping", "configs"}
 # What is no part of a pure room: the ways to the world, and what is not the same in each run.
 IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 
@@ -210,9 +217,10 @@ def test_statements_are_the_same_on_every_platform() -> None:
 
 def test_adapters_are_named_where_one_is_chosen() -> None:
     """They know nothing of each other either, and a call chooses its adapter where it enters."""
-    adapters = {f"cerebro_plpy.platform.{name}" for name in ("greenplum", "postgres")}
-    importers = {name for name, targets in arrows("cerebro_plpy").items() if targets & adapters}
-    assert importers == {"cerebro_plpy.platform.choice"}
+    for name in ("greenplum", "postgres"):
+        own = {f"cerebro_plpy.platform.{name}{part}" for part in ("", "_packers", "_visits")}
+        importers = {module for module, targets in arrows("cerebro_plpy").items() if targets & own}
+        assert importers - own == {"cerebro_plpy.platform.choice"}
     choosers = {name for name, targets in arrows("cerebro_plpy").items() if "cerebro_plpy.platform.choice" in targets}
     assert choosers == {"cerebro_plpy.api.entry"}
 
@@ -232,8 +240,9 @@ def test_a_backend_starts_trainers_and_what_sweeps_after_them() -> None:
     starting = {"subprocess", "multiprocessing", "pty"}
     starters = {name_of(path) for path in MODULES if starting & set(imported(path))}
     assert {name for name in starters if name.startswith("cerebro_plpy.")} == {
-        "cerebro_plpy.trainer.link",
+        "cerebro_plpy.trainer.child",
         "cerebro_plpy.trainer.folders",
+        "cerebro_plpy.trainer.nursery",
     }
 
 
@@ -334,8 +343,7 @@ def test_sql_calls_functions_that_exist() -> None:
         assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
         taken = [argument.arg for argument in defined[call[2]].args.args]
         if defined[call[2]].args.vararg:
-            made = MADE_OF.get(call[2], FitArguments)
-            taken += [argument for argument in inspect.signature(made).parameters if argument != "single"]
+            taken += [argument for argument in TAKEN.get(call[2], FIT) if argument != "single"]
             assert call[3].split(", ")[2:] == taken[2:], name
         assert len(taken) == len(call[3].split(", ")), name
 

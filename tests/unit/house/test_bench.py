@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
+import re
+import subprocess
+import time
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import greenplum
 import numpy as np
 import pytest
-from bench import measure, tables
-from bench.breakdown import PHASES, broken_down, steps, visit_seconds
-from bench.contenders import Attempt
+from bench import limits, measure, must, tables
+from bench.breakdown import PHASES, broken_down, cpu_broken_down, steps
+from bench.contenders import Attempt, Loops
 from bench.copying import SIGNATURE, decode, encode
-from bench.document import replaced
+from bench.document import DOCUMENT, renewed, replaced
 from bench.job import Job, Result, read_job, read_result, write_job, write_result
 from bench.madlib_hop import hops
 from bench.must import Target
+from bench.place import Place
 from bench.quality import Asked, Outcome, report
 from bench.ratios import Span, ratios
 from bench.turns import Measured, is_out
@@ -122,6 +128,22 @@ def test_the_breakdown_of_a_log() -> None:
     assert (known["train"], known["hop"]) == pytest.approx((5, 7), abs=0.01)
 
 
+def test_what_is_stored_beside_a_visit_is_no_hop() -> None:
+    begin = 'SELECT cerebro.job_begin(\'{"job": "train", "order": {"mst_key": 1}}\'); SELECT cerebro.job_start()'
+    log = (
+        entry(7, 1, 1, "SELECT cerebro.trainer_start('{}')")
+        + entry(7, 2, 1, begin)
+        + entry(7, 5, 3, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
+        + entry(7, 8, 3, "SELECT cerebro.job_finish()")
+        + entry(7, 9, 1, begin)
+        + entry(7, 21, 12, 'SELECT cerebro.job_series(\'{"jobs": [{"job": "train"}]}\')')
+        + entry(7, 22, 1, "TRUNCATE s; INSERT INTO s SELECT cerebro.state_chunks(1)")
+    )
+    found = broken_down(steps(log), BEGAN.timestamp(), BEGAN.timestamp() + 22)
+    expected = {"start-up": 1, "train": 18, "hop": 3}
+    assert found == pytest.approx({phase: expected.get(phase, 0) for phase in PHASES}, abs=0.01)
+
+
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 3))
 def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: int) -> None:
     log, longest = "", 0
@@ -155,6 +177,14 @@ def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> 
     assert "Not below boosting on 1 of 2 tables; below by more than noise on wages." in text
 
 
+def test_who_is_installed_beside_the_pipelines_has_columns_too() -> None:
+    one = outcome([0.8], [0.7])
+    text = report([Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})], Asked(["wine"], 1, 60))
+    assert "| boosting | AutoGluon | not below MLP | not below boosting | not below AutoGluon |" in text
+    assert "| `wine` | 1,234 | accuracy | 0.8 | 0.8 | 0.7 | 0.9 | yes | yes | no |" in text
+    assert "Not below AutoGluon on 0 of 1 tables." in text
+
+
 def test_images_series_and_texts_have_a_table_of_their_own() -> None:
     found = [outcome([0.8], [0.7]), Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]})]
     mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split("| table | rows | measure | ours | pipeline")
@@ -166,14 +196,74 @@ def test_without_statements_of_workers_nothing_is_known() -> None:
     assert set(broken_down(steps("no log at all"), 0.0, 9.0).values()) == {0.0}
 
 
-def test_a_visit_takes_until_the_next_begins() -> None:
-    log = "".join(visit(7, at, 1) for at in (0, 50, 60, 64, 69, 73))
-    assert visit_seconds(steps(log), alone=False) == pytest.approx(4, abs=0.01)
+def test_a_statement_that_trains_several_visits_compiles_nothing_for_it() -> None:
+    job = '{"job": "train", "order": {"mst_key": 1}}'
+    tour = "SELECT cerebro.job_series('" + 3 * job + "')"
+    log = "".join(entry(7, at, 1, f"SELECT cerebro.job_begin('{job}')") for at in (2, 4, 6)) + entry(7, 9, 3, tour)
+    began = BEGAN.timestamp()
+    found = broken_down(steps(log), began, began + 9)
+    assert (found["train"], found["compile"]) == pytest.approx((6, 0), abs=0.01)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 3))
+def test_cpu_seconds_of_phases_are_those_of_the_course(compiling: float, training: float, workers: int) -> None:
+    """A trainer that uses a part of a core while it compiles, and another while it trains, and nothing else."""
+    log, began, courses = "", BEGAN.timestamp(), {}
+    for pid in range(workers):
+        log += visit(pid, 0, 6) + visit(pid, 8, 2) + visit(pid, 12, 2)
+        times = [0.0, 1, 5, 7, 9, 11, 13, 15, 16]
+        shares = [0, compiling, training, 0, training, 0, training, 0]
+        used = np.cumsum([0.0, *(share * (b - a) for share, a, b in zip(shares, times[:-1], times[1:], strict=True))])
+        courses[pid] = [([began + at for at in times], used.tolist())]
+    found = cpu_broken_down(steps(log), began, began + 16, 6.0 * workers, courses)
+    assert (found["compile"], found["train"]) == pytest.approx(
+        (4 * compiling * workers, 6 * training * workers), abs=0.01
+    )
+    assert sum(found.values()) == pytest.approx((4 * compiling + 6 * training) * workers, abs=0.01)
 
 
 def test_a_family_is_all_that_comes_from_its_root() -> None:
     seen = [measure.Seen(pid, 0, parent, 0.0) for pid, parent in ((1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9))]
     assert {process.pid for process in measure.descendants(seen, [2, 4, 8])} == {2, 3, 4, 5}
+
+
+def test_a_process_is_told_by_its_title() -> None:
+    titles = {
+        "cerebro_trainer: jax for backend 7": measure.TRAINERS,
+        "cerebro_trainer: jax kept": measure.TRAINERS,
+        "cerebro_nursery: jax": measure.SERVER,
+        "cerebro_keeper: nursery 3 for server 2": measure.SERVER,
+        "postgres: ann flowers [local] SELECT": measure.BACKENDS,
+        "postgres: garden: ann flowers [local] SELECT": measure.BACKENDS,
+        "postgres: garden: parallel worker for PID 12 ": measure.BACKENDS,
+        "postgres: garden: background writer ": measure.SERVER,
+        "postgres: ann flowers 127.0.0.1(40312) idle": measure.BACKENDS,
+        "postgres: parallel worker for PID 12 ": measure.BACKENDS,
+        "postgres: walwriter ": measure.SERVER,
+        "postgres: autovacuum launcher ": measure.SERVER,
+        "postgres: logical replication launcher ": measure.SERVER,
+        "/usr/lib/postgresql/15/bin/postgres\0-D\0data": measure.SERVER,
+        "python\0-m\0bench.ours": measure.CLIENT,
+    }
+    assert {title: measure.role(title) for title in titles} == titles
+
+
+def test_a_watch_tells_what_a_process_used() -> None:
+    command = ["python3", "-c", "import time\nwhile time.process_time() < 0.5: pass"]
+    ended = measure.run(command, {"PATH": os.environ["PATH"]}, [], None)
+    assert ended.status == 0
+    assert ended.usage.cpu == pytest.approx(ended.usage.cpu_of[measure.CLIENT])
+    assert ended.usage.cpu > 0
+
+
+def test_a_process_began_when_it_did() -> None:
+    before = time.time()
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            (seen,) = measure.descendants(measure.everything(), [process.pid])
+            assert before - 0.1 <= measure.began_at(seen) <= time.time() + 0.1
+        finally:
+            process.kill()
 
 
 def attempted(wall: float, succeeded: bool = True) -> Attempt:
@@ -209,6 +299,73 @@ def test_a_target_is_reached_where_the_median_reaches_it() -> None:
     assert "because" in Target(what="w", bound=2, unit="x").row(None, "because")[2]
 
 
+def test_bare_loops_are_shared_by_their_trainers() -> None:
+    assert Loops([3.0, 1.0, 2.0], 2).seconds == 3.0
+
+
+def measured_workload(key: str, ours: float, **peers: float) -> Measured:
+    done = Measured(workload=WORKLOADS[key], job=JOB, scale=SMALL, settings={})
+    done.attempts = {name: {0: attempted(wall)} for name, wall in {"cerebro_db, jax": ours, **peers}.items()}
+    return done
+
+
+def test_the_best_peer_counts_and_of_a_large_state_keras_alone() -> None:
+    peers = {"Keras fit, jax, one process": 20.0, "Ray Tune, jax": 15.0}
+    rows = must.workload_rows({key: measured_workload(key, 5.0, **peers) for key in ("B", "E", "F")})
+    assert [(row[0][0], row[2], row[3]) for row in rows] == [
+        ("B", "3.00x", "no"),
+        ("F", "3.00x", "no"),
+        ("E", "0.25x", "yes"),
+    ]
+
+
+def bench() -> limits.Bench:
+    url = str(FOLDER)
+    at = Place(url=url, superuser_url=url, pid=0, log=FOLDER, folder=FOLDER)
+    return limits.Bench(place=at, scale=SMALL, repeats=2, say=lambda line: None)
+
+
+def test_parts_that_are_measured_together_have_a_row_each() -> None:
+    targets = (must.most("a", 1.0, "x"), must.most("b", 1.0, "x"))
+    rows = must.rows(bench(), targets, lambda _: iter([(1.0, 2.0), (0.5, 4.0)]))
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("a", "0.75 (0.50 to 1.00)x", "yes"),
+        ("b", "3.00 (2.00 to 4.00)x", "no"),
+    ]
+
+
+def test_a_part_that_fails_says_why_in_all_its_rows() -> None:
+    def failing(_: limits.Bench) -> limits.Numbers:
+        yield (1.0,)
+        raise RuntimeError("there is none")
+
+    rows = must.rows(bench(), (must.most("a", 1.0, "x"), must.most("b", 1.0, "x")), failing)
+    assert [row[2] for row in rows] == ["not measured: there is none"] * 2
+
+
+def test_without_greenplum_its_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(greenplum.URL, raising=False)
+    (row,) = must.rows(bench(), (must.most("a", 1.0, "x"),), limits.beside_greenplum("C"))
+    assert row[2].startswith("not measured: no Greenplum is given")
+
+
+def test_the_table_of_the_document_has_the_targets_and_says_rightly_which_are_reached() -> None:
+    rows = renewed(DOCUMENT.read_text(), "must reach", [])
+    assert [row[:2] for row in rows] == [target.row(None)[:2] for target in must.TARGETS.values()]
+    for what, _, seen, reached in rows:
+        if not seen.startswith("not measured"):
+            number = re.match(r"[\d.]+", seen)
+            assert number is not None, seen
+            middle = float(number[0])
+            assert must.TARGETS[what].row(Span(middle, middle, middle))[3] == reached
+
+
+def test_a_row_that_is_no_target_any_more_is_left_out() -> None:
+    first, second = (target.row(None) for target in list(must.TARGETS.values())[:2])
+    lines = must.table([["hops a second", "≥ 1", "2", "yes"], second, first]).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {first[0]}", f"| {second[0]}"]
+
+
 def test_text_outside_the_markers_stays() -> None:
     text = "before\n<!-- bench A: begin -->\nold\n<!-- bench A: end -->\nafter"
     once = replaced(text, "A", "new")
@@ -219,8 +376,8 @@ def test_text_outside_the_markers_stays() -> None:
 
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
-    document = (FOLDER.parents[2] / "docs" / "benchmarks.md").read_text()
-    for name in ("machine", "must reach", *WORKLOADS, "A64", "B64"):
+    document = DOCUMENT.read_text()
+    for name in ("machine", "must reach", "quality", *WORKLOADS, *must.FASTER):
         assert replaced(document, name, "content") != document
 
 

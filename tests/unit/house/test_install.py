@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,16 @@ def test_what_is_installed(clone: Path, tmp_path: Path) -> None:
     assert (package / "VERSION").exists()
     assert (package / "sql-reference.md").read_bytes() == (ROOT / "docs" / "sql-reference.md").read_bytes()
     assert "Greenplum" not in done.stdout
+    check_compiled(package)
+
+
+def check_compiled(package: Path) -> None:
+    """By what is in each file: who imports a copy may not be able to write there, and would compile it each time."""
+    by_hash, checked = 1, 2
+    for source in package.rglob("*.py"):
+        head = Path(cache_from_source(str(source))).read_bytes()[:16]
+        assert head[:8] == MAGIC_NUMBER + (by_hash | checked).to_bytes(4, "little")
+        assert head[8:] == source_hash(source.read_bytes())
 
 
 def test_greenplum_is_told_what_its_other_hosts_need(clone: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -18,15 +19,16 @@ import numpy as np
 import pytest
 
 from cerebro_plpy.trainer import link, wire
-from cerebro_trainer import __main__ as trainer_main
+from cerebro_trainer import service
 from cerebro_trainer.commands.trainer import Trainer
+from cerebro_trainer.commands.workshop import Workshop
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.protocol import Array, Attributions, Framework, Places, Program, Sums
 from cerebro_trainer.state.serialization import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Connection, Frame, Message, PeerGone
-from cerebro_trainer.wire.read_ahead import Ahead
+from cerebro_trainer.wire.read_ahead import Ahead, Aside
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "wire.md").read_text()
@@ -128,6 +130,8 @@ class Still(Program):
         self.values: list[Array] = [np.zeros(2, np.float32)]
         self._units = 1 if [target.classes for target in spec.targets] == [0] else 2
 
+    def wipe(self) -> None: ...
+
     def read(self) -> list[Array]:
         return self.values
 
@@ -180,16 +184,21 @@ FRAMEWORK = Framework(
 class Wire:
     """Both sides of a socket that is none: frames that are taken one by one, and what was answered to each."""
 
+    aside: Aside | None = None
+
     def __init__(self, taken: Sequence[Frame]) -> None:
         self._taken = iter(taken)
         self.answers: list[list[Message]] = []
 
     def receive(self, longest: float | None = None) -> Frame:
-        self.answers.append([])
-        try:
-            return next(self._taken)
-        except StopIteration:
-            raise PeerGone("closed") from None
+        while True:
+            self.answers.append([])
+            try:
+                frame = next(self._taken)
+            except StopIteration:
+                raise PeerGone("closed") from None
+            if self.aside is None or not self.aside.attend(frame):
+                return frame
 
     def send(self, message: Message) -> None:
         self.answers[-1].append(message)
@@ -200,8 +209,8 @@ class Wire:
 def conversation(requests: Sequence[Request], seen: dict[str, set[str]] | None = None) -> list[list[Message]]:
     """What a trainer answers to each of the requests."""
     both = Wire([Frame(header_of(header, seen), np.frombuffer(payload, np.uint8)) for header, payload in requests])
-    with pytest.raises(PeerGone):
-        Trainer(cast(Connection, both), cast(Ahead, both), FRAMEWORK).serve()
+    with suppress(PeerGone):
+        Trainer(cast(Connection, both), cast(Ahead, both), Workshop(FRAMEWORK)).serve()
     return both.answers[: len(requests)]
 
 
@@ -274,7 +283,9 @@ CONVERSATIONS: dict[str, list[Request]] = {
         *DATASET,
         begun("train", program=PROGRAM, program_key="p", forms=FORMS, callbacks=SHOWN, sealed=False,
               **{**TRAINING, "fit": {**FIT, "steps_per_epoch": 1, "class_weight": [1.0, 2.0]}}),
-        FINISH, ask("state_get", chunk_bytes=100),
+        FINISH, ask("state_get", key="k", chunk_bytes=100),
+        begun("train", **TRAINING, program=None, program_key="p", unstored=True),
+        ask("state_get", key="k", chunk_bytes=100, aside=1), FINISH,
         begun("evaluate", {"source": "kept", "key": "k"}, program=None, program_key="p", datasets=["d"]),
     ],
     "stream": [*STREAMED, begun("train", **TRAINING), STREAMED[1], FINISH, ask("reset", idle_seconds=60), ask("reset")],
@@ -382,12 +393,12 @@ def test_the_page_is_read() -> None:
 
 
 def test_both_ends_have_the_requests_of_the_page() -> None:
-    commands = Trainer(cast(Connection, Wire([])), cast(Ahead, None), FRAMEWORK)._commands
+    commands = Trainer(cast(Connection, Wire([])), cast(Ahead, Wire([])), Workshop(FRAMEWORK))._commands
     assert set(REQUESTS) == set(wire.FIELDS) == set(commands)
     assert {name for name, told in ANSWERS.items() if told == "none"} == {
         n for n, c in commands.items() if not c.replies
     }
-    bare = Trainer(cast(Connection, Wire([])), cast(Ahead, None), None)._commands
+    bare = Trainer(cast(Connection, Wire([])), cast(Ahead, Wire([])), None)._commands
     (listed,) = re.findall(r"A trainer without a framework knows (.*?)\.", PAGE, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", listed)) == set(bare)
 
@@ -490,7 +501,8 @@ def test_answers_have_the_fields_of_the_page(name: str) -> None:
         cell = ANSWERS[header["do"]]
         if header["do"] == "finish":
             cell = JOBS["train" if job == "average" else job]
-        assert all(part == {"more": True} for part in more)
+        number = {name: value for name, value in header.items() if header["do"] == "state_get" and name == "aside"}
+        assert all(part == {"more": True, **number} for part in more) and number.items() <= last.items()
         if cell.startswith("map of"):
             assert has_type(last["ok"], cell)
             continue
@@ -502,10 +514,10 @@ def test_answers_have_the_fields_of_the_page(name: str) -> None:
 
 def test_the_first_frame_says_what_the_page_says() -> None:
     (listed,) = re.findall(r"`ok` with (.*?)\.", PAGE, re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", listed)) == set(trainer_main._hello(None, 1))
+    assert set(re.findall(r"`(\w+)`", listed)) == set(service._hello(None, 1))
 
 
 def test_frames_are_those_of_the_page() -> None:
     assert f"A frame is `{frames.PREFIX.format}`" in PAGE and f"the four bytes `{frames.MAGIC.decode()}`" in PAGE
-    assert (link.FRAME.format, link.MAGIC, link.PROTOCOL) == (frames.PREFIX.format, frames.MAGIC, trainer_main.PROTOCOL)
+    assert (link.FRAME.format, link.MAGIC, link.PROTOCOL) == (frames.PREFIX.format, frames.MAGIC, service.PROTOCOL)
     assert frames.HEADER_LIMIT == 256 << 20 and link.LARGEST == 1 << 30

@@ -10,7 +10,8 @@ import pytest
 from cerebro_plpy.database.dispatch import Statement
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
-from cerebro_plpy.platform.postgres import Postgres, PostgresVisits
+from cerebro_plpy.platform.postgres import Postgres
+from cerebro_plpy.platform.postgres_visits import PostgresVisits
 from cerebro_plpy.platform.protocol import Worker
 from cerebro_plpy.trainer.settings import TrainerOptions
 

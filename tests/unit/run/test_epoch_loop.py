@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import chain, cycle, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
@@ -31,8 +30,17 @@ from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
 from cerebro_plpy.platform.postgres import Postgres
-from cerebro_plpy.platform.protocol import BestState, EvaluateVisit, JoinedState, TrainVisit, VisitResult, Worker
+from cerebro_plpy.platform.protocol import (
+    BestState,
+    EvaluateVisit,
+    JoinedState,
+    Trained,
+    TrainVisit,
+    VisitResult,
+    Worker,
+)
 from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
@@ -47,6 +55,7 @@ ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
+RESIDENT, ROOM = "resident", 1_000
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 Fault: TypeAlias = type[CerebroError] | None
 
@@ -103,11 +112,13 @@ class Unreliable:
 
     faults: Iterator[Fault]
     places: dict[str, set[int]] = field(default_factory=lambda: {"configs": set(), "workers": set()})
+    hosts: dict[int, set[int]] = field(default_factory=dict)  # the workers that trained or evaluated a config
     done: dict[int, list[tuple[Visit, VisitResult]]] = field(default_factory=dict)
     measured: bool = False
     interruptions: int = 0
     evaluated: list[tuple[int, int, int]] = field(default_factory=list)
     attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    free: Counter[tuple[Any, ...]] = field(default_factory=Counter)  # of those, what nobody is charged with
     visits: Counter[int] = field(default_factory=Counter)
     ahead: float = math.inf
     remains: dict[str, set[int]] = field(default_factory=dict)  # segments of which a table has something, by table
@@ -116,34 +127,120 @@ class Unreliable:
     made: dict[tuple[int, int], int] = field(default_factory=dict)  # visits before an evaluation, by config and epoch
     clock: Clock = field(default_factory=Clock)
     last_visit: float = math.inf
+    streams: bool = False  # whether no worker keeps its segments
+    longest: int = 0
+    unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
+    begun: dict[int, Sequence[TrainVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
+    stored_beside: int = 0
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
-    def train(self, worker: Worker, visit: TrainVisit) -> Steps[VisitResult]:
-        key = visit.mst_key
+    def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        assert worker.number not in self.unstored, "a trainer has one state at a time"
+        with self._alone("workers", worker.number):
+            made = tour[:1] if self.streams else tour
+            yield from self._take_up(worker, tour, made)
+            return self._leave(worker, made)
+
+    def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
+        assert trained is self.unstored[worker.number]
+        return not self.streams
+
+    def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
+        assert self.unstored[worker.number].visits[0].mst_key != tour[0].mst_key, "who goes on goes on from a state"
+        with self._alone("workers", worker.number):
+            yield from self._take_up(worker, tour, tour)
+            self.begun[worker.number] = tour
+
+    def finish(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
+        assert worker.number not in self.unstored and self.begun[worker.number] is tour
+        with self._alone("workers", worker.number), self._in_vain(worker, tour):
+            yield Statement("finish")
+            self._fail(worker, tour, next(self.faults))
+            return self._leave(worker, tour)
+
+    def _take_up(self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]) -> Iterator[Statement]:
+        key = tour[0].mst_key
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
-        self._check_forms(visit.job.forms or {})
-        assert visit.state.key == f"{RUN_ID}/{key}/{self.visits[key]}", "the state of the last success"
-        assert visit.visit_no == self.visits[key] + 1
-        segment, before = visit.dataset.segment_id, self.remains.get(visit.state_table, set())
-        assert visit.emptied or segment not in before, "no state is mixed up with another one"
-        self.remains[visit.state_table] = {segment, *(() if visit.emptied else before)}
-        with self._alone("configs", key), self._alone("workers", worker.number):
-            yield from self._work(("train", key, visit.visit_no), visit.attempt)
-        self.visits[key] += 1
-        result = VisitResult(
-            rows=2,
-            loss=float(visit.epoch),
-            seconds=1.0,
-            state_table=visit.state_table,
-            timings={"f": {**TIMING}},
-            fallback="it cannot be traced",
-        )
-        made = Visit(visit.epoch, key, visit.dataset.segment_id, "train")
-        self.done.setdefault(key, []).append((made, result))
-        self.measured = True
-        return result
+        assert key not in self.places["configs"]
+        self._check_tour(tour)
+        self.hosts.setdefault(key, set()).add(worker.number)
+        self.places["configs"].add(key)
+        with self._in_vain(worker, tour):
+            self._count(("train", key, tour[0].visit_no), tour[0].attempt)
+            yield Statement("work")
+            self._fail(worker, made, next(self.faults))
+
+    @contextmanager
+    def _in_vain(self, worker: Worker, tour: Sequence[TrainVisit]) -> Iterator[None]:
+        """Nobody works on a tour any more where it is cancelled, or has a fault."""
+        try:
+            yield
+        except CerebroError:
+            self.places["configs"].discard(tour[0].mst_key)
+            self.begun.pop(worker.number, None)
+            if self.unstored.get(worker.number, Trained((), ())).visits is tour:
+                del self.unstored[worker.number]
+            raise
+
+    def _leave(self, worker: Worker, made: Sequence[TrainVisit]) -> Trained:
+        """What was trained is known, and nobody but the trainer has it."""
+        self.begun.pop(worker.number, None)
+        self.longest, self.measured = max(self.longest, len(made)), True
+        result = {"rows": 2, "seconds": 1.0, "timings": {"f": {**TIMING}}, "fallback": "it cannot be traced"}
+        self.unstored[worker.number] = Trained(made, [{**result, "warnings": ()} for _ in made])
+        return self.unstored[worker.number]
+
+    def store(self, worker: Worker, trained: Trained) -> Steps[list[VisitResult]]:
+        assert self.unstored[worker.number] is trained, "what the trainer still has"
+        made, key = trained.visits, trained.visits[0].mst_key
+        last, before = made[-1], self.remains.get(made[-1].state_table, set())
+        segment = last.dataset.segment_id
+        assert last.emptied or segment not in before, "no state is mixed up with another one"
+        self.remains[last.state_table] = {segment, *(() if last.emptied else before)}
+        with self._alone("workers", worker.number), self._in_vain(worker, made):
+            yield Statement("store")
+            fault = next(self.faults)
+            self._fail(worker, self.begun.get(worker.number, made), None if fault is ConfigFailure else fault)
+        del self.unstored[worker.number]
+        self.stored_beside += worker.number in self.begun
+        self.places["configs"].remove(key)
+        self.visits[key] += len(made)
+        results = [
+            VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None) for visit in made
+        ]
+        visits = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in made]
+        self.done.setdefault(key, []).extend(zip(visits, results, strict=True))
+        return results
+
+    def _fail(self, worker: Worker, charged: Sequence[TrainVisit], fault: Fault) -> None:
+        """Raise a fault in such a tour; what the trainer had beside it is gone, and costs nobody an attempt."""
+        if fault is None:
+            return
+        if fault in PASSING:
+            unstored = self.unstored.pop(worker.number, None)
+            tours = [charged, *([unstored.visits] if unstored and unstored.visits is not charged else [])]
+            for tour in tours:
+                first, *others = [("train", visit.mst_key, visit.visit_no) for visit in tour]
+                if fault is ConnectionFailure:  # all may have been logged
+                    self.attempts.update(others)
+                    self.free.update(others)
+                if tour is not charged:
+                    self.free[first] += 1
+                self.places["configs"].discard(tour[0].mst_key)
+        self.places["configs"].discard(charged[0].mst_key)
+        raise fault(f"{fault.__name__} in {charged}")
+
+    def _check_tour(self, tour: Sequence[TrainVisit]) -> None:
+        """Its visits begin where the last success ended, and follow one another; one that is tried again is alone."""
+        key = tour[0].mst_key
+        for number, visit in enumerate(tour, self.visits[key]):
+            self._check_forms(visit.job.forms or {})
+            assert visit.state.key == f"{RUN_ID}/{key}/{number}", "the state of the last success"
+            assert visit.visit_no == number + 1 and visit.mst_key == key and visit.epoch == tour[0].epoch
+        assert len({visit.state_table for visit in tour}) == 1
+        assert len(tour) == 1 or tour[0].attempt == 1
 
     @property
     def trained(self) -> list[tuple[int, int, int]]:
@@ -153,6 +250,7 @@ class Unreliable:
     def interrupt(self, evaluations: Sequence[Evaluation]) -> dict[int, Past]:
         """What a log would know now; nobody works any more."""
         self.places, self.ahead, self.measured = {"configs": set(), "workers": set()}, math.inf, False
+        self.unstored, self.begun = {}, {}
         self.interruptions += 1
         attempts: dict[int, dict[Step, int]] = {}
         for (kind, key, *where), count in self.attempts.items():
@@ -175,15 +273,18 @@ class Unreliable:
         self.ahead = forms["remaining_rows"]
         assert forms["known"] == ({"f": TIMING} if self.measured else {})
 
-    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[str, Any]]:
-        segment = visit.datasets[0].segment_id
+    def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+        assert worker.number not in self.unstored
+        visit = visit.first() if self.streams else visit
         assert visit.mst_key not in self.places["configs"], "weights stand still while they are evaluated"
+        self.hosts.setdefault(visit.mst_key, set()).add(worker.number)
+        places = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
         with self._alone("workers", worker.number):
-            yield from self._work(("evaluate", visit.mst_key, visit.epoch, segment), visit.attempt)
-        self.evaluated.append((visit.mst_key, visit.epoch, segment))
+            yield from self._work([("evaluate", *place) for place in places], visit.attempt)
+        self.evaluated += places
         self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
-        loss = self.losses.get((visit.mst_key, visit.epoch), float(segment))
-        return {"training": {"rows": 1, "sums": [[1.0, loss]]}}
+        losses = {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
+        return {s: {"training": {"rows": 1, "sums": [[1.0, loss]]}} for s, loss in losses.items()}
 
     def probe(self, worker: Worker, dataset: Dataset, state: StateSource, job: Job) -> Steps[dict[str, Any]]:
         raise NotImplementedError("frameworks are chosen before there is an epoch loop")
@@ -209,16 +310,17 @@ class Unreliable:
 
     def results(self, worker: Worker, sums: Sums) -> Steps[dict[str, Any]]:
         with self._alone("workers", worker.number):
-            yield from self._work(("results",), 1)
+            yield from self._work([("results",)], 1)
         ((count, total),) = sums.sums["training"]
         return {"training": {"loss": total, "metrics": [count + sums.rows["training"]]}}
 
     def keep(self, worker: Worker, best: BestState) -> Steps[StoredState]:
         visit, result = self.done[best.mst_key][-1]
+        assert result.state_table
         assert best.state == StoredState(result.state_table, visit.segment_id), "the newest state"
         assert (visit.epoch, best.epoch) == (best.epoch, self.evaluated_epoch(best.mst_key)), "no visit came after it"
         with self._alone("configs", best.mst_key), self._alone("workers", worker.number):
-            yield from self._work(("keep",), 1)
+            yield from self._work([("keep",)], 1)
         self.best[best.mst_key] = Kept(best.epoch, StoredState(best.table, best.state.segment_id))
         return self.best[best.mst_key].stored
 
@@ -226,14 +328,21 @@ class Unreliable:
         """The epoch that a config was last evaluated after."""
         return max(epoch for key, epoch, _ in self.evaluated if key == mst_key)
 
-    def _work(self, task: tuple[object, ...], attempt: int) -> Iterator[Statement]:
+    def _work(self, tasks: Sequence[tuple[object, ...]], attempt: int) -> Iterator[Statement]:
+        task, *others = tasks
         if task[0] not in ("results", "keep"):
-            self.attempts[task] += 1
-            assert attempt == self.attempts[task] <= MAX_ATTEMPTS * (1 + self.interruptions)
+            self._count(task, attempt)
         yield Statement("work")
         fault = next(self.faults)
         if fault:
+            if fault is ConnectionFailure:  # all may have been logged
+                self.attempts.update(others)
+                self.free.update(others)
             raise fault(f"{fault.__name__} in {task}")
+
+    def _count(self, task: tuple[object, ...], attempt: int) -> None:
+        self.attempts[task] += 1
+        assert attempt == self.attempts[task] <= MAX_ATTEMPTS * (1 + self.interruptions) + self.free[task]
 
     @contextmanager
     def _alone(self, kind: str, who: int) -> Iterator[None]:
@@ -264,9 +373,18 @@ class Told:
 
 
 def requested(
-    configs: int, segments: int, epochs: int, evaluated: set[int], schedule: str, fit: str = "batch_size=1"
+    configs: int,
+    segments: int,
+    epochs: int,
+    evaluated: set[int],
+    schedule: str,
+    fit: str = "batch_size=1",
+    commit_seconds: int = 0,
 ) -> FitRequest:
-    """A request over that many configs and segments."""
+    """A request over that many configs and segments; its rows have no room in a worker, but for "resident" configs.
+
+    Each visit takes a second.
+    """
     source = PackedTable(
         relation=TABLE,
         independent=("x",),
@@ -277,7 +395,7 @@ def requested(
         num_classes=None,
         normalizing_const=1.0,
         buffer_size=1,
-        input_shapes=((1,),),
+        input_shapes=((1,),) if schedule == RESIDENT else ((ROOM,),),
         target_shapes=((1,),),
         float_targets=(True,),
         segments=tuple(range(segments)),
@@ -286,7 +404,12 @@ def requested(
     )
     parsed = (parse_compile_params(COMPILE), parse_fit_params(fit))
     return FitRequest(
-        spec=spec_of(source, epochs, tuple(sorted(e for e in evaluated if e <= epochs)), schedule=schedule),
+        spec=spec_of(
+            source,
+            epochs,
+            tuple(sorted(e for e in evaluated if e <= epochs)),
+            schedule="foremost" if schedule == RESIDENT else schedule,
+        ),
         source=source,
         validation=None,
         configs=tuple(Config(key, 1, "", "", *parsed, MEASURED) for key in range(configs)),
@@ -295,6 +418,7 @@ def requested(
         workers=1,
         gpus=(),
         backends=dict.fromkeys(range(configs), "tensorflow"),
+        commit_seconds=commit_seconds,
     )
 
 
@@ -349,6 +473,8 @@ def continued(
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     platform.clock.now = 0.0
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
+    for worker in crew:
+        worker.memory.cache_bytes = ROOM
     told: list[Told] = []
     failed: dict[int, str] = {}
     notes: list[str] = []
@@ -376,7 +502,7 @@ def continued(
     except CerebroError as error:
         raise Ended(str(error), orchestrator.evaluations) from error
     assert failed == orchestrator.failed
-    assert len(notes) <= min(1, len(platform.trained)) + len(lost), "all configs have one program, told of once"
+    assert len(notes) <= platform.measured + len(lost), "all configs have one program, told of once"
     return trial
 
 
@@ -386,7 +512,8 @@ REQUESTS = st.builds(
     segments=st.integers(1, 4),
     epochs=st.integers(1, 3),
     evaluated=st.sets(st.integers(1, 3)),
-    schedule=st.sampled_from(["longest", "rotation", "foremost"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT]),
+    commit_seconds=st.sampled_from([0, 2, 9]),
 )
 WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)
@@ -395,12 +522,13 @@ PAUSES = st.lists(st.integers(0, 12), max_size=4)
 FEW = st.dictionaries(st.integers(0, 60), st.sampled_from(PASSING), max_size=MAX_ATTEMPTS - 1)
 
 
-@given(REQUESTS, WORKERS, MANY, LOOKS)
+@given(REQUESTS, WORKERS, MANY, LOOKS, st.booleans())
 @trials(200)
 def test_every_config_is_trained_whole_or_given_up_whatever_fails(
-    request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
+    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
 ) -> None:
-    trial = tried(request, workers, chain(faults, repeat(None)), looks)
+    platform = Unreliable(chain(faults, repeat(None)), streams=streams)
+    trial = continued(request, workers, platform, looks, {})
     trained, alive = trial.platform.trained, trial.alive
     epochs = range(1, request.spec.epochs + 1)
     assert len(trained) == len(set(trained)), "nothing twice"
@@ -450,6 +578,77 @@ def test_who_comes_after_the_foremost_is_not_begun_while_a_slow_worker_is_waited
         done[key] += 1
         assert sum(done[before] < 4 for before in range(key)) <= 2
     assert set(done.values()) == {4}
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.booleans(), LOOKS)
+def test_no_more_workers_are_at_work_than_the_request_has(
+    workers: int, configs: int, segments: int, streams: bool, looks: list[int]
+) -> None:
+    """Though there may be more of them, each with a segment of its own."""
+
+    @dataclass
+    class Counting(Unreliable):
+        most: int = 0
+
+        def _work(self, tasks: Sequence[tuple[object, ...]], attempt: int) -> Iterator[Statement]:
+            self.look()
+            return super()._work(tasks, attempt)
+
+        def _take_up(
+            self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]
+        ) -> Iterator[Statement]:
+            self.look()
+            return super()._take_up(worker, tour, made)
+
+        def look(self) -> None:
+            self.most = max(self.most, len(self.places["workers"] | self.unstored.keys()))
+
+    platform = Counting(repeat(None), streams=streams)
+    request = replace(requested(configs, segments, 2, {2}, "longest"), workers=workers)
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    crew = [Worker(number, Session(looks, platform.clock)) for number in range(segments)]
+    Orchestrator(platform, request, crew, Log([1]), around, {}).run()
+    assert 0 < platform.most <= workers
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), WORKERS, FEW, LOOKS)
+@trials(200)
+def test_a_config_whose_rows_all_workers_have_room_for_stays_with_one(
+    configs: int, segments: int, epochs: int, workers: int, faults: dict[int, Fault], looks: list[int]
+) -> None:
+    request = requested(configs, segments, epochs, {1, 3}, RESIDENT)
+    trial = tried(request, workers, (faults.get(n) for n in naturals()), looks)
+    assert all(len(hosts) == 1 for hosts in trial.platform.hosts.values())
+
+
+@pytest.mark.parametrize(
+    ("schedule", "commit_seconds", "visits"),
+    [(RESIDENT, 9, 4), (RESIDENT, 3, 3), (RESIDENT, 0, 1), ("rotation", 9, 2), ("longest", 2, 2)],
+)
+def test_visits_of_one_worker_wait_together_for_their_commit(schedule: str, commit_seconds: int, visits: int) -> None:
+    """From the second on, whose time is known; no tour goes over the end of an epoch, or beyond its worker."""
+    trial = tried(requested(1, 4, 3, {3}, schedule, commit_seconds=commit_seconds), 2, repeat(None), [1])
+    assert trial.platform.longest == visits
+    assert len(trial.platform.trained) == 12
+
+
+@pytest.mark.parametrize(
+    ("configs", "evaluated", "seconds", "beside"),
+    [(3, set(), None, True), (1, set(), None, False), (3, {1, 2}, None, False), (3, set(), 99.0, False)],
+)
+def test_a_state_is_stored_beside_a_visit_of_another_config(
+    configs: int, evaluated: set[int], seconds: float | None, beside: bool
+) -> None:
+    """But where there is none, where the state is evaluated next, or where what is under way may be cancelled."""
+    request = requested(configs, 1, 2, evaluated, "longest")
+    deadline = None if seconds is None else Deadline(seconds, seconds, seconds)
+    trial = tried(replace(request, deadline=deadline), 1, repeat(None), [1])
+    assert (trial.platform.stored_beside > 0) == beside
+
+
+def test_a_config_whose_rows_one_worker_has_no_room_for_hops() -> None:
+    trial = tried(requested(2, 2, 1, set(), "foremost"), 2, repeat(None), [1])
+    assert trial.platform.hosts == {0: {0, 1}, 1: {0, 1}}
 
 
 def test_a_fault_of_nobody_s_ends_the_run() -> None:
@@ -586,11 +785,12 @@ BUDGETS = st.builds(
     segments=st.integers(1, 3),
     epochs=st.integers(1, 4),
     evaluated=st.sampled_from([set(), {1, 2, 3, 4}, {2, 4}]),
-    schedule=st.sampled_from(["longest", "rotation", "foremost"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT]),
     fit=st.sampled_from(["batch_size=1", KEEPING.format(patience=1), KEEPING.format(patience=9)]),
+    commit_seconds=st.sampled_from([0, 2, 9]),
 )
-DEADLINES = st.tuples(st.integers(0, 60), st.integers(0, 30) | st.just(math.inf)).map(
-    lambda given: Deadline(float(given[0]), given[0] + given[1])
+DEADLINES = st.tuples(st.integers(0, 60), st.integers(0, 30) | st.just(math.inf), st.integers(0, 30)).map(
+    lambda given: Deadline(float(given[0]), given[0] + given[1], sum(given))
 )
 LOSSES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(1, 4)), st.sampled_from([0.0, 1.0, 2.0]))
 
@@ -606,7 +806,7 @@ def in_time(request: FitRequest, workers: int, platform: Unreliable, looks: list
 def check_ends(trial: Trial) -> None:
     """Each config ended in exactly one of the ways that there are, and whoever was trained has a model."""
     request, run, deadline = trial.request, trial.orchestrator, trial.request.deadline
-    assert not any(trial.platform.places.values()) and not run._tasks, "nobody is left at work"
+    assert not any(trial.platform.places.values()) and run._assignments.over, "nobody is left at work"
     assert run.states.keys() == {key for key, _, _ in trial.platform.trained} & trial.alive
     found = Counter((e.mst_key, e.epoch) for e in run.evaluations)
     assert all(times == 1 for times in found.values()), "no state is evaluated twice"
@@ -662,7 +862,9 @@ def test_a_budget_ends_a_run_in_good_order_at_any_moment(
     trial = in_time(replace(request, deadline=deadline), workers, platform, looks, {})
     check_ends(trial)
     # Whatever is under way at the end is heard of, and what is kept of it: a few statements of each worker.
-    assert platform.clock.now <= deadline.cancel + 4 * workers * (max(looks) + 1) or deadline.cancel == math.inf
+    over = deadline.cancel if platform.trained else deadline.over
+    visit = max(looks) + 1  # the first to end after that moment is the last
+    assert platform.clock.now <= over + visit + 4 * workers * visit or over == math.inf
 
 
 @given(BUDGETS, WORKERS, st.lists(DEADLINES, min_size=1, max_size=4), PAUSES, LOOKS, LOSSES)
@@ -724,7 +926,7 @@ def test_a_replay_ends_where_the_budget_did(
     check_ends(second)
     assert first.orchestrator.failed == second.orchestrator.failed == {}
     assert {key: visits(again, key) for key in again.done} == {key: visits(platform, key) for key in platform.done}
-    assert second.orchestrator.states == first.orchestrator.states
+    assert ends(second) == ends(first)
     # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
     late = {
         key for key in first.orchestrator.stopped if key in second.log.completed and not request.spec.evaluate_epochs
@@ -737,6 +939,12 @@ def test_a_replay_ends_where_the_budget_did(
     assert evaluated(second) == evaluated(first)
 
 
+def ends(trial: Trial) -> dict[int, Kept | int | None]:
+    """The state that each config has come to: the one that is kept of it, or where its last visit was."""
+    states = trial.orchestrator.states
+    return {key: trial.platform.best.get(key, state.segment_id) for key, state in states.items()}
+
+
 def visits(platform: Unreliable, mst_key: int) -> list[Visit]:
     """What a config was trained on, in its order."""
     return [visit for visit, _ in platform.done[mst_key]]
@@ -745,7 +953,7 @@ def visits(platform: Unreliable, mst_key: int) -> list[Visit]:
 def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None:
     """Nothing but the clock says that the first is to be evaluated where it waits for a segment."""
     platform = Unreliable(repeat(None))
-    request = replace(requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0), workers=2)
+    request = replace(requested(2, 2, 2, {1, 2}, "foremost"), deadline=Deadline(20.0, 90.0, 90.0), workers=2)
     around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
     crew = [Worker(number, Session([looks], platform.clock)) for number, looks in enumerate((1, 10**6))]
     log = Log([1])
@@ -758,8 +966,22 @@ def test_a_free_worker_evaluates_while_a_last_visit_of_another_goes_on() -> None
     assert platform.clock.now < 100
 
 
+def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
+    """What is set aside for explaining a model is of no use without one."""
+    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 30.0), workers=1)
+    platform = Unreliable(repeat(None))
+    log = Log([9])
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        orchestrator = Orchestrator(platform, request, [Worker(0, Session([9], platform.clock))], log, around, {})
+        orchestrator.run()
+    assert platform.trained == [(0, 1, 0)] and orchestrator.states.keys() == {0}
+    assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER} and 5 < platform.clock.now < 30
+
+
 def test_a_budget_in_which_nobody_was_trained_says_so() -> None:
-    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0), workers=1)
+    request = replace(requested(2, 2, 1, {1}, "foremost"), deadline=Deadline(5.0, 5.0, 5.0), workers=1)
     platform = Unreliable(repeat(None))
     log = Log([9])
     around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)

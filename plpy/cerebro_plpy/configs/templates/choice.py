@@ -11,8 +11,9 @@ from cerebro_plpy.configs.templates.linear import LINEAR
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.resnet import RESNET
 from cerebro_plpy.configs.templates.series import SERIES
+from cerebro_plpy.configs.templates.table import Table
 from cerebro_plpy.configs.templates.tabm import TABM
-from cerebro_plpy.configs.templates.template import Table, Template
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.text import TEXT
 from cerebro_plpy.configs.templates.transformer import TRANSFORMER
 from cerebro_plpy.errors import UndefinedObject

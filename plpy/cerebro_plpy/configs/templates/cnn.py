@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.templates import embeddings, encoders, parts
+from cerebro_plpy.configs.templates import embeddings, parts
 from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import IMAGE, Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 HIDDEN = 4
 """Units of the hidden layer behind, for each of the width."""
@@ -21,7 +22,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 CNN = Template(
     name="cnn",
     meaning="Convolutions over images, for tables with arrays that are images",
-    kind=encoders.IMAGE,
+    kind=IMAGE,
     fields=(
         Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,

@@ -10,12 +10,13 @@ numbers was learned beforehand, so they need less training, and make steps where
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Constant, Graph, Tensor, normal, uniform
-from cerebro_plpy.configs.templates.template import Field, Params, Table
+from cerebro_plpy.configs.templates.table import Table
+from cerebro_plpy.configs.templates.template import Field, Params
+from cerebro_plpy.records import dataclass
 
 FREQUENCIES = 16
 PERIODIC = 3

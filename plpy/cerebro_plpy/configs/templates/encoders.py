@@ -18,9 +18,19 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.templates import images, parts, sequences
 from cerebro_plpy.configs.templates.functional import Constant, Graph, Tensor, normal
-from cerebro_plpy.configs.templates.template import FARTHEST, RARITIES, Params, Table, Wide, wide_name
+from cerebro_plpy.configs.templates.table import (
+    FARTHEST,
+    IMAGE,
+    LONG_VECTOR,
+    RARITIES,
+    SERIES,
+    TEXT,
+    Table,
+    Wide,
+    wide_name,
+)
+from cerebro_plpy.configs.templates.template import Params
 
-TEXT, LONG_VECTOR, SERIES, IMAGE = "text", "long vector", "series", "image"
 WORD = 32
 """Numbers that a word comes to, where a template does not say it."""
 BEGIN = 0.01
@@ -105,14 +115,15 @@ def _array(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
 
 
 def _series(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    return sequences.encoded(graph, f"series_{place}", _shaped(graph, place, wide), params)
+    return sequences.encoded(graph, f"series_{place}", shaped(graph, place, wide), params)
 
 
 def _image(graph: Graph, place: int, wide: Wide, params: Params) -> Tensor:
-    return images.encoded(graph, f"image_{place}", _shaped(graph, place, wide), params)
+    return images.encoded(graph, f"image_{place}", shaped(graph, place, wide), params)
 
 
-def _shaped(graph: Graph, place: int, wide: Wide) -> Tensor:
+def shaped(graph: Graph, place: int, wide: Wide) -> Tensor:
+    """The elements of an array in its shape."""
     shape = wide.shape
     return graph.layer("Reshape", f"array_{place}", _elements(graph, place, wide), shape, target_shape=list(shape))
 

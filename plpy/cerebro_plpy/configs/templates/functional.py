@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Union
 
 from cerebro_plpy.configs.allowlist import OPERATIONS
+from cerebro_plpy.records import dataclass
 
 Shape = tuple[int, ...]
 Json = dict[str, Any]
@@ -37,6 +37,7 @@ class Constant:
 Argument = Union[Tensor, Constant, float, slice, Sequence["Argument"]]
 
 _MODEL = {"module": "keras.src.models.functional", "class_name": "Functional", "registered_name": "Functional"}
+_SEQUENCE = "keras.src.models.sequential", "Sequential"
 _HOMES = {name: module for module, names in OPERATIONS.items() for name in names}
 
 
@@ -63,11 +64,13 @@ class Graph:
         self._add(name, "keras.layers", class_name, config, [_call(*inputs)])
         return Tensor(name, shape)
 
-    def model(self, name: str, architecture: Json, of: Sequence[Tensor], shape: Shape) -> Tensor:
+    def model(self, name: str, architecture: Mapping[str, Any], of: Sequence[Tensor], shape: Shape) -> Tensor:
         """Another model as a layer over tensors in the order of its inputs; `shape` is that of what it gives."""
         config = {**architecture["config"], "name": name}
         call = _call(of[0]) if len(of) == 1 else _call(list(of))
-        self._add(name, _MODEL["module"], _MODEL["class_name"], config, [call])
+        in_turn = architecture["class_name"] == _SEQUENCE[1]
+        module, class_name = _SEQUENCE if in_turn else (_MODEL["module"], _MODEL["class_name"])
+        self._add(name, module, class_name, config, [call])
         return Tensor(name, shape)
 
     def operation(

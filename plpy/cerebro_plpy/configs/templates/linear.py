@@ -8,7 +8,8 @@ from __future__ import annotations
 from cerebro_plpy.configs.draws import Range
 from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, normal
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 REACH = 16.0
 """Centred and scaled numbers beyond it count as this: one row must not decide a line."""

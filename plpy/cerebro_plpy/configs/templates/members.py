@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from cerebro_plpy.configs.templates import parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor
-from cerebro_plpy.configs.templates.template import Classes, Head
+from cerebro_plpy.configs.templates.table import Classes, Head
 
 
 def averaged(graph: Graph, raw: Tensor, head: Head) -> Tensor:

@@ -16,7 +16,6 @@ graph. It gives gradients in full, and the loss but a constant of 1/STEEPNESS, s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import accumulate
 
 from cerebro_plpy.configs.templates.functional import (
@@ -29,7 +28,8 @@ from cerebro_plpy.configs.templates.functional import (
     dense_gradient,
     normal,
 )
-from cerebro_plpy.configs.templates.template import FARTHEST, Classes, Floats, Head, Table, Wide, wide_name
+from cerebro_plpy.configs.templates.table import FARTHEST, Classes, Floats, Head, Table, Wide, wide_name
+from cerebro_plpy.records import dataclass
 
 OUTPUT = "prediction"
 BIAS_RATE = 0.1

@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.draws import Choices, Draw, Range, read_draw
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.template import Field, Head, Params, Template
+from cerebro_plpy.configs.templates.table import Head
+from cerebro_plpy.configs.templates.template import Field, Params, Template
 from cerebro_plpy.errors import InvalidParameter
 
-COUNTS = (100, 4), (500, 8), (2500, 15), (10_000, 40), (100_000, 100)
-"""Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have these."""
+COUNTS = (100, 8), (500, 16), (2500, 24), (10_000, 40), (100_000, 100)
+"""Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have half of
+these for the fewest rows, but one model of theirs has many networks."""
 MANY = 2000
-"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps are there by chance."""
+"""Rows of which more can be learned than by usual values: of fewer, finer waves and steps come after those."""
 DIGITS = 4
 IN_VAIN = 100
 """Draws that nothing new comes of: then the space is taken to hold no more."""
@@ -54,7 +56,7 @@ def usual_count(rows: int) -> int:
     """How many configurations are worth trying on so many training rows.
 
     >>> [usual_count(rows) for rows in (5, 100, 300, 2500, 10**9)]
-    [4, 4, 6, 15, 100]
+    [8, 8, 12, 24, 100]
     """
     place = bisect([most for most, _ in COUNTS], rows)
     if place in (0, len(COUNTS)):
@@ -97,8 +99,8 @@ def proposals(
 ) -> Iterator[Proposal]:
     """Different configurations; the templates take turns.
 
-    Of many rows all that is good to begin with comes before what is drawn. They end where the space holds no others, or
-    hardly any. Raises InvalidParameter as `check_space` does.
+    All that is good to begin with comes before what is drawn. They end where the space holds no others, or hardly any.
+    Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
     seen: list[tuple[str, Params]] = []
@@ -112,9 +114,8 @@ def proposals(
     yield from different(_again(templates, searched, seed, known.first))
     for turn in turns:
         yield from different(islice(turn, 1))
-    if searched.rows >= MANY:
-        for turn, template in zip(turns, templates):
-            yield from different(islice(turn, len(template.starts)))
+    for turn, template in zip(turns, templates):
+        yield from different(islice(turn, len(template.starts)))
     yield from different(_again(templates, searched, seed, known.later))
     while turns:
         found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]

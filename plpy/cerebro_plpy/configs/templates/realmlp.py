@@ -15,7 +15,8 @@ from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, encoders, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, NUMBERS, PIECEWISE, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Classes, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import Classes, Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 ACTIVATION_RATE = 0.1
 SIMPLE_SCALE_RATE = 6.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 WIDER = 2
 """Units inside of a block, for each of its width."""

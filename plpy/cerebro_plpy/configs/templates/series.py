@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from cerebro_plpy.configs.draws import Choices, Range
-from cerebro_plpy.configs.templates import embeddings, encoders, parts, sequences
+from cerebro_plpy.configs.templates import embeddings, parts, sequences
 from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import SERIES as KIND
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 HIDDEN = 2
 """Units of the hidden layer behind, for each of the width."""
@@ -22,7 +24,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 SERIES = Template(
     name="series",
     meaning="Convolutions over series, or a recurrent layer, or attention, for tables with arrays that are series",
-    kind=encoders.SERIES,
+    kind=KIND,
     fields=(
         Field("lr", "The learning rate", 0.002, Range(3e-4, 0.01, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,

@@ -13,7 +13,8 @@ from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, members, parts
 from cerebro_plpy.configs.templates.embeddings import FREQUENCY, NUMBERS, Waves
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, constant, normal, uniform
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 CLIPNORM = 1.0
 

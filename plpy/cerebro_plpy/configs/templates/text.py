@@ -5,7 +5,9 @@ from __future__ import annotations
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import embeddings, encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import TEXT as KIND
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
@@ -22,7 +24,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
 TEXT = Template(
     name="text",
     meaning="Words as vectors, of whose sums a dense network learns, for tables with free text",
-    kind=encoders.TEXT,
+    kind=KIND,
     fields=(
         Field("lr", "The learning rate", 0.003, Range(5e-4, 0.02, "log"), limits=(1e-8, 100.0)),
         *FIT_FIELDS,

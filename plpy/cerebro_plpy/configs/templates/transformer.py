@@ -11,7 +11,8 @@ import math
 from cerebro_plpy.configs.draws import Choices, Range
 from cerebro_plpy.configs.templates import encoders, parts
 from cerebro_plpy.configs.templates.functional import Graph, Tensor, uniform
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Head, Params, Table, Template
+from cerebro_plpy.configs.templates.table import Head, Table
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
 
 HEADS = 8
 WIDER = 4 / 3

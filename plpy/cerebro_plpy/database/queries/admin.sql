@@ -27,9 +27,17 @@ GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
 GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO {role};
 GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO {role};
-GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds) ON cerebro.visit TO {role};
+GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds, stored_at) ON cerebro.visit TO {role};
 GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO {role};
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve,
                 cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.feature, cerebro.template TO {role}
+
+-- name: tenants
+-- The roles that are many tenants each, with one more or less.
+INSERT INTO cerebro.setting (name, value)
+SELECT 'tenant_roles', (array_remove(coalesce((SELECT t.value::text[] FROM cerebro.setting t WHERE t.name = 'tenant_roles'), '{}'), r.rolname::text)
+                        || CASE WHEN %s::boolean THEN '{}'::text[] ELSE ARRAY[r.rolname::text] END)::text
+FROM pg_catalog.pg_roles r WHERE r.oid = %s::regrole
+ON CONFLICT (name) DO UPDATE SET value = excluded.value

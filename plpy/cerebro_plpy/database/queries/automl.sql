@@ -6,8 +6,10 @@ CREATE TABLE {output} (s integer, i integer, n_i integer, r_i integer, UNIQUE (s
 INSERT INTO {output} VALUES (%s::integer, %s::integer, %s::integer, %s::integer)
 
 -- name: models
+-- See output.models.
 CREATE TABLE {output} (mst_key integer PRIMARY KEY, model_weights bytea, model_arch json, __dist_key__ integer)
-{distributed_by_mst_key}
+{distributed_by_mst_key};
+ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
 
 -- name: info_columns
 -- What the table of a search has beside those of output.info.

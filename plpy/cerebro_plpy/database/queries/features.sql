@@ -111,10 +111,12 @@ ORDER BY f.place, f.n
 
 -- name: target
 -- Of finite numbers: how many there are, and what they are about. In their order, for the sum of fractions depends on it.
+-- The mean and the deviation are of numbers within 1e100, whose squares are numbers: whoever reads them looks at the range first.
 SELECT count(*) AS finite, coalesce(bool_and(n.number = pg_catalog.floor(n.number)), false) AS whole,
-       pg_catalog.avg(n.number ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(n.number ORDER BY n.number), 0) AS deviation,
+       pg_catalog.avg(v.within ORDER BY n.number) AS mean, coalesce(pg_catalog.stddev_pop(v.within ORDER BY n.number), 0) AS deviation,
        min(n.number) AS low, max(n.number) AS high
 FROM (SELECT {number} AS number FROM {source} t WHERE {side} OFFSET 0) n
+CROSS JOIN LATERAL (SELECT least(greatest(n.number, -1e100), 1e100) AS within) v
 WHERE n.number > '-Infinity' AND n.number < 'Infinity'
 
 -- name: copies

@@ -70,11 +70,13 @@ SET LOCAL lock_timeout = '0'
 -- of any of its rows locks them all.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
-FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key};
 UPDATE cerebro.visit v
-SET status = 'completed', ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes
+SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp()),
+    rows = %s::bigint, form = %s::text, threads = %s::integer, loss = %s::double precision,
+    training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes,
+    stored_at = pg_catalog.clock_timestamp()
 FROM (SELECT t.__dist_key__ AS key, sum(pg_catalog.octet_length(t.chunk)) AS bytes
       FROM {state} t WHERE t.__dist_key__ = {key} GROUP BY t.__dist_key__) s
 WHERE v.segment_id = s.key AND v.segment_id = {key}
@@ -84,7 +86,7 @@ WHERE v.segment_id = s.key AND v.segment_id = {key}
 -- See visit.state_store, and visit_end.
 INSERT INTO {state} (__dist_key__, part, chunk)
 SELECT c.key, row_number() OVER (PARTITION BY c.key), c.chunk
-FROM (SELECT k.key, cerebro.state_chunks(8120) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
+FROM (SELECT k.key, cerebro.state_chunks(8120, %s::text) AS chunk FROM cerebro.segment_key k WHERE k.key = {key}) c
 WHERE c.key = {key}
 
 -- name: every_segment

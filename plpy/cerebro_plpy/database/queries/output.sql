@@ -1,6 +1,8 @@
 -- name: models
+-- Weights that were trained are not compressed: they hardly can be, and the attempt can take longer than all else of a row.
 CREATE TABLE {output} (mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer)
-{distributed_by_mst_key}
+{distributed_by_mst_key};
+ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
 
 -- name: add_model
 INSERT INTO {output} (mst_key, model_weights, model_arch, __dist_key__) VALUES (%s::integer, %s::bytea, %s::json, %s::integer)

@@ -1,5 +1,8 @@
 -- name: settings
-SELECT s.name, s.value FROM cerebro.setting s WHERE s.value IS NOT NULL
+-- Of the roles that are many tenants each, whether the caller is one.
+SELECT s.name, CASE s.name WHEN 'tenant_roles' THEN (ARRAY[current_user, session_user]::pg_catalog.text[] OPERATOR(pg_catalog.&&) s.value::pg_catalog.text[])::pg_catalog.text
+                           ELSE s.value END AS value
+FROM cerebro.setting s WHERE s.value IS NOT NULL
 
 -- name: caller
 -- Under the caller's path, which may have a type named text.

@@ -57,17 +57,23 @@ UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE 
 
 -- name: spare_state_tables
 -- State tables of a run but those to keep, and their bytes, by the catalog: what a log says, its owner may have written.
-SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes
+-- Whoever uses one now may be a backup.
+SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes,
+       EXISTS (SELECT FROM pg_catalog.pg_locks l
+               WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid <> pg_catalog.pg_backend_pid()
+                 AND l.database = (SELECT b.oid FROM pg_catalog.pg_database b WHERE b.datname = pg_catalog.current_database())) AS used
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
 
--- name: drop_state_table
--- It may be gone, where nobody heard that it was dropped.
+-- name: drop_state_tables
+-- Any may be gone, where nobody heard that it was dropped.
 SET LOCAL lock_timeout = '2s';
-DROP TABLE IF EXISTS {state};
+DROP TABLE IF EXISTS {states};
 SET LOCAL lock_timeout = '0';
-UPDATE cerebro.config_log c SET state_tables = pg_catalog.array_remove(c.state_tables, %s::text)
-WHERE c.run_id = %s::bigint AND %s::text = ANY (c.state_tables)
+UPDATE cerebro.config_log c
+SET state_tables = ARRAY(SELECT s.name FROM pg_catalog.unnest(c.state_tables) WITH ORDINALITY AS s (name, n)
+                         WHERE s.name <> ALL (%s::text[]) ORDER BY s.n)
+WHERE c.run_id = %s::bigint AND c.state_tables && %s::text[]
 
 -- name: config_running
 UPDATE cerebro.config_log c SET status = 'running' WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer

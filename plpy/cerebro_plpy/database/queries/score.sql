@@ -7,6 +7,10 @@ SELECT t.compile_params::text, pg_catalog.to_json(t) ->> 'backend' FROM {table} 
 SELECT t.mst_key::integer FROM {table} t WHERE t.model_size IS NOT NULL
 ORDER BY coalesce(t.validation_loss_final, t.training_loss_final), t.mst_key LIMIT 1
 
+-- name: keys
+-- Of the first models of a table.
+SELECT t.mst_key::integer FROM {table} t ORDER BY 1 LIMIT 2
+
 -- name: model
 SELECT t.model_arch::text, t.model_weights IS NOT NULL FROM {table} t WHERE t.mst_key = %s::integer
 

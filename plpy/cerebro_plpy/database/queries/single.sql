@@ -1,6 +1,8 @@
 -- name: model
+-- See output.models.
 CREATE TABLE {output} (model_weights bytea, model_arch json)
-{distributed_randomly}
+{distributed_randomly};
+ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
 
 -- name: add_model
 INSERT INTO {output} (model_weights, model_arch) VALUES (%s::bytea, %s::json)

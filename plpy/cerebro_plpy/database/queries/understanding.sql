@@ -96,7 +96,7 @@ WHERE s.n > 0 ORDER BY s."group" NULLS FIRST, v.place
 
 -- name: sample
 -- Rows whose hashes are the least: the same ones, in the same order, however they lie in the table.
-SELECT {inputs} FROM (SELECT t.* FROM {table} t WHERE {target} IS NOT NULL AND ({side}) ORDER BY {order} LIMIT %s::bigint) t
+SELECT {inputs} FROM (SELECT {columns} FROM {table} t WHERE {target} IS NOT NULL AND ({side}) ORDER BY {order} LIMIT %s::bigint) t
 
 -- name: version_importance
 -- What the columns of a version are worth, as far as there is time to compute it: alone, for on Greenplum it cannot be asked

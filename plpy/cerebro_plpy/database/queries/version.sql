@@ -45,15 +45,15 @@ WHERE m.owner = current_user AND m.model = %s::text
 
 -- name: choose
 -- A version of a model of the caller's: by its number, by when it was made, or by what it was compared by, as far as versions
--- are compared by the same as the newest. The version that predicted before is known by the model.
+-- predict the same as the newest and are compared by the same. The version that predicted before is known by the model.
 SELECT m.deployed, m.previous, pg_catalog.array_agg(v.version ORDER BY v.version) AS versions, max(v.version) AS newest,
        (pg_catalog.array_agg(v.version ORDER BY v.value IS NULL OR v.value = 'NaN',
                                                 CASE WHEN v.metric IN ('accuracy', 'auc', 'r2') THEN -v.value ELSE v.value END, v.version DESC)
-        FILTER (WHERE v.metric = v.newest_metric))[1] AS best
+        FILTER (WHERE v.aim = v.newest_aim))[1] AS best
 FROM cerebro.model_log m
-JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value,
-             pg_catalog.first_value(l.metric) OVER (PARTITION BY l.owner, l.model ORDER BY l.version DESC) AS newest_metric
-      FROM cerebro.version_log l) v USING (owner, model)
+JOIN (SELECT l.owner, l.model, l.version, l.metric, l.value, a.aim,
+             pg_catalog.first_value(a.aim) OVER (PARTITION BY l.owner, l.model ORDER BY l.version DESC) AS newest_aim
+      FROM cerebro.version_log l, LATERAL (SELECT ARRAY[l.task, l.target, l.metric] AS aim) a) v USING (owner, model)
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped
 GROUP BY m.owner, m.model, m.deployed, m.previous
 

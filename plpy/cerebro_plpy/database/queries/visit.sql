@@ -1,6 +1,9 @@
 -- name: trainer_start
 SELECT cerebro.trainer_start(%s::json){at}
 
+-- name: trainer_rest
+SELECT cerebro.trainer_rest()
+
 -- name: dataset_load
 -- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
 SELECT cerebro.dataset_open(%s::text, %s::bigint){at};
@@ -44,6 +47,9 @@ SELECT 1 AS part, t.model_weights AS chunk FROM {table} t WHERE t.model_id = %s:
 -- name: job_begin
 SELECT cerebro.job_begin(%s::json){at}
 
+-- name: job_start
+SELECT cerebro.job_start(){at}
+
 -- name: job_finish
 SELECT cerebro.job_finish(){at}
 
@@ -55,18 +61,39 @@ TRUNCATE {state};
 SET LOCAL lock_timeout = '0';
 WITH stored AS (
     INSERT INTO {state} (part, chunk)
-    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120) AS chunk) c
+    SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text) AS chunk) c
     RETURNING pg_catalog.octet_length(chunk) AS bytes
 )
 UPDATE cerebro.visit v
-SET status = 'completed', ended_at = s.ended_at, rows = %s::bigint, form = %s::text, threads = %s::integer,
-    loss = %s::double precision, training_seconds = %s::double precision, state_table = %s::text, state_bytes = s.bytes
-FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS ended_at FROM stored i) s
+SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), s.stored_at), rows = %s::bigint,
+    form = %s::text, threads = %s::integer, loss = %s::double precision, training_seconds = %s::double precision,
+    state_table = %s::text, state_bytes = s.bytes, stored_at = s.stored_at
+FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS stored_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
 -- name: state_store
 INSERT INTO {state} (part, chunk)
-SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120) AS chunk) c
+SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro.state_chunks(8120, %s::text) AS chunk) c
+
+-- name: visit_passed
+-- A visit after which others followed in one job: what it left is what they began from, and is stored nowhere.
+UPDATE cerebro.visit v
+SET status = 'completed', ended_at = pg_catalog.to_timestamp(%s::double precision), rows = %s::bigint, form = %s::text,
+    threads = %s::integer, loss = %s::double precision, training_seconds = %s::double precision,
+    stored_at = pg_catalog.clock_timestamp()
+WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
+
+-- name: visits_following
+-- The others, of which the last one is completed with its state.
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind, started_at,
+                           ended_at, rows, form, threads, loss, training_seconds, stored_at)
+SELECT %s::bigint, n.epoch, %s::integer, n.segment_id, n.visit_no, 1,
+       CASE WHEN n.ended_at IS NULL THEN 'running' ELSE 'completed' END, %s::integer, 'train',
+       pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows, n.form, n.threads, n.loss, n.training_seconds,
+       CASE WHEN n.ended_at IS NOT NULL THEN pg_catalog.clock_timestamp() END
+FROM pg_catalog.json_to_recordset(%s::json)
+     AS n (epoch integer, segment_id integer, visit_no integer, started_at double precision, ended_at double precision,
+           rows bigint, form text, threads integer, loss double precision, training_seconds double precision)
 
 -- name: visit_failed
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
@@ -77,8 +104,20 @@ INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, segment_id, attempt, sta
 VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, 'running')
 
 -- name: evaluation_end
-UPDATE cerebro.evaluation e SET status = %s::text, ended_at = pg_catalog.clock_timestamp(), rows = %s::bigint, error = %s::text
+UPDATE cerebro.evaluation e SET status = %s::text, error = %s::text, rows = %s::bigint,
+    ended_at = coalesce(pg_catalog.to_timestamp(%s::double precision), pg_catalog.clock_timestamp())
 WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::integer AND e.segment_id = %s::integer AND e.attempt = %s::integer
+
+-- name: evaluations_following
+-- The segments that were evaluated in the same job, one after another.
+INSERT INTO cerebro.evaluation (run_id, epoch, mst_key, attempt, segment_id, status, started_at, ended_at, rows)
+SELECT %s::bigint, %s::integer, %s::integer, %s::integer, n.segment_id, 'completed',
+       pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows
+FROM pg_catalog.json_to_recordset(%s::json)
+     AS n (segment_id integer, started_at double precision, ended_at double precision, rows bigint)
+
+-- name: job_series
+SELECT cerebro.job_series(%s::json){at}
 
 -- name: metric_results
 SELECT cerebro.metric_results(%s::json){at}

@@ -1,0 +1,26 @@
+"""The tables that a run has in schema cerebro_state, and that go when nobody goes on with it: its states, and what was
+packed for it alone."""
+
+from __future__ import annotations
+
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.dispatch import Session
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
+
+
+def drop_states(db: Database, run_id: int) -> None:
+    """Remove the states of a run when this transaction commits."""
+    packed = [data_table(run_id, name) for name in DATA_TABLES]
+    for row in (*db.rows(sql("run.spare_state_tables"), run_id, []), *db.rows(sql("features.data_tables"), packed)):
+        db.rows(sql("run.drop_table", table=row["name"]))
+    db.rows(sql("run.no_state_tables"), run_id)
+
+
+def drop_data(session: Session, run_id: int) -> int:
+    """Remove the packed tables of a run, if it has any; their size in bytes."""
+    names = [data_table(run_id, name) for name in DATA_TABLES]
+    found = session.run(sql("features.data_tables"), (names,))
+    for name, _ in found:
+        session.run(sql("run.drop_table", table=name))
+    return sum(size for _, size in found)

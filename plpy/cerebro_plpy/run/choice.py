@@ -1,0 +1,56 @@
+"""What idle workers are to do next: who may be visited now, in what order, and how many visits are made together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.policies import FOREMOST, Longest, fixed_order, front
+from cerebro_plpy.hopping.residence import Residence
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.run.budget import Budget
+from cerebro_plpy.run.measurements import Measurements
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.training import ConfigTraining
+
+
+class Choice:
+    """By the schedule of a request, and by what is known of its configurations so far; those of a `residence` stay."""
+
+    def __init__(
+        self,
+        request: FitRequest,
+        training: Mapping[int, ConfigTraining],
+        measurements: Measurements,
+        budget: Budget,
+        residence: Residence | None,
+    ) -> None:
+        self._request, self._training = request, training
+        self._measurements, self._budget, self._residence = measurements, budget, residence
+
+    def tours(
+        self, plan: Plan, progress: Mapping[int, ConfigProgress], resting: Collection[int], idle: set[int], workers: int
+    ) -> Sequence[tuple[int, Tour]]:
+        """Tours for idle workers, of so many; no configuration that is `resting` is visited."""
+        eligible = {key: each for key, each in progress.items() if key not in resting}
+        if not self._residence and self._request.spec.schedule == FOREMOST:
+            first = front(progress, min(self._request.workers, workers))
+            eligible = {key: each for key, each in eligible.items() if key in first}
+        choose = self._residence.choose if self._residence else schedule.choose
+        return choose(plan, eligible, idle, self._policy(plan), self._length)
+
+    def _length(self, progress: ConfigProgress) -> int:
+        """How many of a configuration's next visits a worker may make together: all that change no state."""
+        training = self._training[progress.mst_key]
+        most = self._measurements.together(progress.mst_key), self._budget.visits_left(training)
+        if training.alone(progress):
+            return 1
+        return len(progress.waiting) if progress.kind == "evaluate" else min(most)
+
+    def _policy(self, plan: Plan) -> schedule.Policy:
+        name, recorded = self._request.spec.schedule, self._request.repeat.orders
+        if fixed := fixed_order(name, list(self._training), plan.segments, recorded):
+            return fixed
+        programs = {key: each.compilation for key, each in self._training.items()}
+        seconds = {key: each.seconds / each.visits for key, each in self._training.items() if each.visits}
+        return Longest.of_training(seconds, programs)

@@ -1,0 +1,71 @@
+"""What a run learns from its visits beside their states: how long things take, and what the caller should hear of.
+
+A visit costs its worker what it trains, and the transactions around it: its hop. Where a visit is shorter than that,
+those that follow on the same worker share one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+
+from cerebro_plpy.platform.protocol import Trained, Worker
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.tasks import Storing
+from cerebro_plpy.run.timings import Known
+from cerebro_plpy.run.training import ConfigTraining
+
+HOPS = 4.0
+"""Visits that are shorter than a hop train together for as long as so many."""
+SHORTEST = 1e-6
+
+
+class Measurements:
+    """Of one run, and of earlier ones of the same programs. Training may wait `commit_seconds` for its commit."""
+
+    def __init__(
+        self, log: RunLog, note: Callable[[str], None], programs: Collection[str], commit_seconds: float
+    ) -> None:
+        self._log, self._note = log, note
+        self._timings = log.known_timings(sorted(programs))
+        self._noted: set[str] = set()
+        self._commit_seconds = commit_seconds
+        self._hop = math.inf
+        self._visits: dict[int, float] = {}
+
+    def forms(self, training: ConfigTraining, worker: Worker) -> Known:
+        """What is known of the forms of a configuration's program on a worker."""
+        return self._timings.of(training.situation(worker))
+
+    def together(self, mst_key: int) -> int:
+        """How many visits of a configuration are to be made in one job, as far as they can be."""
+        if mst_key not in self._visits or self._hop == math.inf:
+            return 1
+        visit = max(self._visits[mst_key], SHORTEST)
+        hops = HOPS * self._hop if visit < self._hop else 0.0
+        return max(1, math.floor(max(self._commit_seconds, hops) / visit))
+
+    def take(self, worker: Worker, training: ConfigTraining, trained: Trained) -> None:
+        """Visits were trained. What took least counts: others waited, or compiled."""
+        key = training.config.mst_key
+        for result in trained.results:
+            self._visits[key] = min(result["seconds"], self._visits.get(key, math.inf))
+            if result["timings"]:
+                self._timings.add(training.situation(worker), result["timings"])
+                self._log.add_timings(training.situation(worker), result["timings"])
+            if result["fallback"]:
+                slow = f"mst_key={key} and its like need Keras' own, slower loop: {result['fallback']}"
+                self._note_once(training.program, slow)
+            for text in result["warnings"]:
+                self._note_once(text, f"mst_key={key}: {text}")
+
+    def take_hop(self, task: Storing) -> None:
+        """Visits were stored: what their worker has done for them beside training."""
+        beyond = task.worked(time.monotonic()) - sum(result["seconds"] for result in task.trained.results)
+        self._hop = min(self._hop, max(0.0, beyond))
+
+    def _note_once(self, subject: str, text: str) -> None:
+        if subject not in self._noted:
+            self._noted.add(subject)
+            self._note(text)

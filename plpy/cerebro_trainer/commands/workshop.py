@@ -1,0 +1,44 @@
+"""What of a trainer's work outlives a session: its programs, and what was learnt of them while they were compiled.
+
+All else is of one session. When that is over, nothing of its rows or states is left in the programs either, and the
+next session of the same role finds them compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import random
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cerebro_trainer.errors import CONFIG_EXCEPTIONS
+from cerebro_trainer.programs.forms import Forms
+from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
+from cerebro_trainer.programs.protocol import Framework, Program, Programs
+
+
+class Workshop:
+    """The programs of a process, of one session after another."""
+
+    def __init__(self, framework: Framework) -> None:
+        self.framework = framework
+        self.failures: tuple[type[Exception], ...] = (*framework.errors, *CONFIG_EXCEPTIONS)
+        self.programs = Programs(framework.make)
+        self.warnings = FrameworkWarnings()
+        self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
+
+    def forms(self, program: Program, batch_size: int) -> Forms:
+        """What is known of the forms of a program with batches of that size."""
+        new = Forms(self.failures, self.framework.memory_errors)
+        return self._forms.setdefault(program, {}).setdefault(batch_size, new)
+
+    def wipe(self) -> None:
+        """A session is over: overwrite what it has left, give memory back, and draw other random numbers."""
+        self.warnings.forget()
+        self.programs.wipe()
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        random.seed()
+        np.random.seed()

@@ -1,0 +1,63 @@
+"""What ties a process of ours to the one that started it, and shuts it off from all others."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+
+def follow_parent(parent: int) -> None:
+    """Die with the parent. Asked for first and compared second: it may have died in between.
+
+    By exit status 1, not by the signal: where the server is process 1, as in containers, it inherits orphans, and one
+    that a signal ended looks to it like a crashed backend. The C library's own function is the handler, so that it
+    needs no turn of the interpreter, which a framework may keep for long; the signal's number is the status.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal(signal.SIGHUP, ctypes.cast(libc["_exit"], ctypes.c_void_p))
+    _prctl(PR_SET_PDEATHSIG, signal.SIGHUP)
+    if os.getppid() != parent:
+        sys.exit(f"cerebro_trainer: the parent is process {os.getppid()}, expected {parent}")
+
+
+def keep_private() -> None:
+    """Training data stay in this process: no core file, no debugger of the same user, no program with more rights.
+
+    It gives up the right to write files of its own in /proc, so this comes after what is written there.
+    """
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _prctl(PR_SET_DUMPABLE, 0)
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def offer_to_memory_killer() -> None:
+    """Where memory is short, the kernel ends this process first."""
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def adopt_orphans() -> None:
+    """Children of children come to this process when their parents end, and not to process 1."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def name_trainer(framework: str, backend: int | None) -> None:
+    """What `ps` shows of a trainer, however it was started; None while it is kept for a backend still to come."""
+    setproctitle(f"cerebro_trainer: {framework} {'kept' if backend is None else f'for backend {backend}'}")
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        sys.exit(f"cerebro_trainer: prctl {option} failed: {os.strerror(ctypes.get_errno())}")

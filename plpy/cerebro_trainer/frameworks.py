@@ -1,0 +1,58 @@
+"""Which module serves a framework, and what of its surroundings it has to do without."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from types import ModuleType
+
+from cerebro_trainer.programs.protocol import Framework
+
+NONE = "none"
+MODULES = {
+    "tensorflow": "cerebro_trainer.programs.tensorflow_program",
+    "jax": "cerebro_trainer.programs.jax_program",
+}
+NOT_NEEDED = {
+    "tensorflow": ("jax", "sklearn", "scipy", "pandas", "matplotlib"),
+    "jax": ("tensorflow", "sklearn", "pandas", "matplotlib"),
+}
+"""Keras and TensorFlow import these where they find them, for wrappers, plots and conversions: a second and 95 MB of
+no use here."""
+NAMES = (NONE, *MODULES)
+
+
+def load(name: str) -> ModuleType | None:
+    """Import a framework, which takes a second and much memory, and touches no device; None where it is to be none."""
+    if name == NONE:
+        return None
+    os.environ["KERAS_BACKEND"] = name
+    if not any(isinstance(finder, _NotNeeded) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NotNeeded(NOT_NEEDED[name]))
+    try:
+        return importlib.import_module(MODULES[name])
+    except ModuleNotFoundError as error:
+        sys.exit(f"cerebro_trainer: {error}; in a clone of cerebro_db: {sys.executable} -m pip install '.[{name}]'")
+
+
+def start(name: str, threads: int, cache: Path | None) -> Framework | None:
+    """Set a framework up in this process, with so many threads for an operation and a folder for compiled code."""
+    module = load(name)
+    if module is None:
+        return None
+    started: Framework = module.start(threads, cache)
+    return started
+
+
+class _NotNeeded(MetaPathFinder):
+    """Lets modules look as if they were not installed. An entry None in sys.modules would look imported to Keras."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname in self._names:
+            raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)

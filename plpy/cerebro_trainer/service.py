@@ -1,0 +1,112 @@
+"""A trainer from its first sign of life to its end, however its process came to be: executed, or forked."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import signal
+import socket
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+
+from cerebro_trainer import frameworks
+from cerebro_trainer.commands.trainer import Trainer
+from cerebro_trainer.commands.workshop import Workshop
+from cerebro_trainer.programs.protocol import Framework
+from cerebro_trainer.wire.frames import BrokenFrame, Connection, Message, PeerGone
+from cerebro_trainer.wire.pulse import Pulse
+from cerebro_trainer.wire.read_ahead import Ahead
+
+PROTOCOL = 1
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a trainer is to be: its ends of the socket pair and of the pulse, as descriptors, and how it computes."""
+
+    socket: int
+    pulse: int
+    framework: str
+    threads: int
+    cache: Path | None
+
+
+def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
+    """Serve until the backend goes, then `later` ones, and end the process. Folders are removed by the backends'."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = _end_at_once
+    pulse = Pulse(assignment.pulse)
+    try:
+        framework = frameworks.start(assignment.framework, assignment.threads, assignment.cache)
+        workshop = Workshop(framework) if framework else None
+        hello = Message({"ok": _hello(framework, assignment.threads)})
+        for each in chain((assignment,), later):
+            pulse.move(each.pulse)
+            _attend(Connection(socket.socket(fileno=each.socket)), pulse, workshop, hello)
+            if workshop:
+                workshop.wipe()
+        status = 0
+    except PeerGone:
+        status = 0
+    except BrokenFrame as error:
+        print(f"cerebro_trainer: {error}", file=sys.stderr, flush=True)
+        status = 1
+    # A framework takes a second to take itself apart, and there is nothing left to save.
+    os._exit(status)
+
+
+def _attend(connection: Connection, pulse: Pulse, workshop: Workshop | None, hello: Message) -> None:
+    """Serve one backend until it goes."""
+    ahead = Ahead(connection)
+    # While a GPU computes, the processor may wait for long.
+    if workshop is None or all(device.startswith("CPU") for device in workshop.framework.devices):
+        pulse.follow(lambda: ahead.taken)
+    connection.send(hello)
+    Trainer(connection, ahead, workshop).serve()
+    connection.close()
+    ahead.close()
+
+
+def _end_at_once(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """After an error of our own: the thread that waits for the peer would keep the process alive until it goes."""
+    sys.__excepthook__(kind, error, trace)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _hello(framework: Framework | None, threads: int) -> dict[str, object]:
+    return {
+        "protocol": PROTOCOL,
+        "version": _version(),
+        "pid": os.getpid(),
+        "framework": framework.name if framework else frameworks.NONE,
+        "framework_version": framework.version if framework else None,
+        "keras_version": framework.keras_version if framework else None,
+        "python_version": platform.python_version(),
+        "devices": framework.devices if framework else (),
+        "threads": threads,
+        "machine": _machine(framework),
+    }
+
+
+def _machine(framework: Framework | None) -> str:
+    """All that speed depends on beside the program, so that timings are remembered for what they were taken on."""
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    hardware = f"{len(os.sched_getaffinity(0))} x {models[0].strip() if models else platform.machine()}"
+    if framework is None:
+        return hardware
+    software = f"{framework.name} {framework.version}, Keras {framework.keras_version}"
+    return f"{hardware}, {', '.join(framework.devices)}, {software}"
+
+
+def _version() -> str | None:
+    try:
+        return importlib.metadata.version("cerebro_db")
+    except importlib.metadata.PackageNotFoundError:
+        return None  # run from a source tree; the backend compares versions and says so

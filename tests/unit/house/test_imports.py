@@ -1,0 +1,106 @@
+"""What a call imports: what it is made of, and nothing of other calls. A new session waits for all of it.
+
+What is counted are modules, not seconds. The adapter of PostgreSQL is the one of every process that is no Greenplum's.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PLPY = Path(__file__).parents[3] / "plpy"
+API = PLPY / "cerebro_plpy" / "api"
+# Each takes a new session milliseconds, and gives it what a line or two do as well.
+DEAR = {"dataclasses", "difflib", "inspect", "pathlib", "pickletools", "uuid"}
+OF_GREENPLUM = {f"cerebro_plpy.platform.{name}" for name in ("greenplum", "greenplum_visits", "own_process", "spread")}
+# Rooms that are not entered by calls that train nothing, or predict for raw rows; and what opens further sessions.
+TRAINING, OTHERS = {"hopping", "packing", "run"}, {"psycopg2"}
+PROBE = """
+import json, sys
+sys.path.insert(0, {plpy!r})
+before = set(sys.modules)
+from cerebro_plpy.api import {module}
+from cerebro_plpy.platform import choice
+choice.here()
+{imports}
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def functions(module: str) -> dict[str, str]:
+    """What each function of a module of the interface imports on its own, as statements."""
+    found = {node.name: node for node in ast.parse((API / f"{module}.py").read_text()).body
+             if isinstance(node, ast.FunctionDef)}  # fmt: skip
+    return {
+        name: "\n".join(ast.unparse(each) for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom)))
+        for name, node in found.items()
+    }
+
+
+@cache
+def loaded(module: str, *names: str) -> set[str]:
+    """What a new process imports for these functions, or for all of a module."""
+    own = functions(module)
+    imports = "\n".join(own[name] for name in names or own)
+    code = PROBE.format(plpy=str(PLPY), module=module, imports=imports)
+    told = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)
+    return set(json.loads(told.stdout))
+
+
+def rooms(modules: set[str]) -> set[str]:
+    """The rooms that modules are in."""
+    return {name.split(".")[1] for name in modules if name.startswith("cerebro_plpy.")}
+
+
+MODULES = sorted(path.stem for path in API.glob("*.py") if path.stem != "__init__")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_call_imports_what_is_dear_or_of_another_server(module: str) -> None:
+    names = loaded(module)
+    assert f"cerebro_plpy.api.{module}" in names and "cerebro_plpy.platform.postgres" in names
+    assert not names & (DEAR | OF_GREENPLUM)
+
+
+def test_what_runs_on_segments_is_about_trainers() -> None:
+    """Every session of a worker begins with it; a model that was granted is looked up by one of `tables`."""
+    names = loaded("segment")
+    assert rooms(names) == {"api", "database", "errors", "platform", "records", "tables", "trainer"}
+    assert {name for name in names if name.startswith(("cerebro_plpy.tables.", "cerebro_plpy.platform."))} == {
+        "cerebro_plpy.tables.granted_function", "cerebro_plpy.platform.choice", "cerebro_plpy.platform.postgres",
+    }  # fmt: skip
+    assert not names & OTHERS
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("named_prediction", "predict_blocks"),
+        ("named_prediction", "predict_row"),
+        ("understanding", "evaluate"),
+        ("understanding", "evaluation_blocks"),
+        ("freshness", "drift"),
+        ("named_models", "deploy"),
+        ("named_models", "template_fields"),
+        ("help", "explain"),
+    ],
+)
+def test_what_reads_models_imports_nothing_that_trains_them(module: str, name: str) -> None:
+    names = loaded(module, name)
+    assert not rooms(names) & TRAINING and not names & OTHERS
+    assert "cerebro_plpy.platform.postgres_visits" not in names
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("training", "fit_multiple_model"), ("evaluation_prediction", "evaluate"), ("runs", "wait")]
+)
+def test_what_works_on_packed_tables_imports_nothing_of_raw_ones(module: str, name: str) -> None:
+    names = loaded(module, name)
+    assert "features" not in rooms(names)
+    assert not {each for each in names if each.startswith("cerebro_plpy.configs.templates")}

@@ -1,0 +1,62 @@
+"""How many visits are made together, as far as measured times tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.hopping.schedule import Visit
+from cerebro_plpy.platform.protocol import Trained
+from cerebro_plpy.run.measurements import HOPS, Measurements
+from cerebro_plpy.run.tasks import Storing, Visiting
+from cerebro_plpy.run.timings import Timings
+
+SECONDS = st.floats(0.0, 100.0)
+
+
+def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int = 0) -> Measurements:
+    """After jobs of one config, each with what it took its worker beside training, and the times of its visits."""
+    log: Any = SimpleNamespace(known_timings=lambda programs: Timings())
+    found = Measurements(log, lambda text: None, (), commit_seconds)
+    training: Any = SimpleNamespace(config=SimpleNamespace(mst_key=1))
+    worker: Any = SimpleNamespace()
+    for around, visits in jobs:
+        results: list[dict[str, Any]] = [
+            {"seconds": seconds, "timings": {}, "fallback": None, "warnings": ()} for seconds in visits
+        ]
+        tour = tuple(Visit(1, 1, segment, "train") for segment in range(len(visits)))
+        trained = Trained((), results)
+        found.take(worker, training, trained)
+        # Beside other visits: how long their worker had to do with them is known beforehand.
+        task = Storing(tour, trained, worker, around + sum(visits), beside=Visiting(tour, 0.0))
+        found.take_hop(task)
+    return found
+
+
+@given(st.integers(0, 10))
+def test_the_first_visit_is_made_alone(commit_seconds: int) -> None:
+    assert measured([(1.0, [0.1])], commit_seconds).together(2) == 1
+
+
+@given(st.lists(st.tuples(SECONDS, st.lists(SECONDS, min_size=1, max_size=3)), min_size=1, max_size=4))
+def test_visits_that_are_not_shorter_than_a_hop_are_made_alone(jobs: list[tuple[float, list[float]]]) -> None:
+    shortest, hop = min(second for _, visits in jobs for second in visits), min(around for around, _ in jobs)
+    together = measured(jobs).together(1)
+    assert together >= 1
+    if shortest >= hop + 1e-6:  # sums of floats
+        assert together == 1
+
+
+def test_short_visits_train_as_long_as_a_few_hops() -> None:
+    """What was shortest counts, for others waited or compiled."""
+    assert measured([(3.0, [9.0]), (1.0, [0.1]), (2.0, [0.2, 0.3])]).together(1) == pytest.approx(HOPS / 0.1, abs=1)
+
+
+@pytest.mark.parametrize(("commit_seconds", "together"), [(0, 1), (4, 1), (5, 1), (12, 2), (60, 12)])
+def test_long_visits_wait_for_their_commit_no_longer_than_they_may(commit_seconds: int, together: int) -> None:
+    assert measured([(1.0, [5.0])], commit_seconds).together(1) == together
