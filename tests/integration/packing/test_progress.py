@@ -12,7 +12,7 @@ import psycopg2
 import pytest
 from packed import buffers, fresh
 from processes import eventually, trainers
-from workbench import Row, Workbench
+from workbench import Row, Workbench, setting
 
 pytestmark = pytest.mark.postgresql("elsewhere rows come from many processes, and no one of them counts them all")
 
@@ -58,10 +58,11 @@ def shown(bench: Workbench, session: Workbench) -> tuple[str, int]:
 
 def test_others_see_how_many_rows_have_come_and_a_cancel_ends_it(bench: Workbench, caller: Workbench) -> None:
     output = fresh("slowly")
-    with packing(caller, call("slow", output)) as packed:
+    # Forked, a trainer begins with the first block of rows; executed, it is there before.
+    with setting(bench, "trainer_nursery_seconds", "0"), packing(caller, call("slow", output)) as packed:
         first = eventually(lambda: shown(bench, caller)[1])
         assert eventually(lambda: shown(bench, caller)[1] > first)
-        assert eventually(lambda: trainers({caller.pid()}))
+        assert trainers({caller.pid()})
         begun = time.monotonic()
         assert bench.value("SELECT pg_cancel_backend(%s)", caller.pid())
         with pytest.raises(psycopg2.errors.QueryCanceled):
