@@ -101,7 +101,8 @@ def _resolved(catalog: Catalog, split: Split) -> tuple[Split, Relation | None]:
 
 def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Workload:
     """What an epoch goes over."""
-    workers = min(aim.arguments.workers or platform.most_workers(segments), segments)
+    usual = platform.most_workers(segments)
+    workers = min(aim.arguments.workers or min(usual, aim.arguments.configs or usual), segments)
     inputs = table.recipe.table
     weights = usual_weights(inputs, table.target.head)
     return Workload(table.rows, table.validation_rows, weights, segments, workers, aim.core, most_epochs(inputs))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from cerebro_plpy.calls.fit_arguments import Course
@@ -17,6 +18,7 @@ from cerebro_plpy.configs.spec import FitArguments, SingleModel, Spec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run import messages
@@ -115,8 +117,7 @@ def make_request(
     catalog: Catalog, workplace: Workplace, spec: Spec, data: Data, models: Models, repeat: Repeat
 ) -> FitRequest:
     """The request of this spec, over these data and models."""
-    arguments, segments = spec.arguments, data.source.segments
-    most = workplace.platform.most_workers(len(segments))
+    arguments = spec.arguments
     return FitRequest(
         spec=spec,
         source=data.source,
@@ -124,13 +125,39 @@ def make_request(
         configs=models.configs,
         architectures=models.architectures,
         architecture_table=models.table,
-        workers=min(arguments.workers or most, len(segments)),
+        workers=workers_for(workplace, spec, data, len(models.configs)),
         gpus=settings.devices(workplace.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
     )
+
+
+def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> int:
+    """How many workers train at a time, which share the cores: as many as are asked for, or can be busy."""
+    most = most_workers(workplace, spec, data)
+    if spec.arguments.workers or spec.schedule == AVERAGING:
+        return most
+    rows = sum(table.decoded_bytes for table in (data.source, data.validation) if table)
+    return fewest(most, configs, rows, partial(settings.cache_bytes, workplace.settings))
+
+
+def most_workers(workplace: Workplace, spec: Spec, data: Data) -> int:
+    """As many workers as are asked for, or have room; no more than there are segments."""
+    segments = len(data.source.segments)
+    return min(spec.arguments.workers or workplace.platform.most_workers(segments), segments)
+
+
+def fewest(most: int, configs: int, rows: int, room: Callable[[int], int]) -> int:
+    """How many workers so many configurations keep busy, or more where these have no room for all rows.
+
+    A configuration is in one place at a time. `rows` are bytes, `room` those of each of so many workers.
+
+    >>> [fewest(4, configs, 100, lambda workers: 60) for configs in (1, 3, 9)], fewest(4, 1, 100, lambda workers: 0)
+    ([2, 3, 4], 4)
+    """
+    return next((workers for workers in range(min(most, configs), most) if workers * room(workers) >= rows), most)
 
 
 def check_writer(catalog: Catalog, arguments: FitArguments, configs: Iterable[Config]) -> None:

@@ -153,7 +153,7 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
         source_table=prepared.inputs.source.table.quoted,
         validation_table=prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
         replay_run=None,
-        workers=1,  # one configuration is in one place at a time, and each worker would compile its program
+        workers=None,
     )
     spec = replace(
         before,

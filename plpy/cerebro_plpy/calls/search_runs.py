@@ -11,7 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from cerebro_plpy.calls.fit_request import Models, functions_of, give_notices, make_request, metrics_iterations
+from cerebro_plpy.calls.fit_request import (
+    Models,
+    functions_of,
+    give_notices,
+    make_request,
+    metrics_iterations,
+    most_workers,
+)
 from cerebro_plpy.calls.inputs import Data
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
@@ -158,7 +165,9 @@ class Runs:
         request = make_request(self._catalog, self._workplace, spec, basis.data, models, Repeat())
         read = self._workplace.platform.state_rows
         warm = {key: WarmState("chunks", read(*state), ()) for key, state in self._states()}
-        return replace(request, warm_states=warm)
+        # Of all stages, while this one alone may have few configurations.
+        workers = most_workers(self._workplace, spec, basis.data)
+        return replace(request, warm_states=warm, workers=workers)
 
     def _spec(self, stage: Stage, configs: tuple[Config, ...]) -> Spec:
         basis, source, validation = self.basis, self.basis.data.source, self.basis.data.validation

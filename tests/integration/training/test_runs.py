@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from workbench import Workbench, several
+from workbench import Workbench, setting, several
+
+from cerebro_plpy.trainer.machine import cores
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,21 @@ def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
         seed=5,
     )
     return Run(bench, run_id, shape)
+
+
+def test_workers_that_would_have_nothing_to_do_leave_their_cores_to_the_others(bench: Workbench) -> None:
+    """Unless only all of them together have room for the rows."""
+    bench.pack("alone_packed", 2)
+    bench.configure("alone_configs", several(1))
+
+    def workers_and_threads(output: str) -> tuple[int, int]:
+        run_id = bench.fit("alone_packed", output, "alone_configs", 1)
+        asked = "SELECT count(DISTINCT worker_pid), max(threads) FROM cerebro.visit WHERE run_id = %s"
+        return bench.rows(asked, run_id)[0]
+
+    assert workers_and_threads("alone") == (1, cores())
+    with setting(bench, "cache_mb", "0"):
+        assert workers_and_threads("alone_streamed") == (2, max(1, cores() // 2))
 
 
 @pytest.mark.checklist(19)
