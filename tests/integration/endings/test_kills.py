@@ -11,7 +11,7 @@ from functools import partial
 import psycopg2
 import pytest
 from processes import eventually, trainers
-from workbench import Workbench, several
+from workbench import Workbench, setting, several
 
 LONG = "batch_size=1,epochs=60"
 
@@ -48,8 +48,10 @@ def kill(watcher: Workbench) -> set[int]:
 @pytest.mark.long
 def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Workbench, fresh: Workbench) -> None:
     before = bench.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run")
-    with fresh.fitting("packed", "killed", "long", 2, workers=2) as fitted:
-        eventually(lambda: kill(watcher))  # while they start, which takes longer than to find them
+    # Forked, a trainer may be at its first visit before it is found; executed, it starts for longer than that.
+    executed = setting(bench, "trainer_nursery_seconds", "0")
+    with executed, fresh.fitting("packed", "killed", "long", 2, workers=2) as fitted:
+        eventually(lambda: kill(watcher))
         for done in (0, 1, 4):
             eventually(partial(kill_at_work, watcher, before, done))
         run = fitted.result()
