@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+import traces
 from test_trainer_forms import use
 from trainer_peer import Peer
 from trainer_programs import FORMS, NOISY, buffers, content, program
@@ -13,6 +15,7 @@ from trainer_programs import FORMS, NOISY, buffers, content, program
 from cerebro_trainer.programs import code_cache
 
 NEW = {"source": "new", "seed": 3}
+ON_JAX = pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")
 
 
 def trained(framework: str, form: str, cache: Path | None) -> tuple[object, list[str]]:
@@ -38,6 +41,25 @@ def test_compiled_code_is_found_again_and_gives_the_same_bits(form: str, tmp_pat
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert not files[0]
     assert files[1] and files[1] == files[2]
+
+
+@pytest.mark.long
+@ON_JAX
+def test_who_finds_functions_traces_none(plain: ProcessPoolExecutor, tmp_path: Path) -> None:
+    """Where JAX fails to load them, or they are of other libraries or of a custom function, they are made anew."""
+    first, again, refused, newer, newer_again, custom, custom_again = plain.submit(traces.found, str(tmp_path)).result()
+    assert first[0] > 5
+    assert again == newer_again == (0, True)
+    assert refused == newer == first
+    assert custom == custom_again == (first[0], True)
+
+
+@pytest.mark.long
+@ON_JAX
+def test_what_was_found_says_how_long_it_took(plain: ProcessPoolExecutor, tmp_path: Path) -> None:
+    """Else it would look as if another form could be compiled in no time."""
+    nothing, still_nothing, found, rest = plain.submit(traces.spared, str(tmp_path)).result()
+    assert nothing == still_nothing == rest == 0 < found
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from trainer_programs import (
     buffers,
     content,
     dense,
+    layer,
     program,
     sequential,
     weights,
@@ -87,6 +88,21 @@ def test_little_work_does_not_pay_for_a_second_form(trainer: Peer, framework: st
     trainer.load("d", buffers(64))
     result, _ = trainer.train(program(NOISY, "Adagrad"), NEW, forms=ahead(100))
     assert (result["form"], result["timings"]) == (FORMS[framework][0], {})
+
+
+SLIDING = layer("Conv1D", "slide", filters=2, kernel_size=[2])
+CONVOLUTIONS = {
+    "plain": [layer("Reshape", "series", target_shape=[4, 1]), SLIDING],
+    "within": [layer("Reshape", "more", target_shape=[1, 4, 1]), layer("TimeDistributed", "each", layer=SLIDING)],
+}
+
+
+@pytest.mark.parametrize("framework", ["jax"], indirect=True, scope="session")
+@pytest.mark.parametrize("parts", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_a_loop_in_xla_comes_first_but_not_for_convolutions(trainer: Peer, parts: list[Json]) -> None:
+    trainer.load("d", buffers(64))
+    whole = sequential([4], *parts, layer("Flatten", "flat"), dense(3, "out", "softmax"))
+    assert trainer.train(program(whole), NEW)[0]["form"] == "jit_step"
 
 
 @pytest.mark.long_for(framework="jax")

@@ -5,8 +5,9 @@ It runs where the framework does.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -14,6 +15,8 @@ import numpy as np
 from trainer_programs import NOISY, buffers, program
 
 FALLBACK = "keras_fit"
+OWN = "import keras\n\n\ndef own(a, b):\n    return keras.losses.categorical_crossentropy(a, b)\n"
+CUSTOM: dict[str, Any] = {"loss": "own", "sources": {"own": OWN}}
 EXPECTED = {"tensorflow": (1, 1), "jax": (3, 1, 3)}
 
 
@@ -43,6 +46,61 @@ def jax() -> tuple[int, int, int]:
                 _use(made, rows, batch_size, rate, form)
     step, loop, evaluation = (each.call_count for each in counted)
     return step, loop, evaluation
+
+
+TRACED = ("_step", "_block", "_loop", "_evaluate_batch", "_outputs")
+
+
+def found(folder: str) -> list[tuple[int, bool]]:
+    """Of several programs of processes that share a folder, how often their functions are traced, and whether they
+    come to what the first one came to: one like the first; one that JAX fails to load; one with a custom function."""
+    from jax.experimental import serialize_executable
+
+    refused = mock.patch.object(serialize_executable, "deserialize_and_load", side_effect=ValueError)
+    # As if each had begun: which libraries there are is asked once.
+    newer = mock.patch("cerebro_trainer.programs.jax_code.environment", return_value="another")
+    outcomes = []
+    usual = nullcontext()
+    for around in (usual, usual, refused, newer, newer):
+        with around:
+            outcomes.append(_outcome(folder))
+    outcomes += [_outcome(folder, **CUSTOM) for _ in range(2)]
+    first = outcomes[0][1]
+    return [(count, values == first) for count, values in outcomes]
+
+
+def _outcome(folder: str, loss: str = "categorical_crossentropy", **more: Any) -> tuple[int, Any]:
+    """How often a new program traces its functions, and what it comes to."""
+    from cerebro_trainer.programs.jax_code import Code, Entries
+    from cerebro_trainer.programs.jax_program import JaxProgram
+
+    with ExitStack() as patches:
+        counted = [
+            patches.enter_context(
+                mock.patch.object(JaxProgram, name, autospec=True, side_effect=getattr(JaxProgram, name))
+            )
+            for name in TRACED
+        ]
+        made = JaxProgram(_spec(program(loss=loss) | more), Code(Entries(Path(folder))))
+        made.write(made.initial(3))
+        for form in made.forms:
+            buffer = _train(made, 81, 4, form)
+        sums, outputs = made.evaluate(buffer), made.predict(buffer.inputs)
+    values = [array.tobytes() for array in [*made.read(), *outputs]]
+    return sum(each.call_count for each in counted), (values, sums)
+
+
+def spared(folder: str) -> list[float]:
+    """Seconds of compiling that are spared a program that finds nothing, and one that finds its functions."""
+    from cerebro_trainer.programs.jax_code import Code, Entries
+    from cerebro_trainer.programs.jax_program import JaxProgram
+
+    seconds = []
+    for _ in range(2):
+        made = JaxProgram(_spec(program()), Code(Entries(Path(folder))))
+        _train(made, 8, 4, "scan")
+        seconds += [made.spared(), made.spared()]
+    return seconds
 
 
 def rates(framework: str) -> int:
@@ -110,21 +168,19 @@ def renewed(framework: str) -> bool:
 
 
 def _program(framework: str, **config: Any) -> Any:
-    from cerebro_trainer.models.program_spec import ProgramSpec
-
     kind = {"tensorflow": "TensorflowProgram", "jax": "JaxProgram"}[framework]
     module = import_module(f"cerebro_trainer.programs.{framework}_program")
-    return getattr(module, kind)(ProgramSpec.from_header({"program": program(**config)}))
+    return getattr(module, kind)(_spec(program(**config)))
 
 
-def _spec(rate: float) -> Any:
+def _spec(described: dict[str, Any]) -> Any:
     from cerebro_trainer.models.program_spec import ProgramSpec
 
-    return ProgramSpec.from_header({"program": program(learning_rate=rate)})
+    return ProgramSpec.from_header({"program": described})
 
 
 def _use(made: Any, rows: int, batch_size: int, rate: float, form: str) -> None:
-    made.set_numbers(_spec(rate))
+    made.set_numbers(_spec(program(learning_rate=rate)))
     made.evaluate(_train(made, rows, batch_size, form))
 
 

@@ -88,6 +88,11 @@ def widest(model: keras.Model) -> int:
     return found
 
 
+def convolves(model: keras.Model) -> bool:
+    """Whether there is a convolution anywhere in it."""
+    return any("Conv" in type(layer).__name__ for layer in model._flatten_layers())
+
+
 def guarded(make: Callable[[], Any]) -> Any:
     """Call Keras with something a user wrote; what it objects to becomes a ConfigError."""
     try:

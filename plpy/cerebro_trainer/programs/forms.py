@@ -121,7 +121,7 @@ class Forms:
     def _is_worth_trying(self, form: str, program: Program, remaining_rows: int) -> bool:
         best = min(timing.seconds_per_row for timing in self._timings.values())
         if form in self._timings or math.isinf(best):
-            return False
+            return form not in self._timings
         return _pays(best * remaining_rows, program, self._timings[program.forms[0]])
 
     def _is_hopeless(self, timing: Timing, batch_size: int) -> bool:
@@ -178,10 +178,11 @@ class _Trial:
         return len(self.order) >= self.least_rows(form)
 
     def start(self, form: str) -> Timing:
-        """Compile a form, and time it on one call."""
+        """Compile a form, and time it on one call. Found compiled, it took as long before, as will others."""
         rows = min(self.least_rows(form), len(self.order))
+        self.program.spared()
         first, second = self._seconds(form, rows), self._seconds(form, rows)
-        return Timing(second / rows, max(0.0, first - second))
+        return Timing(second / rows, max(0.0, first - second) + self.program.spared())
 
     def sample(self, form: str, rough: Timing) -> Timing:
         """Time a compiled form on more calls."""

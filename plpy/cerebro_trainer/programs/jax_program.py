@@ -1,4 +1,4 @@
-"""Programs on JAX; the only module that imports it.
+"""Programs on JAX; the only module that imports it, but for `jax_code`.
 
 XLA compiles for fixed shapes, so what differs in length between buffers is kept out of the shapes: batches are
 gathered before they are passed (`jit_step`, `scan_block`), or a buffer is lengthened to one of a few capacities
@@ -21,12 +21,13 @@ import keras
 import numpy as np
 import numpy.typing as npt
 from jax._src import compilation_cache
-from jax._src.compilation_cache_interface import CacheInterface
 
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import Columns, blocked, cut, filled, mapped, taken
+from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import code_cache
+from cerebro_trainer.programs.jax_code import Code, Entries, KeptFunction
 from cerebro_trainer.programs.keras_program import KerasProgram
 from cerebro_trainer.programs.metrics import packed
 from cerebro_trainer.programs.protocol import FALLBACK, Array, Framework, Sums
@@ -47,33 +48,41 @@ def start(threads: int, cache: Path | None) -> Framework:
     os.environ["PJRT_NPROC"] = str(threads)
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
-    options: dict[str, Any] = {}
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "-1":
-        options["jax_platforms"] = "cpu"
-    code = None if cache is None else code_cache.folder(cache, "jax", jax.__version__, threads)
-    if code is not None:
-        # JAX's own cache leaves half a file where it is interrupted, and warns users of it ever after.
-        compilation_cache.get_file_cache = lambda path: (_Code(Path(path)), path)
-        options["jax_compilation_cache_dir"] = str(code)
-        options["jax_persistent_cache_min_compile_time_secs"] = 0.0  # building a model compiles many small functions
-        options["jax_persistent_cache_enable_xla_caches"] = "none"  # of GPUs, in files that nobody bounds
-    for name, value in options.items():
-        jax.config.update(name, value)  # type: ignore[no-untyped-call]
+        _configure(jax_platforms="cpu")
+    folder = None if cache is None else code_cache.folder(cache, "jax", jax.__version__, threads)
+    entries = None if folder is None else _entries(folder)
+    # What is compiled for a GPU is kept by JAX alone: to keep it whole was not tried.
+    code = Code(entries if jax.default_backend() == "cpu" else None)
     return Framework(
         name="jax",
         version=jax.__version__,
         keras_version=keras.__version__,
         devices=tuple(f"{device.platform.upper()}:{device.id}" for device in jax.devices()),
         threads=threads,
-        make=JaxProgram,
+        make=partial(JaxProgram, code=code),
         errors=(jax.errors.JaxRuntimeError,),
         memory_errors=(MemoryError,),
         gpus=lambda: tuple(f"device: {d.id}, name: {d.device_kind}" for d in jax.devices() if d.platform == "gpu"),
     )
 
 
-class _Code(code_cache.Entries, CacheInterface):
-    """Entries as JAX wants them."""
+def _entries(folder: Path) -> Entries:
+    """What is kept in a folder, where JAX keeps what it compiles by itself, too."""
+    entries = Entries(folder)
+    # JAX's own way leaves half a file where it is interrupted, and warns users of it ever after.
+    compilation_cache.get_file_cache = lambda path: (entries, path)
+    _configure(
+        jax_compilation_cache_dir=str(folder),
+        jax_persistent_cache_min_compile_time_secs=0.0,  # building a model compiles many small functions
+        jax_persistent_cache_enable_xla_caches="none",  # of GPUs, in files that nobody bounds
+    )
+    return entries
+
+
+def _configure(**options: object) -> None:
+    for name, value in options.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
 class JaxProgram(KerasProgram):
@@ -83,21 +92,29 @@ class JaxProgram(KerasProgram):
     (donates) the memory of the values that it replaces.
     """
 
-    forms = ("jit_step", "scan", "scan_block")
     batches_at_once: Mapping[str, int] = {"scan_block": BLOCK_STEPS}
     compilation_factor = 1.5
 
-    def __init__(self, spec: ProgramSpec) -> None:
+    def __init__(self, spec: ProgramSpec, code: Code | None = None) -> None:
+        # What a custom function does need not follow from its source alone.
+        self._code = Code(None) if code is None or spec.sources else code.of(spec.key)
         super().__init__(spec, "jax")
+        # On a CPU, a loop in XLA takes small networks to a fourth of the time, and convolutions to twice as long.
+        first = ("jit_step", "scan") if keras_model.convolves(self.model) else ("scan", "jit_step")
+        self.forms = (*first, "scan_block")
         positions = {id(variable): position for position, variable in enumerate(self.variables)}
         self._trainable = [positions[id(variable)] for variable in self.model.trainable_variables]
+        kept = partial(KeptFunction, self._code)
         self._train = {
-            "jit_step": jax.jit(self._step, donate_argnums=1),
-            "scan_block": jax.jit(self._block, donate_argnums=1),
-            "scan": jax.jit(self._loop, donate_argnums=1, static_argnums=5),
+            "jit_step": kept("step", self._step, 2, donate_argnums=1),
+            "scan_block": kept("block", self._block, 2, donate_argnums=1),
+            "scan": kept("loop", self._loop, 2, donate_argnums=1, static_argnames="batch"),
         }
-        self._evaluate = jax.jit(self._evaluate_batch)
-        self._forward = jax.jit(self._outputs)
+        self._evaluate = kept("evaluate", self._evaluate_batch, 3)
+        self._forward = kept("forward", self._outputs, 1)
+
+    def spared(self) -> float:
+        return self._code.spared()
 
     def value(self, variable: Any) -> Array:
         # Keras asks an array of NumPy, which `assign` leaves, for its type by None: to NumPy 1 that means float64.
@@ -116,10 +133,10 @@ class JaxProgram(KerasProgram):
                 result = function(*arrays)
             return result, [scope.get_current_value(variable) for variable in variables]
 
-        jitted = jax.jit(pure)
+        kept = KeptFunction(self._code, function.__name__, pure, 2)
 
         def called(*arrays: Any) -> Any:
-            result, values = jitted(_held(model), _held(variables), *arrays)
+            result, values = kept(_held(model), _held(variables), *arrays)
             _assign(variables, values)
             return result
 
@@ -182,7 +199,7 @@ class JaxProgram(KerasProgram):
         if form == "scan" and len(order) >= batch_size:
             done = len(order) - len(order) % batch_size
             steps = np.int32(done // batch_size)
-            values, found = train(values, *filled(columns, order), steps, batch_size)
+            values, found = train(values, *filled(columns, order), steps, batch=batch_size)
             losses.append(np.asarray(found)[:steps])
         while form == "scan_block" and len(order) - done >= BLOCK_STEPS * batch_size:
             chosen = order[done : done + BLOCK_STEPS * batch_size]

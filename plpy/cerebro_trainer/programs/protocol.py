@@ -68,11 +68,11 @@ class Program(ABC):
     forms: tuple[str, ...]
     """The ways it can train, in the order in which they are tried; bits depend on the form.
 
-    The first compiles cheaply and serves every model that can be traced. Where one is hopelessly slow, those after it
+    The first is what a model like this most likely trains fastest with. Where one is hopelessly slow, those after it
     are so, too. FALLBACK is understood beside them.
     """
     batches_at_once: Mapping[str, int] = {}
-    """Of forms that take several batches in one call, their number; fewer than these are trained in the first form."""
+    """Of forms that take several batches in one call, their number; fewer than these are trained one by one."""
     trainable = True
     """Whether it has weights to train; one without can evaluate and predict."""
     compilation_factor: float
@@ -104,6 +104,10 @@ class Program(ABC):
     def renew(self, seed: int) -> None:
         """Set what is no weight as `initial(seed)` has it; the weights are still to come."""
         self.write(self.initial(seed))
+
+    def spared(self) -> float:
+        """Seconds since this was asked last that compiling took before, of code that was found compiled."""
+        return 0.0
 
     @abstractmethod
     def wipe(self) -> None:

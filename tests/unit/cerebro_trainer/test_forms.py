@@ -35,11 +35,18 @@ class Pretender:
     forms = NAMES
     compilation_factor = 2.0
     batches_at_once: Mapping[str, int] = {}
+    before: Mapping[str, float] = {}
+    """Seconds that it took to compile forms that are found compiled."""
 
     def __init__(self, clock: Clock, per_row: Mapping[str, float | None], compiling: Mapping[str, float]) -> None:
         self.clock, self.per_row, self.compiling = clock, per_row, compiling
         self.value = 0
         self.used: list[str] = []
+        self.found = 0.0
+
+    def spared(self) -> float:
+        seconds, self.found = self.found, 0.0
+        return seconds
 
     def read(self) -> list[Any]:
         return [self.value]
@@ -53,6 +60,7 @@ class Pretender:
             raise ValueError(f"{form} cannot be traced")
         if form not in self.used:
             self.clock.now += self.compiling[form]
+            self.found += self.before.get(form, 0.0)
             self.used.append(form)
         if len(order) < self.batches_at_once.get(form, 1) * batch_size:
             seconds = self.per_row[self.forms[0]]  # as a program does with what is left over
@@ -138,6 +146,21 @@ def test_a_form_that_fails_is_passed_over(clock: Clock) -> None:
     chooser = new()
     assert choose(chooser, program, remaining_rows=10**6) == "loop"
     assert chooser.measured()["step"].as_header()["seconds_per_row"] is None
+
+
+def test_another_form_serves_where_the_first_fails(clock: Clock) -> None:
+    program = Pretender(clock, {"plain": None, "step": 1e-3, "loop": None}, dict.fromkeys(NAMES, 0.1))
+    assert choose(new(), program, remaining_rows=1) == "step"
+
+
+@pytest.mark.parametrize(("before", "used"), [(0.0, ["plain", "step"]), (2.0, ["plain"])])
+def test_what_was_found_compiled_does_not_make_others_look_cheap(clock: Clock, before: float, used: list[str]) -> None:
+    program = Pretender(clock, {"plain": 1e-3, "step": 1e-2, "loop": 1e-2}, {"plain": 0.01, "step": 5.0, "loop": 5.0})
+    program.before = {"plain": before}
+    chooser = new()
+    assert choose(chooser, program, remaining_rows=10_000) == "plain"
+    assert program.used == used
+    assert chooser.timing("plain").compile_seconds == pytest.approx(before + 0.01)
 
 
 def test_where_no_form_works_keras_fit_does(clock: Clock) -> None:

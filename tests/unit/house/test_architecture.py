@@ -61,7 +61,7 @@ IMPURE = {"os", "secrets", "select", "socket", "subprocess", "tempfile", "time"}
 # Who may import what is not in the standard library; what is not named here is free to its package.
 SOLE_IMPORTERS = {
     "psycopg2": {"cerebro_plpy.database.sessions", "cerebro_db.driver"},
-    "jax": {"cerebro_trainer.programs.jax_program"},
+    "jax": {"cerebro_trainer.programs.jax_code", "cerebro_trainer.programs.jax_program"},
     "tensorflow": {"cerebro_trainer.programs.tensorflow_program", "cerebro_trainer.programs.event_files"},
     "PIL": {"cerebro_trainer.data.images"},
     "optuna": {"cerebro_trainer.commands.suggestions"},
