@@ -19,7 +19,7 @@ from pathlib import Path
 
 LIMIT_BYTES = 1 << 30
 LOOK_SECONDS = 600
-"""How seldom the size is looked at: an entry has some 7 kB, and to look at 100,000 takes a second."""
+"""How seldom the size is looked at: an entry has 2 to 50 kB, and to look at 100,000 takes a second."""
 STAMP = "looked_at"
 DIGEST = hashlib.sha256().digest_size
 
