@@ -45,10 +45,12 @@ def serve(assignment: Assignment, later: Iterable[Assignment] = ()) -> None:
     try:
         framework = frameworks.start(assignment.framework, assignment.threads, assignment.cache)
         workshop = Workshop(framework) if framework else None
-        hello = Message({"ok": _hello(framework, assignment.threads)})
+        hello = _hello(framework, assignment.threads)
         for each in chain((assignment,), later):
             pulse.move(each.pulse)
-            _attend(Connection(socket.socket(fileno=each.socket)), pulse, workshop, hello)
+            compilations = workshop.compilations if workshop else []
+            greeting = Message({"ok": {**hello, "compilations": compilations}})
+            _attend(Connection(socket.socket(fileno=each.socket)), pulse, workshop, greeting)
             if workshop:
                 workshop.wipe()
         status = 0

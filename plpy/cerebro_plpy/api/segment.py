@@ -114,7 +114,7 @@ def job_begin(plpy: Any, gd: Globals, spec: str) -> str:
 
     def begun() -> str:
         asked = requests.with_sources(database(plpy), fields.record("spec", spec))
-        return json.dumps(segment.trainer(gd).ask(wire.request("begin", asked, sealed=False)))
+        return json.dumps(segment.begin(segment.trainer(gd), asked))
 
     return raise_to_sql(plpy, begun)
 
@@ -177,7 +177,7 @@ def job_series(plpy: Any, gd: Globals, spec: str | None) -> str:
         for job in (None, *fields.kind("jobs", fields.record("spec", spec).get("jobs"), list)):
             if job is not None:
                 asked = requests.with_sources(db, fields.kind("a job", job, dict))
-                link.ask(wire.request("begin", asked, sealed=False))
+                segment.begin(link, asked)
             results.append({**segment.finished(link), "room": link.room()})
         return strict_json.dumps({"results": results})
 

@@ -8,11 +8,12 @@ from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.hopping.schedule import AVERAGING
 
 MODULE = "madlib_keras_fit_multiple"
 SINGLE_MODULE = "madlib_keras_fit"
-SCHEDULES = ("longest", "rotation", "replay")
+SCHEDULES = (LONGEST, "rotation", "replay")
 DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 

@@ -26,6 +26,7 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.hopping.hyperband import Hyperband
+from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import fields
 from cerebro_plpy.tables import object_table, outputs, selection
@@ -59,7 +60,7 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
             table=architectures,
             architectures=read_architectures(workplace.reader, architectures, _ids(arguments)),
             seed=seed,
-            schedule="longest" if arguments.random_state is None else REPEATABLE,
+            schedule=LONGEST if arguments.random_state is None else REPEATABLE,
             search=SearchSpec(name, text, arguments.random_state),
             object_table=arguments.object_table,
             tables={key: found.quoted for key, found in {**inputs, "model_output": output}.items()},

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Preference
 from cerebro_plpy.records import dataclass, field, replace
 
-FOREMOST = "foremost"  # the name of the schedule that finishes some configs before it begins others
+LONGEST = "longest"  # the name of the schedule that measured times decide
+FOREMOST = "foremost"  # that of the one that finishes some configs before it begins others
 
 
 class Remaining(NamedTuple):
@@ -31,7 +32,7 @@ def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
     trained = here if progress.kind == "train" else 0
     if progress.stopping:
         later = here if progress.kind == "evaluate" else segments * bool(plan.evaluations)
-        return Remaining(trained, later)
+        return Remaining(trained + progress.beyond, later)
     train = (plan.epochs - progress.epoch) * segments
     later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
     if progress.kind == "evaluate":

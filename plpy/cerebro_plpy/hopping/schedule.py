@@ -32,7 +32,8 @@ class Visit(NamedTuple):
 
 
 Tour = tuple[Visit, ...]
-"""Visits of one config and one stage that a worker makes together, in this order: one where they are long."""
+"""Visits of one config and one kind that a worker makes together, in this order: one where they are long. They may
+train on into the next epochs, where none of those in between is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class ConfigProgress:
     """Where one config stands: its stage, and the stage's segments still waiting and now running.
 
     After this stage one that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
-    None where nobody remembers.
+    None where nobody remembers. So many visits `beyond` the stage run as well.
     """
 
     mst_key: int
@@ -77,6 +78,7 @@ class ConfigProgress:
     stopping: bool = False
     averaging: bool = False
     left: int | None = field(default=None, compare=False)
+    beyond: int = 0
 
     @property
     def finished(self) -> bool:
@@ -109,24 +111,29 @@ def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgre
 
 
 def begin(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
-    """The config with these visits running; raises ValueError where they may not start."""
-    moved = {visit.segment_id for visit in tour}
-    if {_stage(visit) for visit in tour} != {_stage_of(progress)} or not moved <= progress.startable:
+    """The config with these visits running, those of its stage; raises ValueError where they may not start."""
+    moved = {visit.segment_id for visit in _of_stage(progress, tour)}
+    if _stage(tour[0]) != _stage_of(progress) or not moved <= progress.startable:
         raise ValueError(f"{tour} cannot start: {progress}")
-    return replace(progress, waiting=progress.waiting - moved, running=progress.running | moved)
+    beyond = len(tour) - len(moved)
+    return replace(progress, waiting=progress.waiting - moved, running=progress.running | moved, beyond=beyond)
 
 
 def complete(plan: Plan, progress: ConfigProgress, tour: Tour) -> ConfigProgress:
     """The config with these running visits done, in its next stage if they were the last of this one."""
     left = progress.left if progress.kind == "evaluate" else tour[-1].segment_id
-    progress = replace(progress, running=progress.running - _running(progress, tour), left=left)
+    progress = replace(progress, running=progress.running - _running(progress, tour), left=left, beyond=0)
+    for epoch in range(progress.epoch + 1, tour[-1].epoch + 1):
+        done = {visit.segment_id for visit in tour if visit.epoch == epoch}
+        waiting = frozenset() if progress.stopping else frozenset(plan.segments) - done
+        progress = replace(progress, epoch=epoch, waiting=waiting)
     return _next_stage(plan, progress) if progress.finished else progress
 
 
 def abandon(progress: ConfigProgress, tour: Tour) -> ConfigProgress:
     """The config with these running visits waiting again, because they were not made."""
     moved = _running(progress, tour)
-    return replace(progress, waiting=progress.waiting | moved, running=progress.running - moved)
+    return replace(progress, waiting=progress.waiting | moved, running=progress.running - moved, beyond=0)
 
 
 def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
@@ -222,12 +229,21 @@ Lengths = Callable[[ConfigProgress], int]
 """How many visits a config may make together now."""
 
 
+NOBODY: Mapping[int, int] = {}
+
+
 def choose(
-    plan: Plan, configs: Mapping[int, ConfigProgress], idle_workers: Iterable[int], policy: Policy, lengths: Lengths
+    plan: Plan,
+    configs: Mapping[int, ConfigProgress],
+    idle_workers: Iterable[int],
+    policy: Policy,
+    lengths: Lengths,
+    held: Mapping[int, int] = NOBODY,
 ) -> tuple[tuple[int, Tour], ...]:
     """The visits to start now, each tour with its worker; none of them conflicts with another.
 
-    No worker stays idle that could serve a config, unless the policy lets that config wait.
+    No worker stays idle that could serve a config, unless the policy lets that config wait. Configs that are `held`
+    have a state that only one worker's trainer has yet: none but that one can go on with them.
     """
     idle = set(idle_workers)
     segments = [segment for segment in plan.segments if plan.workers[segment] in idle]
@@ -237,15 +253,17 @@ def choose(
         staying = [progress for progress in ranked if _near(plan, progress, segments)]
         ranked = [*staying, *(progress for progress in ranked if progress not in staying)]
     for progress in ranked:
-        while free := [segment for segment in segments if segment in progress.startable]:
+        home = held.get(progress.mst_key)
+        own = [segment for segment in segments if home in (None, plan.workers[segment])]
+        while free := [segment for segment in own if segment in progress.startable]:
             segment = pick(progress, (_near(plan, progress, free) if stays else ()) or free)
             if segment is None:
                 break
             worker = plan.workers[segment]
-            own = [other for other in segments if plan.workers[other] == worker]
-            tour = tour_from(progress, segment, own, pick, lengths(progress))
+            served = [other for other in segments if plan.workers[other] == worker]
+            tour = tour_from(plan, progress, segment, served, pick, lengths(progress))
             chosen.append((worker, tour))
-            segments = [other for other in segments if other not in own]
+            segments, own = ([other for other in each if other not in served] for each in (segments, own))
             progress = begin(progress, tour)
         if not segments:
             break
@@ -260,13 +278,18 @@ def _near(plan: Plan, progress: ConfigProgress, segments: Iterable[int]) -> list
     return [segment for segment in segments if segment in progress.startable and plan.workers[segment] == worker]
 
 
-def tour_from(progress: ConfigProgress, segment: int | None, within: Sequence[int], pick: Pick, most: int) -> Tour:
-    """The visits that a config makes from a segment on, one after another, as long as they are within these segments
-    and its stage: at most so many, but one in any case."""
+def tour_from(
+    plan: Plan, progress: ConfigProgress, segment: int | None, within: Sequence[int], pick: Pick, most: int
+) -> Tour:
+    """The visits that a config makes from a segment on, one after another, as long as they are within these segments,
+    and it is not evaluated in between: at most so many, but one in any case."""
     tour: list[Visit] = []
     while segment is not None and len(tour) < max(1, most):
         tour.append(Visit(progress.epoch, progress.mst_key, segment, progress.kind))
         progress = replace(progress, waiting=progress.waiting - {segment})
+        if progress.kind == "train" and progress.finished and not (progress.averaging or progress.stopping):
+            following = _next_stage(plan, progress)
+            progress = following if following.kind == "train" else progress
         free = [other for other in within if other in progress.startable]
         segment = pick(progress, free) if free else None
     return tuple(tour)
@@ -293,9 +316,14 @@ def _stage_of(progress: ConfigProgress) -> tuple[int, int, Kind]:
     return progress.mst_key, progress.epoch, progress.kind
 
 
+def _of_stage(progress: ConfigProgress, tour: Tour) -> Tour:
+    """The first visits of a tour, which are of the stage that a config is in."""
+    return tuple(visit for visit in tour if _stage(visit) == _stage_of(progress))
+
+
 def _running(progress: ConfigProgress, tour: Tour) -> set[int]:
-    """The segments of these visits; raises ValueError where they are not under way."""
-    segments = {visit.segment_id for visit in tour}
-    if any(_stage(visit) != _stage_of(progress) for visit in tour) or not segments <= progress.running:
+    """The segments of these visits, those of the config's stage; raises ValueError where they are not under way."""
+    segments = {visit.segment_id for visit in _of_stage(progress, tour)}
+    if any(visit[1::2] != (progress.mst_key, progress.kind) for visit in tour) or not segments <= progress.running:
         raise ValueError(f"{tour} is not running: {progress}")
     return segments

@@ -17,7 +17,8 @@ class Job:
 
     `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
-    through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard.
+    through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard;
+    `compilation` names what is compiled for it, for whoever has the trainer later.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Job:
     order: Mapping[str, int] | None = None
     forms: Mapping[str, Any] | None = None
     callbacks: Mapping[str, Any] | None = None
+    compilation: str | None = None
 
     @property
     def passes(self) -> int:
@@ -45,6 +47,7 @@ class Job:
             "job": self.kind,
             "program": None if known else self.program,
             "program_key": self.program_key,
+            "compilation": self.compilation,
             "result_key": self.result_key,
             "fit": self.fit and self.fit.to_json(),
             "order": self.order,

@@ -16,6 +16,7 @@ class TrainerMemory:
 
     def __init__(self) -> None:
         self.machine, self.threads, self.cache_bytes = "", 0, 0
+        self.compilations: frozenset[str] = frozenset()
         self.software: Mapping[str, str] = {}
         self.forget()
 
@@ -30,6 +31,7 @@ class TrainerMemory:
         """It runs; `cache_bytes` of partitions it may keep, or by default what its machine has room for."""
         self.started = True
         self.machine, self.threads = hello["machine"], hello["threads"]
+        self.compilations = frozenset(hello["compilations"])
         self.software = {
             hello["framework"]: hello["framework_version"],
             "keras": hello["keras_version"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.database.dispatch import Dispatcher, Outcome
@@ -25,12 +25,13 @@ class Loss(NamedTuple):
 class Assignments:
     """The workers of a run by their numbers, and the tasks that they were given.
 
-    Where the time is `limited`, they store what they have trained at once: what is under way at its end is cancelled.
+    They store what they have trained `at_once` where what is under way may be cancelled, or where visits of a
+    configuration do not begin from one another.
     """
 
-    def __init__(self, visits: Visits, workers: Sequence[Worker], check: Callable[[], None], *, limited: bool) -> None:
+    def __init__(self, visits: Visits, workers: Sequence[Worker], check: Callable[[], None], *, at_once: bool) -> None:
         self._visits = visits
-        self._limited = limited
+        self._at_once = at_once
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self.numbers = {worker.number for worker in workers}
         self._dispatcher: Dispatcher[Any] = Dispatcher(check)
@@ -92,13 +93,17 @@ class Assignments:
         """Give a worker an evaluation."""
         self._give(worker, Visiting(tour, time.monotonic()), self._visits.evaluate(worker, visit))
 
+    @property
+    def unstored(self) -> Collection[Storing]:
+        """What is still to be stored, and nobody stores it yet."""
+        return self._unstored.values()
+
     def may_begin(self, worker: Worker, tour: Tour, datasets: Sequence[Dataset]) -> bool:
         """Whether a worker may begin with a tour now, and not only when it has stored what the one before has left."""
         unstored = self._unstored.get(worker.number)
         if unstored is None:
             return True
-        other = unstored.worker is worker and unstored.mst_key != tour[0].mst_key and tour[0].kind == "train"
-        alone = self._limited or unstored.evaluated or not other
+        alone = self._at_once or unstored.evaluated or unstored.worker is not worker or tour[0].kind != "train"
         return not alone and self._visits.stores_beside(worker, unstored.trained, datasets)
 
     def train(self, worker: Worker, tour: Tour, visits: Sequence[TrainVisit]) -> None:
@@ -129,7 +134,8 @@ class Assignments:
         """A worker's trainer is gone, in the midst of a task."""
         unstored = self._unstored.pop(worker.number, None)
         if isinstance(task, Storing):
-            return Loss(task.beside or Visiting(task.tour, task.since), task if task.beside else None)
+            own = Visiting(task.tour, task.since, task.trained.visits)
+            return Loss(task.beside or own, task if task.beside else None)
         return Loss(task, unstored)
 
     def _store(self, number: int, beside: Visiting | None) -> None:

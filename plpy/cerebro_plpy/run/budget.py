@@ -55,7 +55,7 @@ class Budget:
     def visits_left(self, training: ConfigTraining) -> int:
         """How many visits a configuration may make until it is to be asked for the rest again."""
         ending = self._endings.get(training.config.mst_key)
-        return ending.visits - training.visits if ending else sys.maxsize
+        return ending.visits - training.visits - training.unstored if ending else sys.maxsize
 
     def rest(self, plan: Plan, training: ConfigTraining, progress: ConfigProgress, trained: bool) -> ConfigProgress:
         """What a configuration has still to do, as it stands now; to be asked before any visit begins.

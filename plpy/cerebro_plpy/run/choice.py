@@ -10,7 +10,9 @@ from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.measurements import Measurements
+from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.tasks import Storing
 from cerebro_plpy.run.training import ConfigTraining
 
 
@@ -29,20 +31,33 @@ class Choice:
         self._measurements, self._budget, self._residence = measurements, budget, residence
 
     def tours(
-        self, plan: Plan, progress: Mapping[int, ConfigProgress], resting: Collection[int], idle: set[int], workers: int
+        self,
+        positions: Positions,
+        unstored: Collection[Storing],
+        resting: Collection[int],
+        idle: set[int],
+        workers: int,
     ) -> Sequence[tuple[int, Tour]]:
-        """Tours for idle workers, of so many; no configuration that is `resting` is visited."""
+        """Tours for idle workers, of so many; no configuration that is `resting` is visited.
+
+        One whose state is still to be stored can go on where that is.
+        """
+        plan, left = positions.plan, self._budget.visits_left
+        ahead = [] if plan.averaging else [task for task in unstored if positions.holds(task.tour)]
+        ahead = [task for task in ahead if left(self._training[task.mst_key]) > 0]
+        held = {task.mst_key: task.worker.number for task in ahead}
+        progress = {**positions.progress, **{task.mst_key: positions.after(task.tour) for task in ahead}}
         eligible = {key: each for key, each in progress.items() if key not in resting}
         if not self._residence and self._request.spec.schedule == FOREMOST:
             first = front(progress, min(self._request.workers, workers))
             eligible = {key: each for key, each in eligible.items() if key in first}
         choose = self._residence.choose if self._residence else schedule.choose
-        return choose(plan, eligible, idle, self._policy(plan), self._length)
+        return choose(plan, eligible, idle, self._policy(plan), self._length, held)
 
     def _length(self, progress: ConfigProgress) -> int:
         """How many of a configuration's next visits a worker may make together: all that change no state."""
         training = self._training[progress.mst_key]
-        most = self._measurements.together(progress.mst_key), self._budget.visits_left(training)
+        most = self._measurements.together(training), self._budget.visits_left(training)
         if training.alone(progress):
             return 1
         return len(progress.waiting) if progress.kind == "evaluate" else min(most)

@@ -13,8 +13,7 @@ from typing import Any
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import remaining_visits
-from cerebro_plpy.hopping.residence import Residence
-from cerebro_plpy.hopping.schedule import ConfigProgress, Tour, Visit
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import Trained, VisitResult, Visits, Worker
 from cerebro_plpy.platform.state_tables import StoredState
@@ -25,11 +24,12 @@ from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.choice import Choice
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.measurements import Measurements
+from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
 from cerebro_plpy.run.verdicts import stop_reason, verdict
-from cerebro_plpy.run.workers import may_stay
+from cerebro_plpy.run.workers import residence
 
 
 class Orchestrator:
@@ -45,36 +45,45 @@ class Orchestrator:
         past: Mapping[int, Past],
     ) -> None:
         self._request, self._log, self._around = request, log, around
-        self._assignments = Assignments(visits, workers, around.check, limited=request.deadline is not None)
+        averaging = request.spec.schedule == schedule.AVERAGING
+        at_once = averaging or request.deadline is not None
+        self._assignments = Assignments(visits, workers, around.check, at_once=at_once)
         segments = request.source.segments
-        self._plan = schedule.Plan(
+        plan = schedule.Plan(
             request.spec.epochs,
             segments,
             schedule.share_segments(segments, self._assignments.numbers),
             frozenset(request.spec.evaluate_epochs),
-            averaging=request.spec.schedule == schedule.AVERAGING,
+            averaging=averaging,
         )
-        self._residence = Residence() if may_stay(request, workers) else None
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs
         }
         programs = {training.program for training in self._training.values()}
+        self._residence = residence(request, workers, {key: t.compilation for key, t in self._training.items()})
         self._measurements = Measurements(log, around.note, programs, request.commit_seconds)
-        self._progress: dict[int, ConfigProgress] = {
-            key: schedule.resume(self._plan, key, found.completed(segments)) for key, found in known.items()
-        }
+        begun = {key: schedule.resume(plan, key, found.completed(segments)) for key, found in known.items()}
+        self._positions = Positions(plan, begun)
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = time.monotonic()
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
-        announced = min((progress.epoch - 1 for progress in self._progress.values()), default=0)
+        announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(request, around, announced)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
         self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
         self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
+
+    @property
+    def _plan(self) -> Plan:
+        return self._positions.plan
+
+    @property
+    def _progress(self) -> dict[int, ConfigProgress]:
+        return self._positions.progress
 
     @property
     def states(self) -> dict[int, StoredState]:
@@ -95,7 +104,7 @@ class Orchestrator:
                     self._fail(worker, task, outcome.error)
             self._stop_in_time()
             if not self.stopped:
-                self._announcer.tell(self._progress, self._training, self.evaluations, self._last)
+                self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._last)
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._budget.check_trained(self._plan, len(self.states), self.failed)
@@ -145,9 +154,7 @@ class Orchestrator:
                 self.stopped.add(mst_key)
                 self._log.config_stopped(mst_key, "max_runtime was over")
 
-    def _keep_to_budget(
-        self,
-    ) -> None:
+    def _keep_to_budget(self) -> None:
         """When the budget is over, take the configurations to their ends; at last cancel what is under way of that.
 
         A best state is kept all the same, because the log has the metrics that make it the best.
@@ -165,7 +172,8 @@ class Orchestrator:
         give = self._assignments
         give.catch_up(lambda task: self._request.backends[task.mst_key])
         room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
-        for number, tour in self._choice.tours(self._plan, self._progress, self._keeping, give.idle, len(give.numbers)):
+        found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers))
+        for number, tour in found:
             worker = give.worker(number, self._request.backends[tour[0].mst_key])
             datasets = [Dataset(self._request.source, visit.segment_id) for visit in tour]
             if (room > 0 or give.counted(number)) and give.may_begin(worker, tour, datasets):
@@ -175,7 +183,7 @@ class Orchestrator:
 
     def _start(self, worker: Worker, tour: Tour) -> None:
         training = self._training[key := tour[0].mst_key]
-        self._progress[key] = schedule.begin(self._progress[key], tour)
+        self._positions.begin(tour, next((t.tour for t in self._assignments.unstored if t.mst_key == key), None))
         attempt = training.begin(tour)
         if tour[0].kind == "evaluate":
             return self._assignments.evaluate(worker, tour, training.evaluate_visit(tour, attempt))
@@ -190,7 +198,8 @@ class Orchestrator:
         waiting = ((self._training[key], progress) for key, progress in self._progress.items())
         alike = ((each, progress) for each, progress in waiting if each.compilation == training.compilation)
         passes = sum(each.passes_ahead(self._plan, progress) for each, progress in alike)
-        sharing = 1 if self._residence else len(self._assignments.numbers)
+        workers = len(self._assignments.numbers)
+        sharing = self._residence.sharing(workers) if self._residence else workers
         return passes * self._request.source.rows // len(self._plan.segments) // sharing
 
     def _succeed(self, worker: Worker, task: Task, value: Any) -> None:
@@ -213,24 +222,17 @@ class Orchestrator:
         if len(training.parts[task.epoch]) == len(self._plan.segments):
             # Not completed before its metrics are logged: what goes on from the log must find them or the state.
             return self._assignments.follow(worker, Results(task.tour, training.sums(task.epoch)))
-        self._end_visits(task.tour)
+        self._positions.complete(task.tour)
 
     def _made(self, task: Visiting, count: int) -> Visiting:
         """The visits of a task that were made, the first ones; the others wait again."""
         if self._awaited(task) and task.tour[count:]:
-            self._abandon(task.tour[count:])
+            self._positions.abandon(task.tour[count:])
         return replace(task, tour=task.tour[:count])
-
-    def _end_visits(self, tour: Tour) -> None:
-        key = tour[0].mst_key
-        self._progress[key] = schedule.complete(self._plan, self._progress[key], tour)
 
     def _awaited(self, task: Task) -> bool:
         """Whether anything follows a task: not where its configuration failed meanwhile, or ended without the visit."""
-        progress = self._progress.get(task.mst_key)
-        if progress is None or isinstance(task, Keeping):
-            return progress is not None
-        return task.tour[0].segment_id in progress.running
+        return task.mst_key in self._progress if isinstance(task, Keeping) else self._positions.running(task.tour)
 
     def _trained(self, worker: Worker, task: Visiting, trained: Trained | None) -> None:
         """What visits have left is to be stored; where they have only begun, what those before them have left."""
@@ -238,15 +240,16 @@ class Orchestrator:
             return self._assignments.begun(worker, task)
         task = self._made(task, len(trained.visits))
         self._measurements.take(worker, self._training[task.mst_key], trained)
-        progress = self._progress.get(task.mst_key)
-        evaluated = progress is not None and not progress.waiting and progress.epoch in self._plan.evaluate_epochs
+        if not self._plan.averaging:
+            self._training[task.mst_key].unstored = len(task.tour)
+        evaluated = self._awaited(task) and self._positions.after(task.tour).kind == "evaluate"
         self._assignments.trained(worker, task, trained, evaluated=evaluated)
 
     def _stored(self, worker: Worker, task: Storing, done: list[VisitResult]) -> None:
         """The log has these visits, also where none is awaited any more."""
         training = self._training[task.mst_key]
-        if self._awaited(task):
-            self._end_visits(task.tour)
+        if not self._positions.stored(task.mst_key) and self._awaited(task):
+            self._positions.complete(task.tour)
         self._measurements.take_hop(task)
         for visit, result in zip(task.tour, done):
             training.trained(visit, result)
@@ -268,7 +271,7 @@ class Orchestrator:
             return self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
         self.evaluations += made
         training.evaluations += made
-        self._end_visits(task.tour)
+        self._positions.complete(task.tour)
         keeping = self._best(training)
         if keeping:
             self._assignments.follow(worker, keeping)
@@ -278,48 +281,48 @@ class Orchestrator:
     def _fail(self, worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
             worker.memory.forget()
-            charged = self._lose(worker, task, error)
+            charged, gone = self._lose(worker, task, error)
             if isinstance(error, ConnectionFailure) and not self._around.reopen(worker):
                 self._dismiss(worker, error)
-            if not self._awaited(charged) or self._again(worker, charged):
-                return
-            task = charged
-        elif isinstance(error, BudgetOver):
+            if (gone or self._awaited(charged)) and not self._again(worker, charged):
+                self._give_up(charged.mst_key, error.message)
+            return
+        if isinstance(error, BudgetOver):
             worker.memory.forget()
         elif not isinstance(error, ConfigFailure):
             raise error
         if self._awaited(task):
             self._give_up(task.mst_key, error.message)
 
-    def _lose(self, worker: Worker, task: Task, error: CerebroError) -> Visiting | Further:
+    def _lose(self, worker: Worker, task: Task, error: CerebroError) -> tuple[Visiting | Further, bool]:
         """The trainer is gone: log what of its visits nobody may have logged, and let those that are not to blame be
-        made again; the task that is."""
+        made again; the task that is, and whether it had begun from a state that is gone as well."""
         charged, unstored = self._assignments.lose(worker, task)
+        for key in {charged.mst_key, unstored.mst_key if unstored else charged.mst_key}:
+            self._training[key].unstored = 0
+        gone = unstored is not None and self._positions.take_back(charged.mst_key)
         # Only who does not hear of the session any more does not know what it has logged beyond the first.
         known = None if isinstance(error, ConnectionFailure) else 1
         lost: list[tuple[Visit, int, int]] = []
         if isinstance(charged, Visiting) and (unstored or known is None):
-            lost += self._training[charged.mst_key].lost(charged.tour[:known], charged=True)
+            lost += self._training[charged.mst_key].lost(charged.tour[:known], charged.step, charged=True)
         if unstored:
-            lost += self._training[unstored.mst_key].lost(unstored.tour[:known], charged=False)
+            first = unstored.trained.visits[0].visit_no
+            lost += self._training[unstored.mst_key].lost(unstored.tour[:known], first, charged=False)
             if self._awaited(unstored):
-                self._abandon(unstored.tour)
+                self._positions.abandon(unstored.tour)
         if lost:
             self._log.attempts_lost(lost, error.message)
-        return charged
-
-    def _abandon(self, tour: Tour) -> None:
-        key = tour[0].mst_key
-        self._progress[key] = schedule.abandon(self._progress[key], tour)
+        return charged, gone
 
     def _dismiss(self, worker: Worker, error: CerebroError) -> None:
         """Go on without a worker that is lost for good, as long as there is another one."""
         if len(self._assignments.numbers) == 1 or not worker.replaceable:
             raise error
         self._assignments.numbers.remove(worker.number)
-        self._plan = replace(
-            self._plan, workers=schedule.share_segments(self._plan.segments, self._assignments.numbers)
-        )
+        segments = self._plan.segments
+        workers = schedule.share_segments(segments, self._assignments.numbers)
+        self._positions.plan = replace(self._plan, workers=workers)
         if self._residence:
             self._residence.dismiss(worker.number)
         self._around.note(
@@ -328,11 +331,12 @@ class Orchestrator:
 
     def _again(self, worker: Worker, task: Visiting | Further) -> bool:
         """Let a task be tried again; False when it has been tried often enough."""
-        attempts = self._training[task.mst_key].tried(task.tour[0]) if isinstance(task, Visiting) else task.attempt
+        attempts = self._training[task.mst_key].tried(task.step) if isinstance(task, Visiting) else task.attempt
         if attempts >= self._request.spec.max_attempts:
             return False
         if isinstance(task, Visiting):
-            self._abandon(task.tour)
+            if self._awaited(task):
+                self._positions.abandon(task.tour)
         elif worker.number in self._assignments.numbers:
             self._assignments.follow(worker, replace(task, attempt=attempts + 1))
         else:
@@ -340,7 +344,7 @@ class Orchestrator:
         return True
 
     def _give_up(self, mst_key: int, reason: str) -> None:
-        del self._progress[mst_key]
+        self._positions.give_up(mst_key)
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
         self._around.failed(mst_key, reason)

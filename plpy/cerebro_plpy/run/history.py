@@ -15,7 +15,8 @@ from cerebro_plpy.platform.protocol import VisitResult
 from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.request import Evaluation
-from cerebro_plpy.run.training import Kept, Past, Step
+from cerebro_plpy.run.tasks import Step
+from cerebro_plpy.run.training import Kept, Past
 
 PATIENCE_SECONDS = 2.0
 END_SECONDS = 10.0

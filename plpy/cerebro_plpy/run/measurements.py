@@ -32,17 +32,18 @@ class Measurements:
         self._noted: set[str] = set()
         self._commit_seconds = commit_seconds
         self._hop = math.inf
-        self._visits: dict[int, float] = {}
+        self._visits: dict[object, float] = {}  # by what is compiled for them
 
     def forms(self, training: ConfigTraining, worker: Worker) -> Known:
         """What is known of the forms of a configuration's program on a worker."""
         return self._timings.of(training.situation(worker))
 
-    def together(self, mst_key: int) -> int:
-        """How many visits of a configuration are to be made in one job, as far as they can be."""
-        if mst_key not in self._visits or self._hop == math.inf:
+    def together(self, training: ConfigTraining) -> int:
+        """How many visits of a configuration are to be made in one job, as far as they can be; those of others for
+        which the same is compiled take as long."""
+        if training.compilation not in self._visits or self._hop == math.inf:
             return 1
-        visit = max(self._visits[mst_key], SHORTEST)
+        visit = max(self._visits[training.compilation], SHORTEST)
         hops = HOPS * self._hop if visit < self._hop else 0.0
         return max(1, math.floor(max(self._commit_seconds, hops) / visit))
 
@@ -50,7 +51,8 @@ class Measurements:
         """Visits were trained. What took least counts: others waited, or compiled."""
         key = training.config.mst_key
         for result in trained.results:
-            self._visits[key] = min(result["seconds"], self._visits.get(key, math.inf))
+            shortest = self._visits.get(training.compilation, math.inf)
+            self._visits[training.compilation] = min(result["seconds"], shortest)
             if result["timings"]:
                 self._timings.add(training.situation(worker), result["timings"])
                 self._log.add_timings(training.situation(worker), result["timings"])

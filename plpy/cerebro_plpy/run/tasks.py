@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
-from cerebro_plpy.hopping.schedule import Tour
+from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, Trained, TrainVisit, Worker
 from cerebro_plpy.records import dataclass
@@ -68,6 +68,8 @@ class Keeping:
         return self.best.mst_key
 
 
+Step = Union[int, Visit]
+"""A visit that leaves a state, by its number; or one that evaluates."""
 Further = Union[Results, Keeping]
 """What follows an evaluation; any worker can do it."""
 
@@ -86,6 +88,11 @@ class Visiting(OfTour):
     @property
     def trains(self) -> bool:
         return self.tour[0].kind != "evaluate"
+
+    @property
+    def step(self) -> Step:
+        """What attempts at it are counted for."""
+        return self.visits[0].visit_no if self.visits else self.tour[0]
 
 
 @dataclass(frozen=True)

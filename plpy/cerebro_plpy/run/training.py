@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.policies import remaining_visits
@@ -15,6 +15,7 @@ from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import Route, route_of
+from cerebro_plpy.run.tasks import Step
 from cerebro_plpy.run.timings import Situation, digest
 from cerebro_plpy.run.visits import (
     Attempt,
@@ -27,7 +28,6 @@ from cerebro_plpy.run.visits import (
 )
 
 Part = Mapping[str, Any]
-Step = Union[int, Visit]  # what attempts are counted for: a visit that leaves a state, by its number; or evaluates
 
 
 class Kept(NamedTuple):
@@ -62,7 +62,7 @@ class ConfigTraining:
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
     are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
-    newest.
+    newest. So many visits are trained, but `unstored` yet.
     """
 
     request: FitRequest
@@ -74,6 +74,7 @@ class ConfigTraining:
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
     visits: int = 0
+    unstored: int = 0
     epoch: int = 0
     stored: StoredState | None = None
     states: int = 0  # that were stored
@@ -103,9 +104,9 @@ class ConfigTraining:
         return remaining_visits(plan, progress).train * self.config.fit.passes
 
     @property
-    def compilation(self) -> tuple[str, int]:
+    def compilation(self) -> str:
         """What is compiled for it: a program, for batches of one size."""
-        return self.program, self.config.fit.batch_size
+        return f"{self.program}/{self.config.fit.batch_size}"
 
     def situation(self, worker: Worker) -> Situation:
         """What a timing of this configuration's visits on that worker is valid for."""
@@ -115,13 +116,15 @@ class ConfigTraining:
         self, tour: Tour, attempt: int, remaining_rows: int, known: Mapping[str, Any]
     ) -> Iterator[TrainVisit]:
         """This attempt at visits that leave a state; `known` are timings of forms."""
-        source, turn, key = (
-            self.route.source(tour[0], self.state),
-            self.route.turn(tour[0], self.states),
-            tour[0].mst_key,
+        key, turn = tour[0].mst_key, self.route.turn(tour[0], self.states + bool(self.unstored))
+        source = (
+            later_state(self.run_id, key, self.visits + self.unstored, None)
+            if self.unstored
+            else self.route.source(tour[0], self.state)
         )
         for number, visit in enumerate(tour, self.number(tour[0])):
-            details = Attempt(number, attempt, remaining_rows, known, turn, self._free(visit), self.route.tables)
+            free = set() if self.unstored else self._free(visit)
+            details = Attempt(number, attempt, remaining_rows, known, turn, free, self.route.tables, self.compilation)
             yield train_visit(self.request, self.config, self.run_id, visit, details, source)
             source = later_state(self.run_id, key, number, None)
 
@@ -140,8 +143,8 @@ class ConfigTraining:
         return Sums(program(self.request, self.config), total["sums"], total["rows"], key)
 
     def number(self, visit: Visit) -> int:
-        """The number in the log of a visit that leaves a state."""
-        return self.route.number(visit, self.visits)
+        """The number in the log of a visit that leaves a state, the next one to begin."""
+        return self.route.number(visit, self.visits + self.unstored)
 
     def completed(self) -> bool:
         """Whether all visits have left their states."""
@@ -158,12 +161,12 @@ class ConfigTraining:
         if progress.kind == "evaluate":
             steps = [Visit(progress.epoch, progress.mst_key, segment, "evaluate") for segment in progress.waiting]
             return self.config.fit.callbacks.board is not None or any(step in self.attempts for step in steps)
-        return progress.kind == "average" or progress.averaging or self.visits + 1 in self.attempts
+        return progress.kind == "average" or progress.averaging or self.visits + self.unstored + 1 in self.attempts
 
-    def lost(self, tour: Tour, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
+    def lost(self, tour: Tour, first: Step, *, charged: bool) -> Iterator[tuple[Visit, int, int]]:
         """Visits of which nobody heard whether they were logged, with their numbers, and those of the attempts; none
-        but the first is `charged` with one, and that only where it may be to blame."""
-        for number, visit in enumerate(tour, self.number(tour[0])):
+        but the `first` is `charged` with one, and that only where it may be to blame."""
+        for number, visit in enumerate(tour, 0 if isinstance(first, Visit) else first):
             step: Step = visit if visit.kind == "evaluate" else number
             if visit is not tour[0]:
                 self.attempts[step] = 1
@@ -171,9 +174,9 @@ class ConfigTraining:
                 self.earlier = {**self.earlier, step: self.earlier.get(step, 0) + 1}
             yield visit, number, self.attempts[step]
 
-    def tried(self, visit: Visit) -> int:
-        """How often this visit was tried since the run began or was resumed."""
-        return self.attempts[self._step(visit)] - self.earlier.get(self._step(visit), 0)
+    def tried(self, step: Step) -> int:
+        """How often this was tried since the run began or was resumed."""
+        return self.attempts[step] - self.earlier.get(step, 0)
 
     def trained(self, visit: Visit, result: VisitResult) -> None:
         """A visit was made; what it left is what the next one starts from, or is to be averaged."""
@@ -183,8 +186,9 @@ class ConfigTraining:
             others = self.holding.get(stored.table, set()) if stored.table in self._free(visit) else set()
             self.holding[stored.table] = {*others, visit.segment_id}
             self.states += 1
-        left = later_state(self.run_id, visit.mst_key, self.number(visit), stored)
+        left = later_state(self.run_id, visit.mst_key, self.route.number(visit, self.visits), stored)
         self.visits += 1
+        self.unstored = max(0, self.unstored - 1)
         if visit.kind == "train":
             self.seconds += result.seconds
             self.losses.setdefault(visit.epoch, []).append((result.rows, result.loss))
@@ -209,7 +213,7 @@ class ConfigTraining:
 
     def _free(self, visit: Visit) -> set[str]:
         """Tables that are known to have nothing of that visit's segment, nor of an attempt at it that was lost."""
-        if self.attempts.get(self._step(visit), 0) > 1:
+        if self.attempts.get(self.route.number(visit, self.visits), 0) > 1:
             return set()
         return {table for table, segments in self.holding.items() if visit.segment_id not in segments}
 

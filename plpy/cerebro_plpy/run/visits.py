@@ -21,7 +21,8 @@ from cerebro_plpy.run.request import FitRequest
 @dataclass(frozen=True)
 class Attempt:
     """One attempt at a training visit: which of the configuration's visits it is, and what its trainer is told
-    about forms: the rows that its program has still to train, and the timings known. `turn` counts the states that are
+    about forms: the rows that its program has still to train, and the timings known; `compilation` names what is
+    compiled for it. `turn` counts the states that are
     stored, and this one; `tables` hold them in turn, and those that are `free` have nothing of its segment."""
 
     visit_no: int
@@ -31,6 +32,7 @@ class Attempt:
     turn: int
     free: Collection[str] = ()
     tables: int = HOPPING
+    compilation: str | None = None
 
 
 def config_seed(seed: int, mst_key: int) -> int:
@@ -102,6 +104,7 @@ def train_visit(
         program(request, config),
         state_key(run_id, key, attempt.visit_no),
         program_key(run_id, key),
+        compilation=attempt.compilation,
         fit=config.fit,
         order={
             "seed": request.spec.seed,

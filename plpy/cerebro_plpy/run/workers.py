@@ -6,13 +6,14 @@ Their trainers are started at once, before any configuration is trained.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.database.dispatch import Dispatcher, Steps
 from cerebro_plpy.errors import ObjectNotReady
-from cerebro_plpy.hopping.policies import FOREMOST
+from cerebro_plpy.hopping.policies import FOREMOST, LONGEST
+from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.platform.protocol import Visits, Worker
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import dataclass, replace
@@ -125,8 +126,13 @@ def crew_for(workplace: Workplace, framework: str, gpu: bool, segments: Sequence
     return Crew(workers, workplace.platform.visits(trainers, workplace.settings, len(workers), workplace.db.info))
 
 
-def may_stay(request: FitRequest, workers: Sequence[Worker]) -> bool:
-    """Whether configurations stay with a worker: each can serve all segments, and has room for all of their rows."""
+def residence(request: FitRequest, workers: Sequence[Worker], programs: Mapping[int, object]) -> Residence | None:
+    """How configurations stay with workers, where each of these can serve all segments, and has room for all of their
+    rows; None where they hop. `programs` are what is compiled for each."""
     tables = [table for table in (request.source, request.validation) if table]
     room = min((worker.memory.cache_bytes if worker.replaceable else 0 for worker in workers), default=0)
-    return request.spec.schedule == FOREMOST and sum(table.decoded_bytes for table in tables) <= room
+    if request.spec.schedule not in (FOREMOST, LONGEST) or sum(table.decoded_bytes for table in tables) > room:
+        return None
+    if request.spec.schedule == FOREMOST:
+        return Residence()
+    return Residence(programs, {worker.number: worker.memory.compilations for worker in workers})

@@ -201,6 +201,14 @@ def state_chunks(link: Link, chunk_bytes: int, key: str) -> Iterator[Buffer]:
             yield frame[begin : begin + chunk_bytes]
 
 
+def begin(link: Link, asked: Mapping[str, Any]) -> wire.Header:
+    """Begin a job that the session asks for; what is compiled for it is there for its later calls, too."""
+    begun = link.ask(wire.request("begin", asked, sealed=False))
+    if isinstance(asked.get("compilation"), str):
+        link.hello["compilations"] = sorted({*link.hello["compilations"], asked["compilation"]})
+    return begun
+
+
 def finished(link: Link) -> wire.Header:
     """The result of the open job, which is done now, unless it has been since `job_start`."""
     return link.answer() if link.unanswered else link.ask(wire.request("finish"))

@@ -21,7 +21,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "pack": ("buffer_id", "seed", "shapes_only"),
     "begin": (
         "job", "program", "program_key", "state", "result_key", "datasets", "fit", "order", "forms", "callbacks",
-        "unstored", "sealed", "recipe",
+        "compilation", "unstored", "sealed", "recipe",
     ),
     "state": ("sealed",),
     "finish": (),

@@ -75,6 +75,8 @@ class Work:
             program = self._workshop.programs.get(spec)
             reading = self._load(program, source, header)
             self._job = self._make_job(program, header)
+            if header.get("compilation") is not None:
+                self._workshop.name(program, text(header, "compilation"))
             if reading is None:
                 self._loaded(self._job, spec)
             else:
@@ -243,9 +245,10 @@ class Work:
             key = text(header, "key")
             if self._held != Held(key, program):
                 raise not_held(key, self._held)
-            return None
         if self._held and request.get("unstored") is True:
             self._replaced = Snapshot.of(self._held, self._origin.epochs)
+        if source == "kept":
+            return None
         self._held = None
         if source == "chunks":
             return serialization.read(program.layout, program.assign, self._took)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import random
+from collections import deque
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,6 +18,9 @@ from cerebro_trainer.errors import CONFIG_EXCEPTIONS
 from cerebro_trainer.programs.forms import Forms
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
 from cerebro_trainer.programs.protocol import Framework, Program, Programs
+
+NAMES = 64
+"""Of what is compiled of a program: a few sizes of batches."""
 
 
 class Workshop:
@@ -28,11 +32,23 @@ class Workshop:
         self.programs = Programs(framework.make)
         self.warnings = FrameworkWarnings()
         self._forms: WeakKeyDictionary[Program, dict[int, Forms]] = WeakKeyDictionary()
+        self._names: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
 
     def forms(self, program: Program, batch_size: int) -> Forms:
         """What is known of the forms of a program with batches of that size."""
         new = Forms(self.failures, self.framework.memory_errors)
         return self._forms.setdefault(program, {}).setdefault(batch_size, new)
+
+    def name(self, program: Program, compilation: str) -> None:
+        """What is compiled of a program now is found by this name, also by later sessions."""
+        names = self._names.setdefault(program, deque(maxlen=NAMES))
+        if compilation not in names:
+            names.append(compilation)
+
+    @property
+    def compilations(self) -> list[str]:
+        """The names of all that is compiled."""
+        return sorted({name for names in self._names.values() for name in names})
 
     def wipe(self) -> None:
         """A session is over: overwrite what it has left, give memory back, and draw other random numbers."""

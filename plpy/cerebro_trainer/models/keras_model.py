@@ -13,6 +13,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, summary
 from cerebro_trainer.models import architectures, precision
@@ -43,8 +44,20 @@ def prepare(architecture: Json, policy: str | None) -> Node:
 
 
 def build(node: Node) -> keras.Model:
-    """The model of a prepared architecture, with fresh initial weights from Keras' global seed."""
-    return guarded(lambda: _build(node))
+    """The model of a prepared architecture; its variables are zero until a state is read into them.
+
+    To draw weights costs a small model more than all else of it, and most states come from elsewhere.
+    """
+
+    def empty() -> keras.Model:
+        # Where the scope ends Keras initialises what was made in it.
+        with keras.StatelessScope():
+            model = _build(node)
+            for variable in model.variables:
+                variable._initializer = _zeros
+        return model
+
+    return guarded(empty)
 
 
 def build_seeded(node: Node, seed: int) -> keras.Model:
@@ -56,7 +69,7 @@ def build_seeded(node: Node, seed: int) -> keras.Model:
     """
     random.seed(seed % 2**32)
     np.random.seed(seed % 2**32)
-    return build(node)
+    return guarded(lambda: _build(node))
 
 
 def output_names(model: keras.Model) -> list[str]:
@@ -101,6 +114,10 @@ def guarded(make: Callable[[], Any]) -> Any:
         raise ConfigError("the model does not fit into memory", sqlstate="53200") from error
     except CONFIG_EXCEPTIONS as error:
         raise ConfigError(f"Keras refuses the model: {summary(error)}") from error
+
+
+def _zeros(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+    return np.zeros(shape, np.dtype(dtype))
 
 
 def _build(node: Node) -> keras.Model:

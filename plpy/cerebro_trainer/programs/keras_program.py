@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import keras
@@ -105,11 +106,12 @@ class KerasProgram(Program):
         return [*(self.value(variable) for variable in model.variables), *self._fresh_optimizer]
 
     def renew(self, seed: int) -> None:
+        count, weights = len(self.model.variables), set(self.layout.weights)
         # A model is built for a state once: that takes a tenth of a second, and there are few such seeds.
-        if self._renewed is None or self._renewed[0] != seed:
-            fresh, weights = self.initial(seed), set(self.layout.weights)
-            self._renewed = seed, {place: fresh[place] for place in range(len(fresh)) if place not in weights}
-        for place, value in self._renewed[1].items():
+        if weights != set(range(count)) and (self._renewed is None or self._renewed[0] != seed):
+            fresh = self.initial(seed)
+            self._renewed = seed, {place: fresh[place] for place in range(count) if place not in weights}
+        for place, value in chain((self._renewed or (0, {}))[1].items(), enumerate(self._fresh_optimizer, count)):
             self.assign(place, value)
 
     def wipe(self) -> None:

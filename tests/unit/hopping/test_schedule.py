@@ -347,6 +347,52 @@ def test_a_config_that_stays_keeps_to_its_order_and_to_one_worker(simulation: Si
     }
 
 
+@given(simulations(), st.integers())
+def test_configs_side_by_side_go_on_where_they_are(simulation: Simulation, seed: int) -> None:
+    """No worker idles while a config waits; who has begun an epoch goes on with it; and who finds one with a program of
+    its own compiles no other's."""
+    plan, keys, random = replace(simulation.plan, averaging=False), simulation.keys, Random(seed)
+    programs = {key: random.randrange(4) for key in keys}
+    orders = {key: random.sample(plan.segments, len(plan.segments)) for key in keys}
+    policies: list[Policy] = [Longest(), FixedOrder(lambda mst_key, epoch: orders[mst_key])]
+
+    def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
+        assert not idle or not any(each.waiting and not each.running for each in configs.values())
+
+    run = Simulation(plan, keys, simulation.seconds, random.choice(policies), choice=Residence(programs).choose)
+    run.most = random.choice([1, 2, 9])
+    run.checks, run.fails = check, lambda visit: random.random() < 0.2
+    run.run()
+    done = [item for item in run.log if item.completed]
+    assert Counter(item.visit for item in done) == Counter(due(replace(simulation, plan=plan)))
+    assert_ordered(run.log)
+    assert not any(overlapping(items) for items in group(run.log, lambda item: item.worker))
+    trained = [item for item in run.log if item.visit.kind == "train"]
+    assert not any(overlapping(items) for items in group(trained, lambda item: item.visit.mst_key))
+    if isinstance(run.policy, FixedOrder):
+        assert all(order == orders[key] for (key, _), order in orders_of(done).items())
+
+
+def test_workers_with_as_much_to_do_share_no_program_and_move_no_config() -> None:
+    plan, programs = plan_of(2, epochs=3), {key: key % 4 for key in range(8)}
+    run = Simulation(plan, tuple(programs), lambda visit: 1.0, Longest(), choice=Residence(programs).choose)
+    assert run.run() == 24
+    assert all(len({item.worker for item in items}) == 1 for items in group(run.log, lambda v: v.visit.mst_key))
+    assert all(
+        len({item.worker for item in items}) == 1 for items in group(run.log, lambda v: programs[v.visit.mst_key])
+    )
+    for items in group(run.log, lambda item: item.worker):
+        assert all(one.visit.mst_key == two.visit.mst_key for one, two in zip(items[::2], items[1::2], strict=True))
+
+
+def test_who_has_nothing_left_takes_what_is_at_home_with_others() -> None:
+    """As soon as one of its configs waits: so neither ends much later than the other."""
+    seconds = {key: 9.0 if key < 3 else 1.0 for key in range(9)}
+    home = Residence({key: key < 3 for key in seconds})
+    run = Simulation(plan_of(2, 2), tuple(seconds), lambda v: seconds[v.mst_key], Longest(), choice=home.choose)
+    assert run.run() <= 4 * sum(seconds.values()) / 2 + max(seconds.values())
+
+
 def orders_of(log: list[Logged]) -> dict[tuple[int, int], list[int]]:
     """The segments that each config trained on, in the order in which it did, by (mst_key, epoch)."""
     orders: dict[tuple[int, int], list[int]] = {}

@@ -22,7 +22,14 @@ TABLE = SimpleNamespace(
     weight=None,
     key="k",
 )
-HELLO = {"machine": "m", "framework": "f", "framework_version": "1", "keras_version": "1", "python_version": "1"}
+HELLO = {
+    "machine": "m",
+    "framework": "f",
+    "framework_version": "1",
+    "keras_version": "1",
+    "python_version": "1",
+    "compilations": [],
+}
 ANSWER = {**HELLO, "threads": 1, "cache_bytes": 1, "cached": True, "bytes": 1, "limit": 1, "datasets": {}}
 
 

@@ -46,8 +46,8 @@ from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.replay import Orders, endings
 from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat
-from cerebro_plpy.run.tasks import PASSING, Surroundings
-from cerebro_plpy.run.training import Kept, Past, Step
+from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
+from cerebro_plpy.run.training import Kept, Past
 from cerebro_plpy.tables.architectures import StoredModel
 
 RUN_ID = 7
@@ -55,7 +55,7 @@ ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 MEASURED = (Measured("mean_absolute_error", "mean_absolute_error"),)
-RESIDENT, ROOM = "resident", 1_000
+RESIDENT, BESIDE, ROOM = "resident", "beside", 1_000
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
 Fault: TypeAlias = type[CerebroError] | None
 
@@ -132,6 +132,8 @@ class Unreliable:
     unstored: dict[int, Trained] = field(default_factory=dict)  # by worker
     begun: dict[int, Sequence[TrainVisit]] = field(default_factory=dict)  # by worker, beside what is unstored
     stored_beside: int = 0
+    gone_on: int = 0  # tours of a config from a state that was still to be stored
+    evaluations: frozenset[int] = frozenset()  # epochs that end with one
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -148,7 +150,6 @@ class Unreliable:
         return not self.streams
 
     def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
-        assert self.unstored[worker.number].visits[0].mst_key != tour[0].mst_key, "who goes on goes on from a state"
         with self._alone("workers", worker.number):
             yield from self._take_up(worker, tour, tour)
             self.begun[worker.number] = tour
@@ -161,16 +162,18 @@ class Unreliable:
             return self._leave(worker, tour)
 
     def _take_up(self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]) -> Iterator[Statement]:
-        key = tour[0].mst_key
+        key, unstored = tour[0].mst_key, self.unstored.get(worker.number)
+        ahead = len(unstored.visits) if unstored and unstored.visits[0].mst_key == key else 0
         assert self.clock.now < self.last_visit, "no training visit begins when the budget is over"
-        assert key not in self.places["configs"]
-        self._check_tour(tour)
+        assert ahead or key not in self.places["configs"], "but where its worker's trainer has its state"
+        self._check_tour(tour, self.visits[key] + ahead)
+        self.gone_on += bool(ahead)
         self.hosts.setdefault(key, set()).add(worker.number)
         self.places["configs"].add(key)
         with self._in_vain(worker, tour):
             self._count(("train", key, tour[0].visit_no), tour[0].attempt)
             yield Statement("work")
-            self._fail(worker, made, next(self.faults))
+            self._fail(worker, tour, next(self.faults))
 
     @contextmanager
     def _in_vain(self, worker: Worker, tour: Sequence[TrainVisit]) -> Iterator[None]:
@@ -204,8 +207,10 @@ class Unreliable:
             fault = next(self.faults)
             self._fail(worker, self.begun.get(worker.number, made), None if fault is ConfigFailure else fault)
         del self.unstored[worker.number]
-        self.stored_beside += worker.number in self.begun
-        self.places["configs"].remove(key)
+        begun = self.begun.get(worker.number)
+        self.stored_beside += begun is not None
+        if begun is None or begun[0].mst_key != key:
+            self.places["configs"].discard(key)
         self.visits[key] += len(made)
         results = [
             VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None) for visit in made
@@ -228,17 +233,20 @@ class Unreliable:
                     self.free.update(others)
                 if tour is not charged:
                     self.free[first] += 1
+                    # What was done before it is to be done again.
+                    self.ahead = math.inf if tour[0].mst_key == charged[0].mst_key else self.ahead
                 self.places["configs"].discard(tour[0].mst_key)
         self.places["configs"].discard(charged[0].mst_key)
         raise fault(f"{fault.__name__} in {charged}")
 
-    def _check_tour(self, tour: Sequence[TrainVisit]) -> None:
+    def _check_tour(self, tour: Sequence[TrainVisit], made: int) -> None:
         """Its visits begin where the last success ended, and follow one another; one that is tried again is alone."""
         key = tour[0].mst_key
-        for number, visit in enumerate(tour, self.visits[key]):
+        for number, visit in enumerate(tour, made):
             self._check_forms(visit.job.forms or {})
             assert visit.state.key == f"{RUN_ID}/{key}/{number}", "the state of the last success"
-            assert visit.visit_no == number + 1 and visit.mst_key == key and visit.epoch == tour[0].epoch
+            assert visit.visit_no == number + 1 and visit.mst_key == key
+        assert not self.evaluations & {visit.epoch for visit in tour if visit.epoch != tour[-1].epoch}
         assert len({visit.state_table for visit in tour}) == 1
         assert len(tour) == 1 or tour[0].attempt == 1
 
@@ -381,7 +389,8 @@ def requested(
     fit: str = "batch_size=1",
     commit_seconds: int = 0,
 ) -> FitRequest:
-    """A request over that many configs and segments; its rows have no room in a worker, but for "resident" configs.
+    """A request over that many configs and segments; its rows have no room in a worker, but for configs that are to
+    stay with one: each to its end, or all of them "beside" each other.
 
     Each visit takes a second.
     """
@@ -395,7 +404,7 @@ def requested(
         num_classes=None,
         normalizing_const=1.0,
         buffer_size=1,
-        input_shapes=((1,),) if schedule == RESIDENT else ((ROOM,),),
+        input_shapes=((1,),) if schedule in (RESIDENT, BESIDE) else ((ROOM,),),
         target_shapes=((1,),),
         float_targets=(True,),
         segments=tuple(range(segments)),
@@ -408,7 +417,7 @@ def requested(
             source,
             epochs,
             tuple(sorted(e for e in evaluated if e <= epochs)),
-            schedule="foremost" if schedule == RESIDENT else schedule,
+            schedule={RESIDENT: "foremost", BESIDE: "longest"}.get(schedule, schedule),
         ),
         source=source,
         validation=None,
@@ -472,6 +481,7 @@ def continued(
 ) -> Trial:
     """Work through what is left of a request; `reopened` says which lost workers get a new session."""
     platform.clock.now = 0.0
+    platform.evaluations = frozenset(request.spec.evaluate_epochs)
     crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
     for worker in crew:
         worker.memory.cache_bytes = ROOM
@@ -512,7 +522,7 @@ REQUESTS = st.builds(
     segments=st.integers(1, 4),
     epochs=st.integers(1, 3),
     evaluated=st.sets(st.integers(1, 3)),
-    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
     commit_seconds=st.sampled_from([0, 2, 9]),
 )
 WORKERS = st.integers(1, 4)
@@ -623,27 +633,36 @@ def test_a_config_whose_rows_all_workers_have_room_for_stays_with_one(
 
 @pytest.mark.parametrize(
     ("schedule", "commit_seconds", "visits"),
-    [(RESIDENT, 9, 4), (RESIDENT, 3, 3), (RESIDENT, 0, 1), ("rotation", 9, 2), ("longest", 2, 2)],
+    [(RESIDENT, 9, 9), (RESIDENT, 3, 3), (RESIDENT, 0, 1), (BESIDE, 6, 6), ("rotation", 9, 2), ("longest", 2, 2)],
 )
 def test_visits_of_one_worker_wait_together_for_their_commit(schedule: str, commit_seconds: int, visits: int) -> None:
-    """From the second on, whose time is known; no tour goes over the end of an epoch, or beyond its worker."""
+    """From the second on, whose time is known, over epochs, too; no tour goes beyond its worker."""
     trial = tried(requested(1, 4, 3, {3}, schedule, commit_seconds=commit_seconds), 2, repeat(None), [1])
     assert trial.platform.longest == visits
     assert len(trial.platform.trained) == 12
 
 
+@pytest.mark.parametrize(("evaluated", "visits"), [({2, 4}, 8), ({1, 2, 3, 4}, 4), ({4}, 14)])
+def test_visits_wait_for_no_commit_beyond_an_evaluation(evaluated: set[int], visits: int) -> None:
+    """The first two are made alone: what a hop takes is known when the first is stored, beside the second."""
+    trial = tried(requested(1, 4, 4, evaluated, RESIDENT, commit_seconds=99), 1, repeat(None), [1])
+    assert trial.platform.longest == visits
+    assert len(trial.platform.trained) == 16
+
+
 @pytest.mark.parametrize(
     ("configs", "evaluated", "seconds", "beside"),
-    [(3, set(), None, True), (1, set(), None, False), (3, {1, 2}, None, False), (3, set(), 99.0, False)],
+    [(3, set(), None, True), (1, set(), None, True), (3, {1, 2}, None, False), (3, set(), 99.0, False)],
 )
-def test_a_state_is_stored_beside_a_visit_of_another_config(
+def test_a_state_is_stored_beside_the_next_visit(
     configs: int, evaluated: set[int], seconds: float | None, beside: bool
 ) -> None:
-    """But where there is none, where the state is evaluated next, or where what is under way may be cancelled."""
+    """But where the state is evaluated next, or where what is under way may be cancelled."""
     request = requested(configs, 1, 2, evaluated, "longest")
     deadline = None if seconds is None else Deadline(seconds, seconds, seconds)
     trial = tried(replace(request, deadline=deadline), 1, repeat(None), [1])
     assert (trial.platform.stored_beside > 0) == beside
+    assert (trial.platform.gone_on > 0) == (beside and configs == 1)
 
 
 def test_a_config_whose_rows_one_worker_has_no_room_for_hops() -> None:
@@ -785,7 +804,7 @@ BUDGETS = st.builds(
     segments=st.integers(1, 3),
     epochs=st.integers(1, 4),
     evaluated=st.sampled_from([set(), {1, 2, 3, 4}, {2, 4}]),
-    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
     fit=st.sampled_from(["batch_size=1", KEEPING.format(patience=1), KEEPING.format(patience=9)]),
     commit_seconds=st.sampled_from([0, 2, 9]),
 )
@@ -928,9 +947,8 @@ def test_a_replay_ends_where_the_budget_did(
     assert {key: visits(again, key) for key in again.done} == {key: visits(platform, key) for key in platform.done}
     assert ends(second) == ends(first)
     # What was cancelled came to its end all the same, and was the last: nothing is left that a replay could stop.
-    late = {
-        key for key in first.orchestrator.stopped if key in second.log.completed and not request.spec.evaluate_epochs
-    }
+    whole = first.orchestrator.stopped & second.log.completed
+    late = set() if request.spec.epochs in request.spec.evaluate_epochs else whole
     assert second.log.stopped == {key: reason for key, reason in first.log.stopped.items() if key not in late}
 
     def evaluated(trial: Trial) -> dict[tuple[int, int], float]:

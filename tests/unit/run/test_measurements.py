@@ -19,11 +19,17 @@ from cerebro_plpy.run.timings import Timings
 SECONDS = st.floats(0.0, 100.0)
 
 
+def trained_by(compilation: str) -> Any:
+    """A config for which this is compiled."""
+    return SimpleNamespace(config=SimpleNamespace(mst_key=1), compilation=compilation)
+
+
 def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int = 0) -> Measurements:
-    """After jobs of one config, each with what it took its worker beside training, and the times of its visits."""
+    """After jobs of configs with one program, each with what it took its worker beside training, and the times of its
+    visits."""
     log: Any = SimpleNamespace(known_timings=lambda programs: Timings())
     found = Measurements(log, lambda text: None, (), commit_seconds)
-    training: Any = SimpleNamespace(config=SimpleNamespace(mst_key=1))
+    training = trained_by("one")
     worker: Any = SimpleNamespace()
     for around, visits in jobs:
         results: list[dict[str, Any]] = [
@@ -39,14 +45,14 @@ def measured(jobs: Sequence[tuple[float, Sequence[float]]], commit_seconds: int 
 
 
 @given(st.integers(0, 10))
-def test_the_first_visit_is_made_alone(commit_seconds: int) -> None:
-    assert measured([(1.0, [0.1])], commit_seconds).together(2) == 1
+def test_the_first_visit_of_a_program_is_made_alone(commit_seconds: int) -> None:
+    assert measured([(1.0, [0.1])], commit_seconds).together(trained_by("another")) == 1
 
 
 @given(st.lists(st.tuples(SECONDS, st.lists(SECONDS, min_size=1, max_size=3)), min_size=1, max_size=4))
 def test_visits_that_are_not_shorter_than_a_hop_are_made_alone(jobs: list[tuple[float, list[float]]]) -> None:
     shortest, hop = min(second for _, visits in jobs for second in visits), min(around for around, _ in jobs)
-    together = measured(jobs).together(1)
+    together = measured(jobs).together(trained_by("one"))
     assert together >= 1
     if shortest >= hop + 1e-6:  # sums of floats
         assert together == 1
@@ -54,9 +60,11 @@ def test_visits_that_are_not_shorter_than_a_hop_are_made_alone(jobs: list[tuple[
 
 def test_short_visits_train_as_long_as_a_few_hops() -> None:
     """What was shortest counts, for others waited or compiled."""
-    assert measured([(3.0, [9.0]), (1.0, [0.1]), (2.0, [0.2, 0.3])]).together(1) == pytest.approx(HOPS / 0.1, abs=1)
+    assert measured([(3.0, [9.0]), (1.0, [0.1]), (2.0, [0.2, 0.3])]).together(trained_by("one")) == pytest.approx(
+        HOPS / 0.1, abs=1
+    )
 
 
 @pytest.mark.parametrize(("commit_seconds", "together"), [(0, 1), (4, 1), (5, 1), (12, 2), (60, 12)])
 def test_long_visits_wait_for_their_commit_no_longer_than_they_may(commit_seconds: int, together: int) -> None:
-    assert measured([(1.0, [5.0])], commit_seconds).together(1) == together
+    assert measured([(1.0, [5.0])], commit_seconds).together(trained_by("one")) == together

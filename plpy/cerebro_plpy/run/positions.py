@@ -1,0 +1,73 @@
+"""Where the configurations of a run stand, also those that have gone on from a state which is still to be stored.
+
+A trainer that holds a state can train on from it at once. What it leaves is committed after that state, or not at all:
+until then it is known where the configuration stood before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
+
+
+class Positions:
+    """Of all configurations that have not failed, by mst_key."""
+
+    def __init__(self, plan: Plan, progress: Mapping[int, ConfigProgress]) -> None:
+        self.plan = plan
+        self.progress = dict(progress)
+        self._before: dict[int, ConfigProgress] = {}  # of those that have gone on
+
+    @property
+    def committed(self) -> Mapping[int, ConfigProgress]:
+        """Where they stand as far as all is stored."""
+        return {**self.progress, **self._before}
+
+    def running(self, tour: Tour) -> bool:
+        """Whether a configuration is still to make a tour that it has begun."""
+        progress = self.progress.get(tour[0].mst_key)
+        return progress is not None and tour[0].segment_id in progress.running
+
+    def holds(self, tour: Tour) -> bool:
+        """Whether a configuration that has made a tour, which is not stored, has not gone on yet."""
+        return tour[0].mst_key not in self._before and self.running(tour)
+
+    def after(self, tour: Tour) -> ConfigProgress:
+        """Where a configuration will stand when a tour that runs is stored."""
+        return schedule.complete(self.plan, self.progress[tour[0].mst_key], tour)
+
+    def begin(self, tour: Tour, unstored: Tour | None) -> None:
+        """A tour begins, where there is one that is `unstored` from what that has left."""
+        key = tour[0].mst_key
+        if unstored:
+            self._before[key], self.progress[key] = self.progress[key], self.after(unstored)
+        self.progress[key] = schedule.begin(self.progress[key], tour)
+
+    def complete(self, tour: Tour) -> None:
+        """A tour was made, and is stored."""
+        self.progress[tour[0].mst_key] = self.after(tour)
+
+    def stored(self, mst_key: int) -> bool:
+        """A tour is stored; whether its configuration has gone on before that."""
+        return self._before.pop(mst_key, None) is not None
+
+    def abandon(self, tour: Tour) -> None:
+        """A tour was not made: its visits wait again."""
+        key = tour[0].mst_key
+        self.progress[key] = schedule.abandon(self.progress[key], tour)
+
+    def take_back(self, mst_key: int) -> bool:
+        """What a configuration may have gone on from is lost, and what followed with it; whether it had gone on."""
+        before = self._before.pop(mst_key, None)
+        if before is None or mst_key not in self.progress:
+            return False
+        stopping = self.progress[mst_key].stopping
+        self.progress[mst_key] = schedule.stop(self.plan, before) if stopping else before
+        return True
+
+    def give_up(self, mst_key: int) -> None:
+        """A configuration has failed."""
+        del self.progress[mst_key]
+        self._before.pop(mst_key, None)
