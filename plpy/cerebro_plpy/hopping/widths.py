@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 WORTH = 0.8
 """The part of the usual time that another number of workers must promise: hops and evaluations are not known."""
+SHORT = 10.0
+"""A run of so many seconds is left as it is: what was measured of one is mostly rough, and little can be gained."""
 
 Speeds = Mapping[str, float]
 """Seconds for a row, by the form of the program."""
@@ -46,7 +48,7 @@ def promise(works: Sequence[Work], segments: int, widths: Mapping[int, int], cha
     pairs = [fastest(work, widths[usual], widths[number]) for work in works]
     before, after = ([work.rows * pair[side] for work, pair in zip(works, pairs)] for side in (0, 1))
     least = span(before, 1 / usual)
-    return span(after, math.ceil(segments / number) / segments) / least if 0 < least < math.inf else math.inf
+    return span(after, math.ceil(segments / number) / segments) / least if SHORT < least < math.inf else math.inf
 
 
 def fastest(work: Work, one: int, other: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.policies import Longest
 from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, begin, choose, complete, share_segments, start
-from cerebro_plpy.hopping.widths import WORTH, Work, promise, span, workers
+from cerebro_plpy.hopping.widths import SHORT, WORTH, Work, promise, span, workers
 
 EPOCHS = 2
 SECONDS = st.integers(1, 1000).map(float)
@@ -51,13 +51,13 @@ def test_no_run_is_done_sooner_than_its_span(seconds: list[float], segments: int
     assert count > 1 or math.isclose(took, span(seconds, 1.0))
 
 
-FORMS = st.dictionaries(st.sampled_from(["one", "two", "three"]), SECONDS, max_size=3)
 WIDTHS = {number: 8 // number for number in range(1, 5)}
-WORKS = st.lists(
-    st.builds(Work, st.integers(1, 50), st.dictionaries(st.sampled_from([*WIDTHS.values()]), FORMS)),
-    min_size=1,
-    max_size=5,
-)
+SOME = st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0])
+FORMS = st.fixed_dictionaries({"one": SOME}, optional={"two": SOME})
+SPEEDS = st.fixed_dictionaries({width: FORMS for width in WIDTHS.values()})
+WORKS = st.lists(st.builds(Work, st.integers(1, 20), SPEEDS), min_size=1, max_size=5)
+KNOWN = st.sets(st.sampled_from([*WIDTHS.values()]), min_size=2)
+"""The widths of which anything is known."""
 
 
 def needs(work: Work, width: int, other: int) -> float:
@@ -66,17 +66,20 @@ def needs(work: Work, width: int, other: int) -> float:
     return work.rows * min(known, default=math.inf)
 
 
-@given(WORKS, st.integers(1, 4), st.integers(4, 8))
-def test_the_choice_is_the_best_of_all_numbers(works: list[Work], usual: int, segments: int) -> None:
+@given(WORKS, KNOWN, st.integers(2, 4), st.integers(4, 8))
+def test_the_choice_is_the_best_of_all_numbers(every: list[Work], known: set[int], usual: int, segments: int) -> None:
     """By brute force: what each of them comes to, worker by worker."""
+    works = [work._replace(speeds=only(work.speeds, known)) for work in every]
     found = {}
     for number in range(1, usual):
         before = [needs(work, WIDTHS[usual], WIDTHS[number]) for work in works]
         after = [needs(work, WIDTHS[number], WIDTHS[usual]) for work in works]
         most = max(sum(segment % number == worker for segment in range(segments)) for worker in range(number))
         least = max([*before, sum(before) / usual])
-        if least < math.inf:
+        if SHORT < least < math.inf:
             found[number] = max([*after, sum(after) * most / segments]) / least
+    for number in range(1, usual):
+        assert math.isclose(promise(works, segments, WIDTHS, (usual, number)), found.get(number, math.inf))
     widths = {number: WIDTHS[number] for number in range(1, usual + 1)}
     chosen = workers(works, segments, widths, usual)
     best = min(found.values(), default=math.inf)
@@ -99,7 +102,7 @@ def test_one_worker_is_chosen_only_where_a_simulated_run_is_done_sooner(
 
 @given(WORKS, st.integers(1, 4))
 def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(works: list[Work], usual: int) -> None:
-    known = [work._replace(speeds=only(work.speeds, WIDTHS[usual])) for work in works]
+    known = [work._replace(speeds=only(work.speeds, {WIDTHS[usual]})) for work in works]
     assert workers(known, 4, WIDTHS, usual) == usual
     unknown = [works[0]._replace(speeds={}), *works[1:]]
     assert workers(unknown, 4, WIDTHS, usual) == usual
@@ -107,9 +110,9 @@ def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(works: li
     assert all(math.isinf(promise(unknown, 4, WIDTHS, (usual, number))) for number in others)
 
 
-def only(speeds: Mapping[int, Mapping[str, float]], width: int) -> dict[int, Mapping[str, float]]:
-    """What is known of one width."""
-    return {each: forms for each, forms in speeds.items() if each == width}
+def only(speeds: Mapping[int, Mapping[str, float]], widths: set[int]) -> dict[int, Mapping[str, float]]:
+    """What is known of these widths."""
+    return {each: forms for each, forms in speeds.items() if each in widths}
 
 
 def test_a_form_that_was_tried_at_one_width_alone_says_nothing() -> None:
@@ -117,3 +120,4 @@ def test_a_form_that_was_tried_at_one_width_alone_says_nothing() -> None:
     assert workers([long, short], 2, {1: 2, 2: 1}, 2) == 2
     tried = [work._replace(speeds={1: {"slow": 1.0, "fast": 0.2}, 2: work.speeds[2]}) for work in (long, short)]
     assert workers(tried, 2, {1: 2, 2: 1}, 2) == 1
+    assert workers([work._replace(rows=work.rows // 3) for work in tried], 2, {1: 2, 2: 1}, 2) == 2, "it is over soon"

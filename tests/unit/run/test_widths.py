@@ -58,7 +58,7 @@ class Place:
 
     def timings(self, text: str, values: Any) -> list[tuple[Any, ...]]:
         ((program,),) = values
-        return [(self.machine, program, 8, *each, 0.0) for each in ((1, "graph_loop", 1e-3), (2, "graph_loop", 5e-4))]
+        return [(self.machine, program, 8, *each, 0.0) for each in ((1, "graph_loop", 1e-2), (2, "graph_loop", 5e-3))]
 
     def workers(self, request: Any) -> int:
         workplace: Any = self
