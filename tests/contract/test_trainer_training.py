@@ -20,6 +20,8 @@ from trainer_programs import (
     weights,
 )
 
+from cerebro_plpy.trainer import machine
+
 NEW = {"source": "new", "seed": 3}
 
 
@@ -218,3 +220,7 @@ def test_what_keras_warns_of_is_told_with_each_visit(trainer: Peer) -> None:
     assert second["warnings"] == first["warnings"]
     trainer.load("d", buffers(8))
     assert trainer.train(program(), NEW)[0]["warnings"] == []
+
+
+def test_the_backend_knows_by_which_name_a_trainer_calls_this_machine(trainer: Peer) -> None:
+    assert trainer.hello["machine"].startswith(machine.described(trainer.hello["framework"]))

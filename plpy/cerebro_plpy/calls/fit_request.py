@@ -21,7 +21,8 @@ from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
-from cerebro_plpy.run import messages
+from cerebro_plpy.records import replace
+from cerebro_plpy.run import messages, widths
 from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.run.verdicts import check_monitor
@@ -118,7 +119,7 @@ def make_request(
 ) -> FitRequest:
     """The request of this spec, over these data and models."""
     arguments = spec.arguments
-    return FitRequest(
+    request = FitRequest(
         spec=spec,
         source=data.source,
         validation=data.validation,
@@ -132,6 +133,7 @@ def make_request(
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
     )
+    return replace(request, workers=widths.workers(workplace, request))
 
 
 def workers_for(workplace: Workplace, spec: Spec, data: Data, configs: int) -> int:

@@ -229,6 +229,11 @@ class Platform(Protocol):
         """How many workers train at a time, where the caller does not say and there are so many segments."""
         ...
 
+    def widths(self, workers: int) -> Mapping[int, int]:
+        """The threads of each trainer by the number of workers, for all numbers from 1 to this one; none where there
+        are as many as segments."""
+        ...
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """The machine of each worker's trainer, by the worker's number, as `posts` are."""
         ...

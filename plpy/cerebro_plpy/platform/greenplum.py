@@ -191,6 +191,10 @@ class Greenplum:
         """All of them."""
         return segments
 
+    def widths(self, workers: int) -> Mapping[int, int]:
+        """Each segment has one."""
+        return {}
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """Those of the segments."""
         found = dict(session.run(sql("greenplum.hosts"), (list(posts.values()),)))

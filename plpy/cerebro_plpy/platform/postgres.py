@@ -105,6 +105,10 @@ class Postgres:
         """As many as this machine has room for."""
         return machine.parallel_trainers()
 
+    def widths(self, workers: int) -> Mapping[int, int]:
+        """They share the cores of this machine."""
+        return {number: machine.width(number) for number in range(1, workers + 1)}
+
     def hosts(self, session: Reader, posts: Mapping[int, int | None]) -> Mapping[int, str]:
         """All are on this machine."""
         return dict.fromkeys(posts, "")

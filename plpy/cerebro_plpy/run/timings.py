@@ -40,6 +40,15 @@ class Timings:
         """What is known, by form."""
         return self._known.get(situation, {})
 
+    def speeds(self, machine: str, program: str, batch_size: int) -> dict[int, dict[str, float]]:
+        """Seconds for a row by number of threads and form, on machines whose description begins so."""
+        found: dict[int, dict[str, float]] = {}
+        for situation, forms in self._known.items():
+            if situation.machine.startswith(machine) and situation[1:3] == (program, batch_size):
+                seconds = {form: timing["seconds_per_row"] for form, timing in forms.items()}
+                found.setdefault(situation.threads, {}).update({f: s for f, s in seconds.items() if s is not None})
+        return found
+
     def add(self, situation: Situation, found: Mapping[str, Any]) -> None:
         """Remember what a trainer measured."""
         self._known.setdefault(situation, {}).update(found)

@@ -6,6 +6,7 @@ Limits of a container (control groups, version 2 and 1) count like those of the 
 from __future__ import annotations
 
 import os
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +28,23 @@ def cores() -> int:
     if len(quota) == 2 and quota[0].isdigit():
         usable = min(usable, int(quota[0]) // int(quota[1]))
     return max(1, usable)
+
+
+def width(trainers: int) -> int:
+    """The threads of each of so many trainers, which share the cores.
+
+    >>> width(cores()), width(2 * cores())
+    (1, 1)
+    """
+    return max(1, cores() // trainers)
+
+
+def described(framework: str) -> str:
+    """How the name begins by which a trainer of a framework, without a GPU, calls this machine."""
+    models = re.findall(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return (
+        f"{len(os.sched_getaffinity(0))} x {models[0].strip() if models else platform.machine()}, CPU:0, {framework} "
+    )
 
 
 def memory_bytes() -> int:

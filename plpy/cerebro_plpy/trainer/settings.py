@@ -141,7 +141,7 @@ def trainer_spec(settings: Settings, request: TrainerOptions) -> TrainerSpec:
     return TrainerSpec(
         python=settings.trainer_python,
         framework=request.framework,
-        threads=request.threads or (1 if request.framework == "none" else max(1, machine.cores() // request.trainers)),
+        threads=request.threads or (1 if request.framework == "none" else machine.width(request.trainers)),
         gpu=machine.NO_GPU if request.gpu is None else str(request.gpu),
         memory_bytes=memory,
         compilation_cache=_code_folder(settings, request.framework),

@@ -126,7 +126,7 @@ WHERE e.run_id = %s::bigint AND e.epoch = %s::integer AND e.mst_key = %s::intege
 
 -- name: known_timings
 SELECT t.machine, t.program, t.batch_size, t.threads, t.form, t.seconds_per_row, t.compile_seconds
-FROM cerebro.form_timing t WHERE t.owner = current_user AND t.program = ANY (%s::text[])
+FROM cerebro.form_timing t WHERE t.owner = current_user AND t.program = ANY (%s::text[]) ORDER BY t.measured_at
 
 -- name: add_timing
 INSERT INTO cerebro.form_timing (machine, program, batch_size, threads, form, seconds_per_row, compile_seconds)

@@ -1,0 +1,65 @@
+"""How many workers share the cores where earlier runs have shown what a trainer makes of several."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from workbench import Workbench, compile_text, several
+
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.run.timings import digest
+from cerebro_plpy.trainer.machine import cores, width
+
+EPOCHS, SEGMENTS = 2, 2
+
+
+def remember(bench: Workbench, threads: int, seconds_per_row: float) -> None:
+    """Make believe that an earlier run measured this with so many threads; learning rates make no difference."""
+    machine = bench.value("SELECT r ->> 'machine' FROM cerebro.trainer_report() r")
+    program = {
+        "architecture": json.loads(NOISY),
+        "compile": parse_compile_params(compile_text()).to_json(),
+        "targets": [{"kind": "onehot", "classes": 3}],
+        "dtype_policy": None,
+    }
+    values = (machine, digest(program), 1, threads, "graph_loop", seconds_per_row, 0.0)
+    bench.rows("INSERT INTO cerebro.form_timing VALUES (current_user, %s, %s, %s, %s, %s, %s, %s)", *values)
+
+
+def threads_of(bench: Workbench, run: int) -> tuple[int, list[int]]:
+    """How many workers made visits, and with how many threads."""
+    asked = "SELECT count(DISTINCT worker_pid), array_agg(DISTINCT threads) FROM cerebro.visit WHERE run_id = %s"
+    return bench.rows(asked + " AND status = 'completed'", run)[0]
+
+
+@pytest.mark.skipif(cores() < 2, reason="one core cannot be shared in two ways")
+@pytest.mark.postgresql("on Greenplum each segment has a worker of its own")
+def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(bench: Workbench) -> None:
+    bench.pack("halves", SEGMENTS)
+    bench.configure("two", several(2), ["batch_size=1,epochs=8"], bench.model(NOISY))
+    remember(bench, width(1), 0.1)
+    remember(bench, width(2), 1.0)
+    before, watcher = bench.newest_run(), bench.another()
+    done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    with bench.fitting("halves", "wide", "two", EPOCHS, schedule="rotation", seed=3) as fitted:
+        eventually(lambda: watcher.value(done, before) >= 1)
+        watcher.rows("SELECT pg_cancel_backend(%s)", bench.pid())
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    run = watcher.newest_run()
+    watcher.close()
+    assert threads_of(bench, run) == (1, [width(1)])
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert threads_of(bench, run) == (2, [width(1)]), "one worker before, and another one since"
+    whole = bench.fit("halves", "wide_too", "two", EPOCHS, schedule="rotation", seed=3)
+    assert threads_of(bench, whole) == (1, [width(1)])
+    assert bench.weights("wide_too") == bench.weights("wide")
+    again = bench.fit("halves", "wide_again", "two", EPOCHS, schedule="replay", replay_run=run)
+    assert threads_of(bench, again)[1] == [width(1)]
+    assert bench.weights("wide_again") == bench.weights("wide")
+    asked = bench.fit("halves", "narrow", "two", 1, workers=2, seed=3)
+    assert threads_of(bench, asked) == (2, [width(2)])
