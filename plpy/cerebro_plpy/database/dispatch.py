@@ -21,6 +21,7 @@ from cerebro_plpy.records import dataclass
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
 POLL_SECONDS = 0.1
+QUICK_SECONDS = 0.003  # in which what follows an answer is mostly answered, too
 DONE, READ, WRITE = 0, 1, 2
 
 
@@ -121,15 +122,19 @@ class Dispatcher(Generic[T]):
 
     def wait(self, until: float = math.inf) -> list[Outcome[T]]:
         """Outcomes of steps that ended, at least one when any are under way and it is not `until` before."""
+        pause = QUICK_SECONDS
         while self._tasks and not self._ended and time.monotonic() < until:
-            if not any([self._move(worker) for worker in list(self._tasks)]):
-                self._sleep()
+            if any([self._move(worker) for worker in list(self._tasks)]):
+                pause = QUICK_SECONDS
+            else:
+                self._sleep(pause)
+                pause = 0.0
         ended, self._ended = self._ended, []
         return ended
 
-    def _sleep(self) -> None:
+    def _sleep(self, pause: float) -> None:
         waiting = [(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]
-        if not ready(waiting, 0) and (self._piece() or not ready(waiting)):
+        if not ready(waiting, pause) and (self._piece() or not ready(waiting)):
             self._check()
             for worker in self._cancelled:  # the server may not have begun with the statement when it was cancelled
                 self._tasks[worker][0].cancel()

@@ -26,6 +26,7 @@ class Announcer:
     def __init__(self, run_id: int, request: FitRequest, around: Surroundings, announced: int) -> None:
         self._run_id, self._request, self._around = run_id, request, around
         self._announced = announced
+        self._trained: set[int] = set()
         self._finished: set[int] = set()
         self._epoch_began = time.monotonic()
 
@@ -51,24 +52,37 @@ class Announcer:
             self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch
 
-    def tell_finished(
+    def tell_trained(
         self,
         plan: Plan,
         progress: Mapping[int, ConfigProgress],
         training: Mapping[int, ConfigTraining],
         keeping: Collection[int],
     ) -> None:
-        """Tell about each configuration that is finished, its best state kept where it is one that was `keeping` it.
+        """Tell about each configuration that is trained no further, and again when it is finished, in the last seconds.
 
-        Not before the last seconds; and never where a budget cancels visits, of which any may be stored all the same.
+        Never where a budget cancels visits, of which any may be stored all the same.
         """
-        finished = {key for key, each in progress.items() if each.finished and training[key].outcome}
-        new, ahead = finished - self._finished - set(keeping), LAST_SECONDS * self._request.workers
-        if not new or self._request.deadline or seconds_ahead(plan, progress, training) > ahead:
+        if self._request.deadline:
             return
-        self._finished |= new
-        for key in sorted(new):
-            self._around.beside.finished(self._run_id, key)
+        known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
+        finished = {key for key, each in known.items() if each.finished}
+        trained = finished | {key for key, each in known.items() if settled(plan, each, training[key])}
+        if trained <= self._trained and finished <= self._finished:
+            return
+        if seconds_ahead(plan, progress, training) > LAST_SECONDS * self._request.workers:
+            return
+        for key in sorted(trained - self._trained):
+            self._around.beside.trained(self._run_id, key)
+        for key in sorted(finished - self._finished):
+            self._around.beside.finished(key)
+        self._trained |= trained
+        self._finished |= finished
+
+
+def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> bool:
+    """Whether a configuration that is evaluated yet keeps the state that it has: by then it may have a best one."""
+    return not remaining_visits(plan, progress).train and not training.config.fit.callbacks.keeps_best
 
 
 def seconds_ahead(plan: Plan, progress: Mapping[int, ConfigProgress], training: Mapping[int, ConfigTraining]) -> float:

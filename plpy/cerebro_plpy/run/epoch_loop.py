@@ -96,7 +96,7 @@ class Orchestrator:
             self._stop_in_time()
             if not self.stopped:
                 self._announcer.tell(self._progress, self._training, self.evaluations, self._last)
-            self._announcer.tell_finished(self._plan, self._progress, self._training, self._keeping)
+            self._announcer.tell_trained(self._plan, self._progress, self._training, self._keeping)
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._budget.check_trained(self._plan, len(self.states), self.failed)

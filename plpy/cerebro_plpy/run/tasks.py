@@ -19,8 +19,11 @@ PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
 class Beside(Protocol):
     """What the caller's session does beside a run, while the workers have nothing to tell it."""
 
-    def finished(self, run_id: int, mst_key: int) -> None:
-        """Hear of a configuration that has nothing left to do, and of which a state is stored."""
+    def trained(self, run_id: int, mst_key: int) -> None:
+        """Hear of a configuration that is trained no further, and of which a state is stored; it may still fail."""
+
+    def finished(self, mst_key: int) -> None:
+        """Hear that such a configuration has nothing left to do."""
 
     def piece(self) -> bool:
         """Do a little, some 20 ms; False where there is nothing to do. It may raise."""
@@ -30,7 +33,10 @@ class Beside(Protocol):
 class Nothing:
     """See `Beside`: it only waits."""
 
-    def finished(self, run_id: int, mst_key: int) -> None:
+    def trained(self, run_id: int, mst_key: int) -> None:
+        """Whatever is trained."""
+
+    def finished(self, mst_key: int) -> None:
         """Whatever is finished."""
 
     def piece(self) -> bool:

@@ -1,4 +1,4 @@
-"""Output tables as far as they can be written while a run goes on: what finished configurations have come to.
+"""Output tables as far as they can be written while a run goes on: what configurations have come to that are trained.
 
 It is done in the caller's transaction, as for all output tables, but beside the workers, a piece at a time.
 """
@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.tables import outputs
-from cerebro_plpy.tables.model_states import ModelTables
-from cerebro_plpy.tables.outputs import Begun, LoggedRun
-from cerebro_plpy.tables.pieces import PIECE_SECONDS
+from cerebro_plpy.tables.outputs import Begun, LoggedRun, OutputTables, Written
+from cerebro_plpy.tables.pieces import PIECE_SECONDS, Pieces
 
 # Somebody may be about to make a table of such a name: that is waited for when no worker waits for this session.
 LOCK_TIMEOUT = "1s"
@@ -25,20 +24,27 @@ class EarlyOutput:
 
     def __init__(self, db: Database, output: Relation) -> None:
         self._db, self._output = db, output
-        self._finished: list[tuple[int, int]] = []
+        self._run_id = 0
+        self._trained: list[int] = []
+        self._finished: list[int] = []
         self._pieces: Iterator[None] | None = None
-        self._place: tuple[ModelTables, LoggedRun] | None = None
-        self._written: set[int] = set()
+        self._place: tuple[OutputTables, LoggedRun] | None = None
+        self._written: dict[int, Written] = {}
         self._stopped = False
         self._error: Exception | None = None
 
-    def finished(self, run_id: int, mst_key: int) -> None:
-        """Hear of a configuration that has nothing left to do, and of which a state is stored."""
-        self._finished.append((mst_key, run_id))
+    def trained(self, run_id: int, mst_key: int) -> None:
+        """Hear of a configuration that is trained no further, and of which a state is stored."""
+        self._run_id = run_id
+        self._trained.append(mst_key)
+
+    def finished(self, mst_key: int) -> None:
+        """Hear of such a configuration of which the metrics are known, too."""
+        self._finished.append(mst_key)
 
     def piece(self) -> bool:
         """Write for some 20 ms; False where there is nothing to write. A cancel is raised, an error is kept."""
-        if self._stopped or not (self._finished or self._pieces):
+        if self._stopped or not (self._trained or self._finished or self._pieces):
             return False
         error = self._db.failure(self._go_on if self._place else self._begin)
         if error is not None:
@@ -47,7 +53,7 @@ class EarlyOutput:
         return True
 
     def begun(self) -> Begun | None:
-        """The tables with all configurations that are finished; None where they are still to be made."""
+        """The tables with all that was heard of; None where they are still to be made."""
         if self._error is not None:
             raise self._error
         if self._place is None:
@@ -57,7 +63,7 @@ class EarlyOutput:
         return Begun(self._place[0], self._written)
 
     def _begin(self) -> None:
-        run = outputs.read_run(self._db, self._finished[0][1])
+        run = outputs.read_run(self._db, self._run_id)
         with self._db.together(lock_timeout=LOCK_TIMEOUT):
             tables = outputs.create(self._db, self._output, run)
         self._place = tables, run
@@ -70,12 +76,15 @@ class EarlyOutput:
                 return
         self._pieces = None
 
-    def _write(self) -> Iterator[None]:
+    def _write(self) -> Pieces[None]:
         assert self._place is not None
         tables, run = self._place
-        while self._finished:
-            self._finished.remove(first := min(self._finished))
-            mst_key, run_id = first
-            config = outputs.newest_state(self._db, run_id, mst_key)
-            yield from outputs.config_pieces(self._db, tables, self._output, run, config)
-            self._written.add(mst_key)
+        while self._trained or self._finished:
+            if self._trained:
+                config = outputs.newest_state(self._db, run.run_id, self._trained.pop(0))
+                self._written[config["mst_key"]] = yield from outputs.model_written(self._db, tables, run, config)
+            else:
+                config = outputs.newest_state(self._db, run.run_id, self._finished.pop(0))
+                before = self._written[config["mst_key"]]
+                self._written[config["mst_key"]] = outputs.metrics_written(self._db, tables, run, config, before)
+            yield

@@ -7,7 +7,7 @@ completed. The whole states, from which training can go on, lie apart: see `tabl
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
@@ -54,11 +54,28 @@ class LoggedRun:
         return list(epochs if self.status == "completed" else (e for e in epochs if e <= (self.evaluated or 0))) or None
 
 
-class Begun(NamedTuple):
-    """Output tables that were made before, and the configurations that have their rows in them."""
+class OutputTables(NamedTuple):
+    """The quoted names of the output tables, and of the table with the states of the models."""
 
-    tables: ModelTables
-    written: Collection[int]
+    model: str
+    info: str
+    summary: str
+    states: str
+
+
+class Written(NamedTuple):
+    """What the tables have of a configuration: which state, the kilobytes of its weights, and whether its metrics."""
+
+    state: StoredState | None
+    size: float | None
+    metrics: bool = False
+
+
+class Begun(NamedTuple):
+    """Output tables that were made while the run went on, and what they have by then, by mst_key."""
+
+    tables: OutputTables
+    written: Mapping[int, Written]
 
 
 def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None, begun: Begun | None = None) -> None:
@@ -66,21 +83,37 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
 
     Where the tables exist, `states` is the last of them: all are emptied and refilled; or they were `begun` before.
     """
-    made = names(output, SUFFIXES)
     if begun is None:
-        begun = Begun(ModelTables(made[""], refilled(db, made, states)) if states else create(db, output, run), ())
+        begun = Begun(_emptied(db, output, states) if states else create(db, output, run), {})
     for config in held_configs(db, run):
-        if config["mst_key"] not in begun.written:
-            at_once(config_pieces(db, begun.tables, output, run, config))
-    _write_summary(db, made["_summary"], output, run)
+        written = begun.written.get(config["mst_key"])
+        if written and written.state != state_of(config):  # it failed when it was evaluated
+            _remove(db, begun.tables, config["mst_key"])
+            written = None
+        written = written or at_once(model_written(db, begun.tables, run, config))
+        if not written.metrics:
+            metrics_written(db, begun.tables, run, config, written)
+    _write_summary(db, begun.tables.summary, output, run)
 
 
-def config_pieces(db: Database, tables: ModelTables, output: Relation, run: LoggedRun, config: Row) -> Pieces[None]:
-    """Write all that the tables have of a configuration, which has nothing left to do."""
-    architecture = read_logged_architecture(db, run, config)
+def model_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row) -> Pieces[Written]:
+    """Write the model of a configuration, which is trained no further."""
+    architecture, state = read_logged_architecture(db, run, config), state_of(config)
     key = ModelKey(config["mst_key"], run.spec.segments[0])
-    size = yield from model_pieces(db, tables, key, architecture, state_of(config))
-    _write_info(db, names(output, SUFFIXES)["_info"], run, config, architecture, size)
+    size = yield from model_pieces(db, ModelTables(tables.model, tables.states), key, architecture, state)
+    return Written(state, size)
+
+
+def metrics_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row, written: Written) -> Written:
+    """Write the metrics of a configuration, which has nothing left to do."""
+    architecture = read_logged_architecture(db, run, config)
+    _write_info(db, tables.info, run, config, architecture, written.size)
+    return written._replace(metrics=True)
+
+
+def _remove(db: Database, tables: OutputTables, mst_key: int) -> None:
+    for table in (tables.model, tables.info, tables.states):
+        db.rows(sql("output.remove", table=table), mst_key)
 
 
 def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
@@ -88,11 +121,20 @@ def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
     return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
 
 
-def refilled(db: Database, made: Mapping[str, str], states: Relation) -> str:
-    """Make room in existing output tables, and in that of their states, of which this is the quoted name."""
-    for table in (*made.values(), states.quoted):
+def _emptied(db: Database, output: Relation, states: Relation) -> OutputTables:
+    tables = _tables(names(output, SUFFIXES), states.quoted)
+    empty(db, tables)
+    return tables
+
+
+def _tables(made: Mapping[str, str], states: str) -> OutputTables:
+    return OutputTables(made[""], made["_info"], made["_summary"], states)
+
+
+def empty(db: Database, tables: Iterable[str]) -> None:
+    """Make room in existing output tables."""
+    for table in tables:
         db.rows(sql("warm.empty", table=table))
-    return states.quoted
 
 
 def read_run(db: Database, run_id: int) -> LoggedRun:
@@ -155,13 +197,13 @@ def held_configs(db: Database, run: LoggedRun) -> list[Row]:
     return configs
 
 
-def create(db: Database, output: Relation, run: LoggedRun) -> ModelTables:
-    """Create the three tables, and that of states; the first and the last of them."""
+def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
+    """Create the three tables, and that of states."""
     made, clauses, columns = names(output, SUFFIXES), db.platform.clauses, class_columns(run.spec.source)[0]
     db.rows(sql("output.models", output=made[""], **clauses))
     db.rows(sql("output.info", output=made["_info"], more="", **clauses))
     db.rows(sql("output.summary", output=made["_summary"], class_columns=columns, **clauses))
-    return ModelTables(made[""], model_states.create(db, made["_summary"]))
+    return _tables(made, model_states.create(db, made["_summary"]))
 
 
 def state_of(config: Row) -> StoredState | None:

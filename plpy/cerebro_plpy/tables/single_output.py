@@ -15,12 +15,12 @@ from cerebro_plpy.tables.model_rows import add_weights, flat_weights
 from cerebro_plpy.tables.outputs import (
     LoggedRun,
     class_columns,
+    empty,
     found_metrics,
     held_configs,
     names,
     num_classes,
     read_logged_architecture,
-    refilled,
     state_of,
 )
 from cerebro_plpy.tables.pieces import at_once
@@ -34,7 +34,9 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
     Where the tables exist, `states` is the last of them: all are emptied and refilled.
     """
     made = names(output, SUFFIXES)
-    table = refilled(db, made, states) if states else _create(db, made, class_columns(run.spec.source)[0])
+    table = states.quoted if states else _create(db, made, class_columns(run.spec.source)[0])
+    if states:
+        empty(db, (*made.values(), table))
     (config,) = held_configs(db, run)
     architecture = read_logged_architecture(db, run, config)
     state = state_of(config)  # none where it was stopped before its first epoch ended

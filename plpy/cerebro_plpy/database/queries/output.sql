@@ -24,6 +24,9 @@ INSERT INTO {output} VALUES (
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[]{more}, %s::text)
 
+-- name: remove
+DELETE FROM {table} t WHERE t.mst_key = %s::integer
+
 -- name: summary
 CREATE TABLE {output} (
     source_table text, validation_table text, model text, model_info text, dependent_varname text[], independent_varname text[],
