@@ -7,14 +7,14 @@ from typing import Any
 from cerebro_plpy.calls.fit_arguments import check_arguments, module_of
 from cerebro_plpy.calls.fit_request import Call, build_request
 from cerebro_plpy.calls.inputs import find_inputs
-from cerebro_plpy.calls.outputs import find_outputs, finish
+from cerebro_plpy.calls.outputs import begun_early, find_outputs, finish
 from cerebro_plpy.calls.warm_start import going_on
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.platform.workplace import open_workplace
-from cerebro_plpy.run.lifecycle import Logged, nobody, train
+from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
 from cerebro_plpy.trainer import settings
 
 
@@ -31,5 +31,6 @@ def fit(db: Database, gd: dict[str, Any], arguments: FitArguments, version: str,
         request = build_request(catalog, workplace, call)
         if outputs.existing:
             request = going_on(workplace.reader, outputs.existing, request)
-        run_id = train(db, workplace, request, None, logged)
+        outputs = begun_early(db, workplace, request, outputs)
+        run_id = train(db, workplace, request, None, Audience(logged, outputs.beside))
     finish(db, gd, run_id, outputs, keep_states=arguments.keep_states)

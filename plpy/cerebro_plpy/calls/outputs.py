@@ -14,16 +14,26 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed
-from cerebro_plpy.platform.workplace import open_workplace
+from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.tasks import Beside, Nothing
 from cerebro_plpy.tables import outputs, single_output
+from cerebro_plpy.tables.early_output import EarlyOutput
 
 
 class Outputs(NamedTuple):
-    """The output tables of a call: the first of them, and those that a warm start goes on from."""
+    """The output tables of a call: the first of them, and those that a warm start goes on from; or what is written of
+    new ones before the run is completed."""
 
     table: Relation
     existing: ExistingOutput | None
+    early: EarlyOutput | None = None
+
+    @property
+    def beside(self) -> Beside:
+        """What is done beside the run."""
+        return self.early or Nothing()
 
     def relations(self) -> list[Relation]:
         """The tables that are there already."""
@@ -39,11 +49,22 @@ def find_outputs(catalog: Catalog, arguments: FitArguments) -> Outputs:
     return Outputs(existing.model, existing)
 
 
+def begun_early(db: Database, workplace: Workplace, request: FitRequest, output: Outputs) -> Outputs:
+    """The output tables, as far as they can be begun beside the run.
+
+    That is new ones, by a session that has nothing else to do, and goes on in its transaction; not those that others
+    may read, or have locked.
+    """
+    alone = workplace.local or db.in_procedure or not workplace.platform.works_beside
+    if alone or output.existing or request.spec.arguments.single or len(request.configs) == 1:
+        return output
+    return output._replace(early=EarlyOutput(db, output.table))
+
+
 def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
     with _completed(db, run_id) if db.in_procedure else nullcontext():
-        states = output.existing.states if output.existing else None
-        write_outputs(db, outputs.read_run(db, run_id), output.table, states)
+        write_outputs(db, outputs.read_run(db, run_id), output)
         if keep_states is False:
             drop_states(db, run_id)
     if db.in_procedure and keep_states is not False:
@@ -79,7 +100,7 @@ def write_again(db: Database, run_id: int | None, name: str | None) -> None:
         raise NullNotAllowed("write_outputs error: run_id is NULL", hint="SELECT run_id, name FROM cerebro.run;")
     run = outputs.read_run(db, run_id)
     output = Catalog(db, "write_outputs").output(name, suffixes(run.spec.arguments))
-    write_outputs(db, run, output, None)
+    write_outputs(db, run, Outputs(output, None))
 
 
 def suffixes(arguments: FitArguments) -> tuple[str, ...]:
@@ -87,9 +108,10 @@ def suffixes(arguments: FitArguments) -> tuple[str, ...]:
     return single_output.SUFFIXES if arguments.single else outputs.SUFFIXES
 
 
-def write_outputs(db: Database, run: outputs.LoggedRun, output: Relation, states: Relation | None) -> None:
-    """Make the output tables of a run, or refill them where they exist, with this table of states."""
+def write_outputs(db: Database, run: outputs.LoggedRun, output: Outputs) -> None:
+    """Make the output tables of a run, or refill them where they exist."""
+    states = output.existing.states if output.existing else None
     if run.spec.arguments.single:
-        single_output.write(db, run, output, states)
+        single_output.write(db, run, output.table, states)
     else:
-        outputs.write(db, run, output, states)
+        outputs.write(db, run, output.table, states, output.early.begun() if output.early else None)

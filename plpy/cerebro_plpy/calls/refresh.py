@@ -41,7 +41,7 @@ from cerebro_plpy.features.named_columns import column_name
 from cerebro_plpy.features.table import SETTINGS, Newer, RawTable, known_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
+from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.architectures import StoredModel
@@ -76,7 +76,7 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
                 db.notice(f"{source.spelling} has the rows that a version of model {model!r} was trained on")
                 return []
             request = build_request(catalog, workplace, made, prepared, version)
-            train(db, workplace, request, None, nobody, run_id)
+            train(db, workplace, request, None, Audience(), run_id)
     register(db, gd, run_id, began + made.asked.budget)
     return db.glance(sql("refresh.version"), run_id)
 

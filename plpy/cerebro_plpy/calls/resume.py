@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
-from cerebro_plpy.calls.outputs import Outputs, find_outputs, finish
+from cerebro_plpy.calls.outputs import Outputs, begun_early, find_outputs, finish
 from cerebro_plpy.calls.provenance import begun_from
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.runs import claim
@@ -33,7 +33,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import history
-from cerebro_plpy.run.lifecycle import InterruptedRun, Logged, nobody, train
+from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, nobody, train
 from cerebro_plpy.run.replay import check_functions, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import object_table
@@ -77,7 +77,11 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
         if outputs and outputs.existing:
             request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
         history.await_workers(workplace, row["run_id"])
-        train(db, workplace, request, InterruptedRun(row["run_id"], known), logged)
+        audience = Audience(logged)
+        if outputs:
+            outputs = begun_early(db, workplace, request, outputs)
+            audience = Audience(logged, outputs.beside)
+        train(db, workplace, request, InterruptedRun(row["run_id"], known), audience)
     if outputs is None:
         return register(db, gd, row["run_id"], began + spec.train.budget - spent if spec.train else began)
     # The outputs tell of the tables by the names that the call used.

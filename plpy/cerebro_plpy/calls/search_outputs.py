@@ -16,6 +16,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables import model_states, outputs
+from cerebro_plpy.tables.model_rows import ModelKey, write_model
 from cerebro_plpy.tables.model_states import ModelTables
 
 
@@ -37,8 +38,8 @@ def write(db: Database, tables: SearchTables, arguments: AutomlArguments, runs: 
     for key, tried in sorted(runs.tried.items()):
         shown = best.tried if key == best.tried.config.mst_key else tried
         architecture = basis.architectures[tried.config.model_id].json
-        model = outputs.ModelKey(key, basis.data.source.segments[0])
-        size = outputs.write_model(db, models, model, architecture, shown.state)
+        model = ModelKey(key, basis.data.source.segments[0])
+        size = write_model(db, models, model, architecture, shown.state)
         _write_info(db, made["_info"], runs, shown, size, places)
     _write_summary(db, made["_summary"], output, arguments, runs, source)
     _write_best(db, selection, best.tried, max(runs.tried))

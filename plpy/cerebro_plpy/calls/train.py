@@ -36,7 +36,7 @@ from cerebro_plpy.hopping.policies import FOREMOST
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import fields, replace
-from cerebro_plpy.run.lifecycle import Logged, nobody, reserve_run
+from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables.architectures import StoredModel
@@ -71,7 +71,7 @@ def train(
             tell(db, prepared.table)
             request = build_request(catalog, workplace, (aim, prepared), began, version)
             db.info(decisions(aim, prepared.table, request))
-            run_to_end(db, workplace, request, None, logged, run_id)
+            run_to_end(db, workplace, request, None, Audience(logged), run_id)
     register(db, gd, run_id, began + wanted.budget)
     return db.glance(sql("version.leaderboard"), run_id)
 

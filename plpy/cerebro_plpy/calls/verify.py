@@ -42,7 +42,7 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import SIDES, StoredState, data_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.lifecycle import nobody, reserve_run, train
+from cerebro_plpy.run.lifecycle import Audience, reserve_run, train
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.replay import read_record
 from cerebro_plpy.run.request import Ending, FitRequest
@@ -124,7 +124,7 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
         return
     try:
         request = replay_request(catalog, workplace, made, rows)
-        train(catalog.db, workplace, request, None, nobody, run_id)
+        train(catalog.db, workplace, request, None, Audience(), run_id)
     except NOT_REPEATED as error:
         yield Finding("state", False, f"it cannot be trained again: {error.message}")
         return

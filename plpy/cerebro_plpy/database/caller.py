@@ -22,6 +22,7 @@ from cerebro_plpy.errors import (
     ConfigFailure,
     ObjectInUse,
     OutOfMemory,
+    QueryCanceled,
     ServerGone,
     TrainerFailure,
     UndefinedTable,
@@ -177,6 +178,25 @@ class Database:
             if not sqlstate_of(error.spidata[0]).startswith(DATA_EXCEPTION):
                 raise
             return None
+
+    def failure(self, work: Callable[[], object]) -> Exception | None:
+        """The error that ends the work, for later, but for a cancel: the statement that it is of has left nothing."""
+        try:
+            work()
+        except (CerebroError, MemoryError) as error:
+            return error
+        except self._plpy.SPIError as error:
+            if sqlstate_of(error.spidata[0]) == QueryCanceled.sqlstate:
+                raise
+            found: Exception = error
+            return found
+        return None
+
+    @contextmanager
+    def together(self, **settings: str) -> Iterator[None]:
+        """Several statements that leave nothing where one of them fails, under other settings."""
+        with self._plpy.subtransaction(), self.configured(**settings):
+            yield
 
     def check_interrupts(self) -> None:
         """Let a cancel, a timeout or a termination of this session take effect here.

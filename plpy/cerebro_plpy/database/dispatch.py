@@ -21,6 +21,7 @@ from cerebro_plpy.records import dataclass
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
 POLL_SECONDS = 0.1
+QUICK_SECONDS = 0.003  # in which what follows an answer is mostly answered, too
 DONE, READ, WRITE = 0, 1, 2
 
 
@@ -62,15 +63,20 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
-def ready(waiting: Iterable[tuple[Session, int]]) -> bool:
-    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within POLL_SECONDS.
+def nothing() -> bool:
+    """There is nothing to do beside."""
+    return False
+
+
+def ready(waiting: Iterable[tuple[Session, int]], seconds: float = POLL_SECONDS) -> bool:
+    """Wait until one of the sessions may READ or WRITE, as it wants; False if none may within these seconds.
 
     By poll: a backend has so many files open that the numbers of its sockets can be too large for select.
     """
     poll = select.poll()
     for session, wanted in waiting:
         poll.register(session.fileno(), select.POLLIN if wanted == READ else select.POLLOUT)
-    return bool(poll.poll(POLL_SECONDS * 1000))
+    return bool(poll.poll(seconds * 1000))
 
 
 @dataclass(frozen=True)
@@ -83,10 +89,14 @@ class Outcome(Generic[T]):
 
 
 class Dispatcher(Generic[T]):
-    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may raise."""
+    """Runs the steps of many workers at once; `check` is called at least every 100 ms and may raise.
 
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
+    While no worker has an answer `piece` is called, which does a little of what is to be done beside, and says whether
+    there was any; one that takes longer than 100 ms is longer between two checks, too.
+    """
+
+    def __init__(self, check: Callable[[], None], piece: Callable[[], bool] = nothing) -> None:
+        self._check, self._piece = check, piece
         self._tasks: dict[int, tuple[Session, Steps[T]]] = {}
         self._wanted: dict[int, int] = {}
         self._ended: list[Outcome[T]] = []
@@ -112,14 +122,19 @@ class Dispatcher(Generic[T]):
 
     def wait(self, until: float = math.inf) -> list[Outcome[T]]:
         """Outcomes of steps that ended, at least one when any are under way and it is not `until` before."""
+        pause = QUICK_SECONDS
         while self._tasks and not self._ended and time.monotonic() < until:
-            if not any([self._move(worker) for worker in list(self._tasks)]):
-                self._sleep()
+            if any([self._move(worker) for worker in list(self._tasks)]):
+                pause = QUICK_SECONDS
+            else:
+                self._sleep(pause)
+                pause = 0.0
         ended, self._ended = self._ended, []
         return ended
 
-    def _sleep(self) -> None:
-        if not ready([(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]):
+    def _sleep(self, pause: float) -> None:
+        waiting = [(session, self._wanted[worker]) for worker, (session, _) in self._tasks.items()]
+        if not ready(waiting, pause) and (self._piece() or not ready(waiting)):
             self._check()
             for worker in self._cancelled:  # the server may not have begun with the statement when it was cancelled
                 self._tasks[worker][0].cancel()

@@ -141,6 +141,12 @@ class Platform(Protocol):
         """What statements have in them for this platform alone, by the identifiers in which it stands there."""
         ...
 
+    @property
+    def works_beside(self) -> bool:
+        """Whether the caller's session can write while its workers work: they can have no end that its transaction
+        must not see."""
+        ...
+
     # Sessions
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
@@ -288,6 +294,13 @@ class Platform(Protocol):
         """What reads the chunks of the state that a visit to that segment has left in a table, in order.
 
         Of the only state in the table, where no segment is named.
+        """
+        ...
+
+    def state_between(self, table: str, segment_id: int | None) -> str | None:
+        """What reads of such a state what lies from one block of its table on, but before another, both as values.
+
+        None where it can only be read as a whole.
         """
         ...
 

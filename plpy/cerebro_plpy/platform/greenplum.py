@@ -74,6 +74,9 @@ class Greenplum:
     """See `database.platform.Platform` for the laws."""
 
     clauses: Mapping[str, str] = CLAUSES
+    # A transaction that has written on a segment is lost with it, and must not be asked anything any more: see
+    # `check_interrupts`.
+    works_beside = False
 
     @property
     def name(self) -> str:
@@ -248,6 +251,10 @@ class Greenplum:
         if segment_id is None:
             return sql("greenplum.only_state_rows", state=table)
         return sql("greenplum.state_rows", state=table, key=str(segment_id))
+
+    def state_between(self, table: str, segment_id: int | None) -> str | None:
+        """States of several segments lie in one table, each on its own."""
+        return None
 
     def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """On its own segment."""

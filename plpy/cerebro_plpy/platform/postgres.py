@@ -35,6 +35,7 @@ class Postgres:
 
     name = "PostgreSQL"
     clauses: Mapping[str, str] = CLAUSES
+    works_beside = True
 
     def session_options(self, db: Caller) -> Mapping[str, str]:
         """The settings of a worker session."""
@@ -154,6 +155,10 @@ class Postgres:
     def state_rows(self, table: str, segment_id: int | None) -> str:
         """All that the table has."""
         return sql("visit.state_rows", state=table)
+
+    def state_between(self, table: str, segment_id: int | None) -> str | None:
+        """A row fills a block."""
+        return sql("visit.state_between", state=table)
 
     def state_copy(self, table: str, segment_id: int | None, copy: str) -> str:
         """Chunk by chunk, in their order."""

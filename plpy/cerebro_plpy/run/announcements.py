@@ -1,23 +1,33 @@
-"""What the caller hears while a run goes on: each epoch, once every configuration has completed it."""
+"""What the caller hears while a run goes on: each epoch, once every configuration has completed it.
+
+And towards the end, what can be written of it already: each configuration, once it is finished.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.schedule import ConfigProgress
+from cerebro_plpy.hopping.policies import remaining_visits
+from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining
+
+# What is written before the end belongs to the caller's transaction, which has an id from then on: in a busy database
+# one that is open for hours, with many subtransactions that wrote, makes the snapshots of all others dear.
+LAST_SECONDS = 60.0
 
 
 class Announcer:
     """Tells of the epochs of a request in order, after those that were `announced` before the run was interrupted."""
 
-    def __init__(self, request: FitRequest, around: Surroundings, announced: int) -> None:
-        self._request, self._around = request, around
+    def __init__(self, run_id: int, request: FitRequest, around: Surroundings, announced: int) -> None:
+        self._run_id, self._request, self._around = run_id, request, around
         self._announced = announced
+        self._trained: set[int] = set()
+        self._finished: set[int] = set()
         self._epoch_began = time.monotonic()
 
     def tell(
@@ -41,3 +51,43 @@ class Announcer:
             alive = [e for e in evaluations if e.mst_key in progress]
             self._around.epoch(epoch, now - self._epoch_began, alive, losses)
             self._epoch_began, self._announced = now, epoch
+
+    def tell_trained(
+        self,
+        plan: Plan,
+        progress: Mapping[int, ConfigProgress],
+        training: Mapping[int, ConfigTraining],
+        keeping: Collection[int],
+    ) -> None:
+        """Tell about each configuration that is trained no further, and again when it is finished, in the last seconds.
+
+        Never where a budget cancels visits, of which any may be stored all the same.
+        """
+        if self._request.deadline:
+            return
+        known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
+        finished = {key for key, each in known.items() if each.finished}
+        trained = finished | {key for key, each in known.items() if settled(plan, each, training[key])}
+        if trained <= self._trained and finished <= self._finished:
+            return
+        if seconds_ahead(plan, progress, training) > LAST_SECONDS * self._request.workers:
+            return
+        for key in sorted(trained - self._trained):
+            self._around.beside.trained(self._run_id, key)
+        for key in sorted(finished - self._finished):
+            self._around.beside.finished(key)
+        self._trained |= trained
+        self._finished |= finished
+
+
+def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> bool:
+    """Whether a configuration that is evaluated yet keeps the state that it has: by then it may have a best one."""
+    return not remaining_visits(plan, progress).train and not training.config.fit.callbacks.keeps_best
+
+
+def seconds_ahead(plan: Plan, progress: Mapping[int, ConfigProgress], training: Mapping[int, ConfigTraining]) -> float:
+    """What all visits are still to take that train, those under way included, by the mean of those made."""
+    visits = sum(each.visits for each in training.values())
+    usual = sum(each.seconds for each in training.values()) / max(1, visits)
+    left = ((training[key], remaining_visits(plan, each).train) for key, each in progress.items())
+    return sum(count * (each.seconds / each.visits if each.visits else usual) for each, count in left)

@@ -12,7 +12,7 @@ from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit, Visits, Worker
 from cerebro_plpy.records import replace
-from cerebro_plpy.run.tasks import Further, Keeping, Storing, Task, Visiting
+from cerebro_plpy.run.tasks import Further, Keeping, Storing, Surroundings, Task, Visiting
 
 
 class Loss(NamedTuple):
@@ -29,12 +29,12 @@ class Assignments:
     configuration do not begin from one another.
     """
 
-    def __init__(self, visits: Visits, workers: Sequence[Worker], check: Callable[[], None], *, at_once: bool) -> None:
+    def __init__(self, visits: Visits, workers: Sequence[Worker], around: Surroundings, *, at_once: bool) -> None:
         self._visits = visits
         self._at_once = at_once
         self._workers = {(worker.number, worker.framework): worker for worker in workers}
         self.numbers = {worker.number for worker in workers}
-        self._dispatcher: Dispatcher[Any] = Dispatcher(check)
+        self._dispatcher: Dispatcher[Any] = Dispatcher(around.check, around.beside.piece)
         self._tasks: dict[int, tuple[Worker, Task]] = {}
         self._unstored: dict[int, Storing] = {}
         self._homeless: list[Further] = []  # they have no worker yet, or none any more

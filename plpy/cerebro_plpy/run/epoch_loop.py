@@ -46,8 +46,7 @@ class Orchestrator:
     ) -> None:
         self._request, self._log, self._around = request, log, around
         averaging = request.spec.schedule == schedule.AVERAGING
-        at_once = averaging or request.deadline is not None
-        self._assignments = Assignments(visits, workers, around.check, at_once=at_once)
+        self._assignments = Assignments(visits, workers, around, at_once=averaging or request.deadline is not None)
         segments = request.source.segments
         plan = schedule.Plan(
             request.spec.epochs,
@@ -71,7 +70,7 @@ class Orchestrator:
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
-        self._announcer = Announcer(request, around, announced)
+        self._announcer = Announcer(log.run_id, request, around, announced)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
         self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
@@ -105,6 +104,7 @@ class Orchestrator:
             self._stop_in_time()
             if not self.stopped:
                 self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._last)
+            self._announcer.tell_trained(self._plan, self._positions.committed, self._training, self._keeping)
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._budget.check_trained(self._plan, len(self.states), self.failed)

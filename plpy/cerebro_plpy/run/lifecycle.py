@@ -19,7 +19,7 @@ from cerebro_plpy.run import messages, warm_states
 from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
-from cerebro_plpy.run.tasks import Surroundings
+from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.training import Past
 from cerebro_plpy.run.workers import choose_frameworks, start
 
@@ -28,6 +28,13 @@ Logged = Callable[[int], None]
 
 def nobody(_: int) -> None:
     """Nobody has to hear that a run was logged."""
+
+
+class Audience(NamedTuple):
+    """Who hears of a run: that it is `logged`, and what becomes of it `beside` the workers."""
+
+    logged: Logged = nobody
+    beside: Beside = Nothing()
 
 
 class InterruptedRun(NamedTuple):
@@ -42,7 +49,7 @@ def train(
     workplace: Workplace,
     request: FitRequest,
     interrupted: InterruptedRun | None,
-    logged: Logged,
+    audience: Audience,
     reserved: int | None = None,
 ) -> int:
     """Run the request, or the rest of it; the log says how it ended, whatever ends it. The run id.
@@ -51,7 +58,7 @@ def train(
     """
     run_id = interrupted.run_id if interrupted else reserved or reserve_run(db, workplace)
     past, began = interrupted.past if interrupted else {}, time.monotonic()
-    with logged_run(db, workplace, request, run_id, interrupted, logged) as log:
+    with logged_run(db, workplace, request, run_id, interrupted, audience.logged) as log:
         crew = start(workplace, request)
         request, workers = choose_frameworks(workplace, request, crew, log)
         trainers = ChainMap(*(dict(worker.memory.software) for worker in workers))
@@ -60,7 +67,8 @@ def train(
             warm_states.check(workplace, request, replace(crew, workers=workers))
         if request.deadline:  # workers take their time to start
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
-        orchestrator = Orchestrator(crew.visits, request, workers, log, surroundings(db, workplace, request), past)
+        around = replace(surroundings(db, workplace, request), beside=audience.beside)
+        orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
         orchestrator.run()
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Union
+from typing import Protocol, Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
 from cerebro_plpy.hopping.schedule import Tour, Visit
@@ -16,6 +16,34 @@ from cerebro_plpy.run.request import Evaluation
 PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
 
 
+class Beside(Protocol):
+    """What the caller's session does beside a run, while the workers have nothing to tell it."""
+
+    def trained(self, run_id: int, mst_key: int) -> None:
+        """Hear of a configuration that is trained no further, and of which a state is stored; it may still fail."""
+
+    def finished(self, mst_key: int) -> None:
+        """Hear that such a configuration has nothing left to do."""
+
+    def piece(self) -> bool:
+        """Do a little, some 20 ms; False where there is nothing to do. It may raise."""
+        ...
+
+
+class Nothing:
+    """See `Beside`: it only waits."""
+
+    def trained(self, run_id: int, mst_key: int) -> None:
+        """Whatever is trained."""
+
+    def finished(self, mst_key: int) -> None:
+        """Whatever is finished."""
+
+    def piece(self) -> bool:
+        """There is none."""
+        return False
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What a run needs of the place it runs in.
@@ -23,7 +51,7 @@ class Surroundings:
     `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
     (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
     configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
-    it lost its own, or says that it cannot.
+    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for.
     """
 
     check: Callable[[], None]
@@ -31,6 +59,7 @@ class Surroundings:
     failed: Callable[[int, str], None]
     note: Callable[[str], None]
     reopen: Callable[[Worker], bool]
+    beside: Beside = Nothing()
 
 
 class OfTour:

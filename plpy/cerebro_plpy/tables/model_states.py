@@ -9,15 +9,20 @@ dropped by mistake, and is gone with the summary. Tables that nothing names any 
 from __future__ import annotations
 
 import secrets
+import time
 from typing import NamedTuple
 
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import StoredState, model_states_table
+from cerebro_plpy.tables.pieces import Pieces, next_size
 
 OLD_SUFFIX = "_state"
 """Versions before 0.3.0 kept the states in a table beside the model's, with this at the end of its name."""
+
+
+FIRST_BLOCKS = 128  # a MB, which takes milliseconds
 
 
 class ModelTables(NamedTuple):
@@ -51,6 +56,16 @@ def find(catalog: Catalog, model: Relation, summary: Relation) -> Relation | Non
     return catalog.by_oid(oid) if oid is not None else catalog.companion(model, OLD_SUFFIX)
 
 
-def add(db: Database, states: str, mst_key: int, state: StoredState) -> None:
-    """Copy a state."""
-    db.rows(sql("states.add", states=states, source=db.platform.state_rows(*state)), mst_key)
+def add(db: Database, states: str, mst_key: int, state: StoredState) -> Pieces[None]:
+    """Copy a state, in ranges of blocks where it can be read so."""
+    source = db.platform.state_between(*state)
+    if source is None:
+        db.rows(sql("states.add", states=states, source=db.platform.state_rows(*state)), mst_key)
+        return
+    copy = db.repeated(sql("states.add", states=states, source=source), mst_key, 0, 0)
+    start, size, blocks = 0, FIRST_BLOCKS, db.value(sql("states.blocks"), state.table)
+    while start < blocks:
+        began = time.monotonic()
+        copy(mst_key, start, start + size)
+        start, size = start + size, next_size(size, time.monotonic() - began)
+        yield

@@ -1,12 +1,13 @@
-"""Makes MADlib's output tables from the log of a completed run, in the caller's transaction.
+"""Makes MADlib's output tables from the log of a run, in the caller's transaction.
 
-The whole states, from which training can go on, lie apart: see `tables.model_states`.
+All that takes long is done piece by piece (`tables.pieces`): `tables.early_output` does some of it before the run is
+completed. The whole states, from which training can go on, lie apart: see `tables.model_states`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs import per_output
@@ -23,12 +24,11 @@ from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, fields, replace
 from cerebro_plpy.tables import model_states
+from cerebro_plpy.tables.model_rows import ModelKey, model_pieces
 from cerebro_plpy.tables.model_states import ModelTables
-from cerebro_plpy.tables.weights import Weights, read_weights
+from cerebro_plpy.tables.pieces import Pieces, at_once
 
 SUFFIXES = ("_info", "_summary")
-# pg_dump writes a field as text, twice its size, and cannot carry more than 1 GB.
-LARGEST_FIELD = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -54,19 +54,66 @@ class LoggedRun:
         return list(epochs if self.status == "completed" else (e for e in epochs if e <= (self.evaluated or 0))) or None
 
 
-def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None) -> None:
+class OutputTables(NamedTuple):
+    """The quoted names of the output tables, and of the table with the states of the models."""
+
+    model: str
+    info: str
+    summary: str
+    states: str
+
+
+class Written(NamedTuple):
+    """What the tables have of a configuration: which state, the kilobytes of its weights, and whether its metrics."""
+
+    state: StoredState | None
+    size: float | None
+    metrics: bool = False
+
+
+class Begun(NamedTuple):
+    """Output tables that were made while the run went on, and what they have by then, by mst_key."""
+
+    tables: OutputTables
+    written: Mapping[int, Written]
+
+
+def write(db: Database, run: LoggedRun, output: Relation, states: Relation | None, begun: Begun | None = None) -> None:
     """Create and fill the three tables, which appear when the caller commits, and that of states.
 
-    Where the tables exist, `states` is the last of them: all are emptied and refilled.
+    Where the tables exist, `states` is the last of them: all are emptied and refilled; or they were `begun` before.
     """
-    made = names(output, SUFFIXES)
-    tables = ModelTables(made[""], refilled(db, made, states) if states else _create(db, made, run.spec.source))
+    if begun is None:
+        begun = Begun(_emptied(db, output, states) if states else create(db, output, run), {})
     for config in held_configs(db, run):
-        architecture = read_logged_architecture(db, run, config)
-        key = ModelKey(config["mst_key"], run.spec.segments[0])
-        size = write_model(db, tables, key, architecture, state_of(config))
-        _write_info(db, made["_info"], run, config, architecture, size)
-    _write_summary(db, made["_summary"], output, run)
+        written = begun.written.get(config["mst_key"])
+        if written and written.state != state_of(config):  # it failed when it was evaluated
+            _remove(db, begun.tables, config["mst_key"])
+            written = None
+        written = written or at_once(model_written(db, begun.tables, run, config))
+        if not written.metrics:
+            metrics_written(db, begun.tables, run, config, written)
+    _write_summary(db, begun.tables.summary, output, run)
+
+
+def model_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row) -> Pieces[Written]:
+    """Write the model of a configuration, which is trained no further."""
+    architecture, state = read_logged_architecture(db, run, config), state_of(config)
+    key = ModelKey(config["mst_key"], run.spec.segments[0])
+    size = yield from model_pieces(db, ModelTables(tables.model, tables.states), key, architecture, state)
+    return Written(state, size)
+
+
+def metrics_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row, written: Written) -> Written:
+    """Write the metrics of a configuration, which has nothing left to do."""
+    architecture = read_logged_architecture(db, run, config)
+    _write_info(db, tables.info, run, config, architecture, written.size)
+    return written._replace(metrics=True)
+
+
+def _remove(db: Database, tables: OutputTables, mst_key: int) -> None:
+    for table in (tables.model, tables.info, tables.states):
+        db.rows(sql("output.remove", table=table), mst_key)
 
 
 def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
@@ -74,11 +121,20 @@ def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
     return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
 
 
-def refilled(db: Database, made: Mapping[str, str], states: Relation) -> str:
-    """Make room in existing output tables, and in that of their states, of which this is the quoted name."""
-    for table in (*made.values(), states.quoted):
+def _emptied(db: Database, output: Relation, states: Relation) -> OutputTables:
+    tables = _tables(names(output, SUFFIXES), states.quoted)
+    empty(db, tables)
+    return tables
+
+
+def _tables(made: Mapping[str, str], states: str) -> OutputTables:
+    return OutputTables(made[""], made["_info"], made["_summary"], states)
+
+
+def empty(db: Database, tables: Iterable[str]) -> None:
+    """Make room in existing output tables."""
+    for table in tables:
         db.rows(sql("warm.empty", table=table))
-    return states.quoted
 
 
 def read_run(db: Database, run_id: int) -> LoggedRun:
@@ -115,7 +171,14 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 
 def newest_states(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run, each with where its newest state lies."""
-    return db.glance(sql("output.configs"), run_id, AVERAGING, run_id)
+    return db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id)
+
+
+def newest_state(db: Database, run_id: int, mst_key: int) -> Row:
+    """The same of one configuration."""
+    alone = {"visits": " AND v.mst_key = %s::integer", "configs": " AND c.mst_key = %s::integer"}
+    (config,) = db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key)
+    return config
 
 
 def held_configs(db: Database, run: LoggedRun) -> list[Row]:
@@ -134,12 +197,13 @@ def held_configs(db: Database, run: LoggedRun) -> list[Row]:
     return configs
 
 
-def _create(db: Database, made: dict[str, str], source: DataSpec) -> str:
-    clauses = db.platform.clauses
+def create(db: Database, output: Relation, run: LoggedRun) -> OutputTables:
+    """Create the three tables, and that of states."""
+    made, clauses, columns = names(output, SUFFIXES), db.platform.clauses, class_columns(run.spec.source)[0]
     db.rows(sql("output.models", output=made[""], **clauses))
     db.rows(sql("output.info", output=made["_info"], more="", **clauses))
-    db.rows(sql("output.summary", output=made["_summary"], class_columns=class_columns(source)[0], **clauses))
-    return model_states.create(db, made["_summary"])
+    db.rows(sql("output.summary", output=made["_summary"], class_columns=columns, **clauses))
+    return _tables(made, model_states.create(db, made["_summary"]))
 
 
 def state_of(config: Row) -> StoredState | None:
@@ -150,50 +214,6 @@ def state_of(config: Row) -> StoredState | None:
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     """The architecture of a configuration, as it was when its run began."""
     return str(db.glance(sql("output.architecture"), run.run_id, config["mst_key"])[0]["architecture"])
-
-
-class ModelKey(NamedTuple):
-    """What tells a row of a model table apart; the segment is one that MADlib's tables name, and nothing reads."""
-
-    mst_key: int
-    segment_id: int
-
-
-def write_model(
-    db: Database, tables: ModelTables, key: ModelKey, architecture: str, state: StoredState | None
-) -> float | None:
-    """One row with the flat weights of a configuration, and its state; the size of the weights in kilobytes.
-
-    Without a state there are no weights.
-    """
-    found = flat_weights(db, state, key.mst_key) if state else None
-    values = (key.mst_key, found.flat if found else None, architecture, key.segment_id)
-    db.rows(sql("output.add_model", output=tables.model), *values)
-    if state:
-        model_states.add(db, tables.states, key.mst_key, state)
-    return found.size / 1024 if found else None
-
-
-def flat_weights(db: Database, state: StoredState, mst_key: int) -> Weights:
-    """The weights of a state, as MADlib has them in a field, unless that would be too large."""
-    found = read_weights(_in_order(db.stream(db.platform.state_rows(*state))), LARGEST_FIELD)
-    if found.flat is None:
-        db.notice(
-            f"mst_key={mst_key}: model_weights is NULL, because {found.size} bytes are more than pg_dump can carry in a"
-            " field; its state has the weights."
-        )
-    return found
-
-
-def _in_order(rows: Iterable[Row]) -> Iterator[bytes]:
-    """The chunks of a state; they lie in the order in which they were written."""
-    for number, row in enumerate(rows, 1):
-        if row["part"] != number:
-            raise DataCorrupted(
-                f"part {row['part']} of a state came where part {number} was expected",
-                hint="The table that holds the state was changed; train again.",
-            )
-        yield row["chunk"]
 
 
 def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architecture: str, size: float | None) -> None:

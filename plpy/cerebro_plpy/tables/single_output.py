@@ -11,18 +11,19 @@ from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.tables import model_states
+from cerebro_plpy.tables.model_rows import add_weights, flat_weights
 from cerebro_plpy.tables.outputs import (
     LoggedRun,
     class_columns,
-    flat_weights,
+    empty,
     found_metrics,
     held_configs,
     names,
     num_classes,
     read_logged_architecture,
-    refilled,
     state_of,
 )
+from cerebro_plpy.tables.pieces import at_once
 
 SUFFIXES = ("_summary",)
 
@@ -33,14 +34,16 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
     Where the tables exist, `states` is the last of them: all are emptied and refilled.
     """
     made = names(output, SUFFIXES)
-    table = refilled(db, made, states) if states else _create(db, made, class_columns(run.spec.source)[0])
+    table = states.quoted if states else _create(db, made, class_columns(run.spec.source)[0])
+    if states:
+        empty(db, (*made.values(), table))
     (config,) = held_configs(db, run)
     architecture = read_logged_architecture(db, run, config)
     state = state_of(config)  # none where it was stopped before its first epoch ended
-    found = flat_weights(db, state, config["mst_key"]) if state else None
-    db.rows(sql("single.add_model", output=made[""]), found.flat if found else None, architecture)
+    found = at_once(flat_weights(db, state, config["mst_key"])) if state else None
+    add_weights(db, sql("single.add_model", output=made[""]), found, (), (architecture,))
     if state:
-        model_states.add(db, table, config["mst_key"], state)
+        at_once(model_states.add(db, table, config["mst_key"], state))
     size = found.size / 1024 if found else None
     metrics = found_metrics(db, run, config, architecture)
     _write_summary(db, SingleModelTable(made["_summary"], output, size), run, config, metrics)

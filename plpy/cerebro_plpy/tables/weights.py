@@ -11,12 +11,13 @@ import json
 import re
 import struct
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.tables.pieces import at_once
 
 LENGTH = struct.Struct("<Q")
 # Formats of the array module by safetensors' names of element types.
@@ -74,15 +75,24 @@ class Weights:
 
 def read_weights(chunks: Iterable[bytes], largest: int) -> Weights:
     """All weights of a state, one after another, as little-endian float32, and their number of bytes."""
+    return at_once(weights_piecewise(chunks, largest))
+
+
+def weights_piecewise(chunks: Iterable[bytes], largest: int) -> Generator[None, None, Weights]:
+    """The same, chunk by chunk; what comes behind the last of the weights is not read."""
     stream = _Stream(chunks)
     wanted = _header(stream)
     size = 4 * sum(tensor.elements for tensor in wanted)
     if size > largest:
         return Weights(size, None)
-    parts = {}
+    parts: dict[Tensor, list[bytes | memoryview]] = {}
     for tensor in sorted(wanted, key=lambda tensor: (tensor.start, tensor.end)):
-        stream.skip(tensor.start - stream.position)
-        parts[tensor] = list(_float32(stream, tensor))
+        for _ in stream.pieces(tensor.start - stream.position):
+            yield
+        parts[tensor] = found = []
+        for piece in _float32(stream, tensor):
+            found.append(piece)
+            yield
     return Weights(size, b"".join(chain.from_iterable(parts[tensor] for tensor in wanted)))
 
 
@@ -139,11 +149,6 @@ class _Stream:
     def take(self, count: int) -> bytes:
         """So many bytes."""
         return b"".join(self.pieces(count))
-
-    def skip(self, count: int) -> None:
-        """Pass so many bytes over."""
-        for _ in self.pieces(count):
-            pass
 
     def pieces(self, count: int) -> Iterator[memoryview]:
         """So many bytes as they lie in the chunks, which are not copied."""

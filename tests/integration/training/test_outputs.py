@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg2
 import pytest
 from models import CLASSES
+from processes import eventually
 from states import stored, weights
-from workbench import Workbench, compile_text
+from workbench import Workbench, compile_text, several
 
 COLUMNS = {
     "": "mst_key integer, model_weights bytea, model_arch json, __dist_key__ integer",
@@ -247,3 +249,50 @@ def test_names_with_schema_and_quotes(bench: Workbench) -> None:
         '"My data"."Packed table"',
         '"My data"."Out put"',
     )
+
+
+def test_what_was_written_beside_the_run_is_what_is_written_after_it(bench: Workbench) -> None:
+    """Of a configuration that failed, too."""
+    bench.pack("early_packed", 2)
+    bench.configure("early_configs", [*several(4), compile_text("SGD(learning_rate=1e30)")])
+    run = bench.fit("early_packed", "early", "early_configs", 2, metrics_compute_frequency=1, workers=1)
+    bench.rows("SELECT cerebro.write_outputs(%s, 'late')", run)
+    own = "i.model, i.model_info"
+    shown = bench.value("SELECT count(*) FROM early WHERE model_weights IS NULL"), len(bench.rows("TABLE early"))
+    assert shown == (1, 5)
+    for query in (
+        "SELECT mst_key, model_weights, model_arch::text, __dist_key__ FROM {0} ORDER BY 1",
+        "SELECT * FROM {0}_info ORDER BY mst_key",
+        f"SELECT to_jsonb(i) - ARRAY['model', 'model_info'] FROM {{0}}_summary i WHERE ({own}) IS NOT NULL",
+    ):
+        assert bench.rows(query.format("early")) == bench.rows(query.format("late"))
+    states = [bench.rows(f"TABLE {bench.states(name)} ORDER BY mst_key, part") for name in ("early", "late")]
+    assert states[0] == states[1] and {key for key, *_ in states[0]} == {1, 2, 3, 4}
+
+
+@pytest.mark.postgresql("a transaction that has written there may be lost with a segment")
+def test_who_is_trained_is_written_while_others_train_and_a_cancel_leaves_nothing(bench: Workbench) -> None:
+    """Tables that this transaction alone sees are locked by it, and have rows of the first configuration."""
+    bench.pack("beside_packed", 1)
+    bench.configure("beside_configs", [compile_text()], ["batch_size=8", "batch_size=8,epochs=10000000"])
+    bench.rows("UPDATE beside_configs SET mst_key = CASE WHEN fit_params LIKE '%epochs%' THEN 2 ELSE 1 END")
+    made = (
+        "SELECT count(*) FROM pg_locks l WHERE l.pid = %s AND l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'"
+        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = l.relation)"
+    )
+    caller, watcher = bench.pid(), bench.another()
+    states = watcher.rows("SELECT relname FROM pg_class WHERE relname LIKE 'model\\_%%' AND relname > %s", "")
+    with bench.fitting("beside_packed", "beside", "beside_configs", 1, training_metrics=False) as fitted:
+        eventually(lambda: watcher.value(made, caller) >= 3)
+        assert watcher.value("SELECT status FROM cerebro.run ORDER BY run_id DESC LIMIT 1") == "running"
+        assert not watcher.exists("beside", "beside_info", "beside_summary")
+        watcher.rows("SELECT pg_cancel_backend(%s)", caller)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            fitted.result()
+    assert not watcher.exists("beside", "beside_info", "beside_summary")
+    assert states == watcher.rows("SELECT relname FROM pg_class WHERE relname LIKE 'model\\_%%' AND relname > %s", "")
+    run = watcher.newest_run()
+    watcher.rows("SELECT cerebro.write_outputs(%s, 'beside')", run)
+    assert watcher.rows("SELECT mst_key, model_weights IS NULL FROM beside ORDER BY 1") == [(1, False), (2, True)]
+    watcher.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,4 +93,38 @@ def test_it_waits_no_longer_than_it_is_told() -> None:
     dispatcher: Dispatcher[str] = Dispatcher(lambda: None)
     dispatcher.begin(1, Session(3, hears=True), work(2, []))
     assert dispatcher.wait(until=0.0) == [] and dispatcher.busy()
+    assert [outcome.value for outcome in dispatcher.wait()] == ["done"]
+
+
+@pytest.mark.parametrize("pieces", [0, 3])
+def test_while_nobody_answers_pieces_of_other_work_are_done_one_between_two_looks(pieces: int) -> None:
+    told: list[str] = []
+    reading, writing = os.pipe()
+
+    class Waiting(Session):
+        def fileno(self) -> int:
+            return reading
+
+        def wants(self) -> int:
+            told.append("look")
+            return super().wants()
+
+    def piece() -> bool:
+        if told.count("piece") == pieces:
+            os.write(writing, b"answered")
+            return False
+        told.append("piece")
+        return True
+
+    dispatcher: Dispatcher[str] = Dispatcher(lambda: told.append("check"), piece)
+    dispatcher.begin(1, Waiting(pieces + 2, hears=True), work(1, []))
+    assert [outcome.value for outcome in dispatcher.wait()] == ["done"]
+    assert told == [*(["look", "piece", "check"] * pieces), "look", "look"]
+    os.close(reading)
+    os.close(writing)
+
+
+def test_who_has_answered_does_not_wait_for_a_piece() -> None:
+    dispatcher: Dispatcher[str] = Dispatcher(lambda: None, lambda: pytest.fail("a worker has an answer"))
+    dispatcher.begin(1, Session(5, hears=True), work(3, []))
     assert [outcome.value for outcome in dispatcher.wait()] == ["done"]

@@ -363,6 +363,29 @@ class Unreliable:
             busy.remove(who)
 
 
+class Heard:
+    """Beside the run: who is trained, with the visits that it had made by then, and who is finished."""
+
+    def __init__(self, platform: Unreliable) -> None:
+        self._platform = platform
+        self.trained_by: dict[int, int] = {}
+        self.finished_keys: set[int] = set()
+        self.before: int | None = None  # visits of all, when the first was heard of
+
+    def trained(self, run_id: int, mst_key: int) -> None:
+        assert run_id == RUN_ID and mst_key not in self.trained_by
+        self.trained_by[mst_key] = self._platform.visits[mst_key]
+        self.before = self.before or sum(self._platform.visits.values())
+
+    def finished(self, mst_key: int) -> None:
+        assert mst_key in self.trained_by and mst_key not in self.finished_keys
+        assert mst_key not in self._platform.places["configs"], "its best state is kept"
+        self.finished_keys.add(mst_key)
+
+    def piece(self) -> bool:
+        return False
+
+
 class Ended(Exception):
     """The run ended early; what it had evaluated by then."""
 
@@ -459,6 +482,7 @@ class Trial:
     orchestrator: Orchestrator
     told: list[Told]
     log: Log
+    heard: Heard
 
     @property
     def alive(self) -> set[int]:
@@ -501,10 +525,11 @@ def continued(
         worker.session = Session(looks, platform.clock)
         return True
 
-    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen)
+    heard = Heard(platform)
+    around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen, heard)
     log = Log(looks)
     orchestrator = Orchestrator(platform, replace(request, workers=workers), crew, log, around, past)
-    trial = Trial(request, platform, orchestrator, told, log)
+    trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
         orchestrator.run()
     except ConfigFailure as error:
@@ -562,6 +587,25 @@ def test_epochs_are_announced_in_order_with_their_own_numbers(
     for tell in trial.told:
         assert trial.alive <= tell.losses.keys() and set(tell.losses.values()) == {float(tell.epoch)}
         assert tell.epoch not in request.spec.evaluate_epochs or trial.alive <= tell.evaluated
+
+
+@given(REQUESTS, WORKERS, MANY, LOOKS)
+@trials(200)
+def test_who_is_trained_is_heard_of_before_the_end_and_trained_no_further(
+    request: FitRequest, workers: int, faults: list[Fault], looks: list[int]
+) -> None:
+    """Once, and again when it is finished; one that fails when it is evaluated was heard of as trained at most."""
+    trial = tried(request, workers, chain(faults, repeat(None)), looks)
+    assert trial.heard.finished_keys == trial.alive
+    for key, visits in trial.heard.trained_by.items():
+        assert visits == trial.platform.visits[key] == request.spec.epochs * len(request.source.segments)
+
+
+def test_who_is_trained_long_before_the_end_is_heard_of_in_the_last_minute() -> None:
+    """Each visit takes a second, and each configuration 64 of them."""
+    trial = tried(requested(4, 4, 16, set(), "foremost"), 1, repeat(None), [1])
+    assert trial.heard.before is not None and trial.heard.trained_by.keys() == set(range(4))
+    assert 0 <= trial.heard.before - (4 * 4 * 16 - 60) <= 4
 
 
 @given(REQUESTS, WORKERS, FEW, LOOKS)

@@ -24,6 +24,9 @@ INSERT INTO {output} VALUES (
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[],
     %s::double precision, %s::double precision, %s::double precision[], %s::double precision[]{more}, %s::text)
 
+-- name: remove
+DELETE FROM {table} t WHERE t.mst_key = %s::integer
+
 -- name: summary
 CREATE TABLE {output} (
     source_table text, validation_table text, model text, model_info text, dependent_varname text[], independent_varname text[],
@@ -69,10 +72,10 @@ LEFT JOIN (
                 ELSE 'cerebro_state."r' || v.run_id || '_c' || v.mst_key || '_b_' || k.best_epoch || '"' END AS state_table
     FROM cerebro.visit v JOIN cerebro.run_log r USING (run_id) JOIN cerebro.config_log k USING (run_id, mst_key)
     WHERE v.run_id = %s::bigint AND v.status = 'completed' AND (v.kind = 'average' OR r.spec ->> 'schedule' <> %s::text)
-      AND (v.epoch <= k.best_epoch OR k.best_epoch IS NULL)
+      AND (v.epoch <= k.best_epoch OR k.best_epoch IS NULL){visits}
     ORDER BY v.mst_key, v.visit_no DESC) v
     ON v.mst_key = c.mst_key AND c.status <> 'failed'
-WHERE c.run_id = %s::bigint ORDER BY c.mst_key
+WHERE c.run_id = %s::bigint{configs} ORDER BY c.mst_key
 
 -- name: architecture
 SELECT c.architecture::text FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer

@@ -37,5 +37,8 @@ WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND t.relkind = 
 -- name: drop
 DROP TABLE {states}
 
+-- name: blocks
+SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass) / pg_catalog.current_setting('block_size')::bigint
+
 -- name: add
 INSERT INTO {states} SELECT %s::integer, s.part, s.chunk FROM ({source}) s

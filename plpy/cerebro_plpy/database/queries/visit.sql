@@ -38,6 +38,11 @@ SELECT count(cerebro.state_add(s.part, s.chunk)) FROM ({source}) s
 -- each but the last fills its page. cerebro.state_add checks it.
 SELECT t.part, t.chunk FROM {state} t WHERE t.ctid >= '(0,0)'
 
+-- name: state_between
+-- The same from one block of the table on, but before another.
+SELECT t.part, t.chunk FROM {state} t
+WHERE t.ctid >= ('(' || %s::bigint || ',0)')::pg_catalog.tid AND t.ctid < ('(' || %s::bigint || ',0)')::pg_catalog.tid
+
 -- name: state_copy
 INSERT INTO {copy} (part, chunk) {rows}
 
