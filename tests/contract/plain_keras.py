@@ -17,7 +17,12 @@ Model = tuple[dict[str, Any], list[np.ndarray]]
 
 
 def choose(backend: str) -> None:
-    """Fix this process's backend, on the CPU; called before all else."""
+    """Fix this process's backend, on the CPU; called before all else.
+
+    Trainers have a bare environment. What chooses other kernels of OpenBLAS, with other bits, is no part of it.
+    """
+    for name in [name for name in os.environ if name.startswith("OPENBLAS_")]:
+        del os.environ[name]
     os.environ.update(KERAS_BACKEND=backend, TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="-1")
 
 

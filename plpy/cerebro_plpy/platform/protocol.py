@@ -159,8 +159,8 @@ class Visits(Protocol):
        were.
     2. The log row of the first is committed as running before training starts, and none ever says completed without
        the state that `state_table` of the last one names.
-    3. The state that a visit starts from is exactly the state that the visit before it left, and a tour starts from
-       one that is committed.
+    3. The state that a visit starts from is exactly the state that the visit before it left. A tour starts from one
+       that is committed, or that its worker's trainer has, and is committed after that one or not at all.
     4. An evaluate visit changes no state.
     5. All rows of a segment reach the trainer, once, in the order of buffer_id.
     6. Steps may be abandoned at any statement: what is not committed then leaves no trace but a log
@@ -181,7 +181,7 @@ class Visits(Protocol):
         ...
 
     def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
-        """Whether a tour of another configuration, over these partitions, can begin before that is stored."""
+        """Whether another tour, over these partitions, can begin before that is stored."""
         ...
 
     def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:

@@ -1,9 +1,8 @@
 """Visits as every platform makes them; how a state passes to and from a trainer is left to each.
 
 Each training visit is three transactions: the log row; the job in the trainer, which reads the old state;
-the new state with the log row that says which table holds it. The visits of a tour share them. Where the next visit of
-the worker is of another configuration, the first two of that one come before the third of this: the trainer has begun
-with it when the state is stored.
+the new state with the log row that says which table holds it. The visits of a tour share them. The first two of the
+worker's next visit may come before the third of this one: the trainer has begun with it when the state is stored.
 """
 
 from __future__ import annotations

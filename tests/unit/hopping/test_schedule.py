@@ -385,6 +385,15 @@ def test_workers_with_as_much_to_do_share_no_program_and_move_no_config() -> Non
         assert all(one.visit.mst_key == two.visit.mst_key for one, two in zip(items[::2], items[1::2], strict=True))
 
 
+@pytest.mark.parametrize("evens", [0, 1])
+def test_who_has_a_program_from_an_earlier_run_goes_on_with_it(evens: int) -> None:
+    programs = {key: key % 2 for key in range(6)}
+    home = Residence(programs, {evens: [0], 1 - evens: [1]})
+    run = Simulation(plan_of(2, 2), tuple(programs), lambda visit: 1.0, Longest(), choice=home.choose)
+    run.run()
+    assert all(item.worker == (evens if item.visit.mst_key % 2 == 0 else 1 - evens) for item in run.log)
+
+
 def test_who_has_nothing_left_takes_what_is_at_home_with_others() -> None:
     """As soon as one of its configs waits: so neither ends much later than the other."""
     seconds = {key: 9.0 if key < 3 else 1.0 for key in range(9)}
