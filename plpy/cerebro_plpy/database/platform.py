@@ -153,10 +153,11 @@ class Platform(Protocol):
         """The settings of a worker session: it may train for hours, and keeps its trainer in between."""
         ...
 
-    def rest(self, session: Reader, seconds: int, trains: bool) -> None:
+    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
         """Let a session wait for the next call, and be ended if none comes in that time.
 
-        So does its trainer, where it may have one; where it can, that one goes to the next session of the same role.
+        So does its trainer, to whose process `at` sends a statement, None where it has none; if the session ends
+        before, that goes to the next one of the same role.
         """
         ...
 

@@ -195,9 +195,9 @@ class WorkerSession:
             with suppress(CerebroError):  # it was cut off by the cancel; what follows is a statement of its own
                 self._settle(deadline)
 
-    def rest(self, seconds: int, trains: bool) -> None:
+    def rest(self, seconds: int, at: str | None) -> None:
         """Wait for the next call; a session that nobody wakes in that time is ended by the server."""
-        self.platform.rest(self, seconds, trains)
+        self.platform.rest(self, seconds, at)
 
     def wake(self, check: Callable[[], None], label: str) -> None:
         """Work again; ConnectionFailure where the server has ended the session."""

@@ -89,8 +89,10 @@ class Greenplum:
         usual = options(int(db.value(sql("session.setting"), "server_version_num")))
         return {**usual, **SESSION_OPTIONS, **({} if proxied else DIRECT)}
 
-    def rest(self, session: Reader, seconds: int, trains: bool) -> None:
-        """No limit for idle sessions, but one for idle transactions. Trainers end with the processes on segments."""
+    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
+        """No limit for idle sessions, but one for idle transactions."""
+        if at is not None:
+            session.run(sql("visit.trainer_rest", at=at))
         session.run(sql("greenplum.rest"), (f"{seconds}s",))
         session.run(sql("greenplum.wait"))
 

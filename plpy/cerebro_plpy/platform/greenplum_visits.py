@@ -21,9 +21,9 @@ class GreenplumVisits(SharedVisits):
     """See `protocol.Visits` for the laws."""
 
     def start(self, worker: Worker) -> Steps[None]:
-        """Start the trainer of a worker that has none, and make the tables to which states hop."""
+        """Start the trainer of a worker that has none, and make the table to which states hop."""
         if not worker.memory.started:
-            yield Statement(sql("greenplum.hop_tables"))
+            yield Statement(sql("greenplum.hop_table"))
         yield from super().start(worker)
 
     def predict(
@@ -56,13 +56,12 @@ class GreenplumVisits(SharedVisits):
 
     def _pass_state(self, worker: Worker, state: StateSource, first: bool) -> list[Statement]:
         """It hops to the trainer's own segment before, through a table that must be empty then."""
-        table, key = "cerebro_weights" if state.source == "weights" else "cerebro_chunks", _key(worker)
+        hop, key = "greenplum.hop_weights" if state.source == "weights" else "greenplum.hop", _key(worker)
         read = chunks(worker, state)
         return [
-            *([] if first else [_emptied("cerebro_chunks")]),
-            Statement(sql("greenplum.hop", table=table, key=key, source=read.sql), read.values),
-            Statement(sql("visit.state_read", source=sql("greenplum.hopped", table=table, key=key))),
-            *([_emptied(table)] if state.source == "weights" else []),
+            *([] if first else [Statement(sql("greenplum.empty"))]),
+            Statement(sql(hop, key=key, source=read.sql), read.values),
+            Statement(sql("visit.state_read", source=sql("greenplum.hopped", key=key))),
         ]
 
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
@@ -76,11 +75,6 @@ class GreenplumVisits(SharedVisits):
 
     def _stored(self, stored: StoredState, key: str) -> Statement:
         return Statement(sql("greenplum.state_store", state=stored.table, key=str(stored.segment_id)), (key,))
-
-
-def _emptied(table: str) -> Statement:
-    """What leaves nothing in a table to which states hop."""
-    return Statement(sql("greenplum.empty", table=table))
 
 
 def _key(worker: Worker) -> str:

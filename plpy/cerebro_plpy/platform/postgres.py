@@ -41,10 +41,10 @@ class Postgres:
         """The settings of a worker session."""
         return options(int(db.value(sql("session.setting"), "server_version_num")))
 
-    def rest(self, session: Reader, seconds: int, trains: bool) -> None:
+    def rest(self, session: Reader, seconds: int, at: str | None) -> None:
         """The server ends sessions that are idle for so long."""
-        if trains:
-            session.run(sql("visit.trainer_rest"))
+        if at is not None:
+            session.run(sql("visit.trainer_rest", at=at))
         session.run(sql("session.idle"), (f"{seconds}s",))
 
     def wake(self, session: Reader, label: str) -> None:

@@ -69,6 +69,8 @@ class Workplace:
         self._pool: dict[str, list[WorkerSession]] = gd.setdefault(POOL, {CONTROL: []})
         self._who = identity(db, chosen.worker_conninfo)
         self._open: list[tuple[str, WorkerSession]] = []
+        self._trainers: dict[str, str] = {}
+        """By their roles, what sends a statement to the trainers of sessions that have one."""
         self._standing: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # as a session noticed that is no longer open
         self._run_id: int | None = None
@@ -231,7 +233,7 @@ class Workplace:
         made: list[Worker] = []
         for number, post in enumerate(posts):
             try:
-                made += [Worker(number, self._take(session_role(f, post)), f, post) for f in frameworks]
+                made += [self._worker(number, framework, post) for framework in frameworks]
             except NOT_OPENED as error:
                 # The first ones could be: what stands in the way is a limit, such as max_connections.
                 if not number or post is not None:
@@ -239,6 +241,11 @@ class Workplace:
                 self.db.notice(f"going on with {number} of {len(posts)} workers: {error.message}")
                 break
         return made
+
+    def _worker(self, number: int, framework: str, post: int | None) -> Worker:
+        role = session_role(framework, post)
+        self._trainers[role] = self.platform.at(post)
+        return Worker(number, self._take(role), framework, post)
 
     def standing(self, posts: Sequence[int | None], framework: str) -> Sequence[Worker]:
         """Workers that this call has had on these posts before, with what their trainers hold; else new ones."""
@@ -295,7 +302,7 @@ class Workplace:
     def _put_aside(self, role: str, session: WorkerSession) -> bool:
         """Let the server end a session if no call comes; False where the session is gone already."""
         try:
-            session.rest(self.settings.trainer_idle_seconds, trains=role not in (CONTROL, WATCH))
+            session.rest(self.settings.trainer_idle_seconds, self._trainers.get(role))
         except CerebroError:
             return False
         return True

@@ -51,8 +51,8 @@ def check_granted(catalog: Catalog, model: Relation) -> None:
 def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Let a role predict and evaluate with the models of a table of the caller's."""
     model, companions = _own_tables(catalog, given)
-    name, may_use = _grantee(catalog, model, role)
     catalog.db.platform.check_grants(catalog.module)
+    name, may_use = _grantee(catalog, model, role)
     function, state = _function(model), _states(catalog, model, companions["_summary"])
     found = _found(catalog, model)
     if not found:
@@ -72,8 +72,8 @@ def grant(catalog: Catalog, given: str | None, role: str | None) -> None:
 def revoke(catalog: Catalog, given: str | None, role: str | None) -> None:
     """Take that back; with the last role that had it the function goes."""
     model, companions = _own_tables(catalog, given)
-    name, _ = _grantee(catalog, model, role)
     catalog.db.platform.check_grants(catalog.module)
+    name, _ = _grantee(catalog, model, role)
     function = _function(model)
     if not _found(catalog, model):
         raise UndefinedObject(

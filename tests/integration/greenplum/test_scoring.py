@@ -136,7 +136,7 @@ def segment_trainers(database: str) -> dict[int, str]:
     found = {}
     for pid in processes():
         backend = backend_of(command_line(pid))
-        title = command_line(backend)[0] if backend else ""
+        title = next(iter(command_line(backend)), "") if backend else ""
         if f" {database} " in title:
             found[pid] = title
     return found

@@ -69,6 +69,7 @@ def run(bench: Workbench, request: pytest.FixtureRequest) -> Run:
     return Run(bench, run_id, shape)
 
 
+@pytest.mark.postgresql("there each segment needs a worker of its own")
 def test_workers_that_would_have_nothing_to_do_leave_their_cores_to_the_others(bench: Workbench) -> None:
     """Unless only all of them together have room for the rows."""
     bench.pack("alone_packed", 2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models import NOISY
+from models import NOISY, dense, sequential
 from states import load, metadata, packed_rows, same, stored, tensors, trainer, weights
 from workbench import Workbench, compile_text, setting, several
 
@@ -90,6 +90,22 @@ def test_the_log_says_how_large_the_state_is(bench: Workbench, hopped: int) -> N
         hopped,
     ):
         assert size == len(stored(bench, "hopped", mst_key))
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["alike", "drawn"])
+@pytest.mark.parametrize("units", [1, 1015, 1016])
+def test_training_begins_from_the_weights_of_the_architecture(
+    bench: Workbench, hopped: int, units: int, alike: bool
+) -> None:
+    """However many chunks they take, of which 1015 units fill the last, and however well they can be compressed."""
+    values = np.full(8 * units, 0.25) if alike else np.random.default_rng(units).normal(size=8 * units)
+    begun, name = values.astype("<f4").tobytes(), f"begun_{units}_{alike}"
+    architecture = sequential([4], dense(units, "hidden"), dense(3, "output", "softmax", use_bias=False))
+    bench.rows("SELECT load_keras_model('models', %s::json, %s)", architecture, begun)
+    model = int(bench.value("SELECT max(model_id) FROM models"))
+    bench.configure(f"{name}_configs", [compile_text("SGD(learning_rate=0.0)")], model=model)
+    bench.fit("hopped_packed", name, f"{name}_configs", 1)
+    assert bench.weights(name) == {1: begun}
 
 
 @pytest.fixture(scope="module")

@@ -17,24 +17,26 @@ WHERE p.localoid = %s::oid AND p.policytype = 'p' AND p.distkey::text = a.attnum
 SELECT u.key FROM pg_catalog.unnest(%s::integer[]) AS u (key)
 WHERE NOT EXISTS (SELECT FROM cerebro.segment_key k WHERE k.key = u.key) ORDER BY 1
 
--- name: hop_tables
--- Where states come to on their way to a trainer: chunks of states, which fill a page, and whole weights, which only first
--- visits read. The end of each transaction empties the first one: without new rows in the catalog as TRUNCATE leaves them,
--- and fast, because it has no TOAST table, whose index would be built anew each time.
+-- name: hop_table
+-- Where states come to on their way to a trainer, in chunks that fill a page. The end of each transaction empties it: without
+-- new rows in the catalog as TRUNCATE leaves them, and fast, because it has no TOAST table, whose index would be built anew.
 CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_chunks (__dist_key__ integer, part integer) ON COMMIT DELETE ROWS DISTRIBUTED BY (__dist_key__);
-ALTER TABLE pg_temp.cerebro_chunks ADD COLUMN IF NOT EXISTS chunk bytea, ALTER COLUMN chunk SET STORAGE PLAIN;
-CREATE TEMPORARY TABLE IF NOT EXISTS cerebro_weights (__dist_key__ integer, part integer, chunk bytea) DISTRIBUTED BY (__dist_key__);
-ALTER TABLE pg_temp.cerebro_weights ALTER COLUMN chunk SET STORAGE EXTERNAL
+ALTER TABLE pg_temp.cerebro_chunks ADD COLUMN IF NOT EXISTS chunk bytea, ALTER COLUMN chunk SET STORAGE PLAIN
 
 -- name: hop
 -- A state moves to the segment that trains with it next.
-INSERT INTO pg_temp.{table} SELECT {key}, s.part, s.chunk FROM ({source}) s
+INSERT INTO pg_temp.cerebro_chunks SELECT {key}, s.part, s.chunk FROM ({source}) s
+
+-- name: hop_weights
+-- They are one value, which is read whole before it is cut: else each cut might decompress it anew.
+INSERT INTO pg_temp.cerebro_chunks SELECT {key}, n, pg_catalog.substring(w.flat, (n - 1) * 8120 + 1, 8120)
+FROM (SELECT s.chunk || ''::bytea AS flat FROM ({source}) s OFFSET 0) w, pg_catalog.generate_series(1, pg_catalog.octet_length(w.flat) / 8120 + 1) n
 
 -- name: empty
-TRUNCATE pg_temp.{table}
+TRUNCATE pg_temp.cerebro_chunks
 
 -- name: hopped
-SELECT t.part, t.chunk FROM pg_temp.{table} t WHERE t.__dist_key__ = {key}
+SELECT t.part, t.chunk FROM pg_temp.cerebro_chunks t WHERE t.__dist_key__ = {key}
 
 -- name: state_table
 -- See run.state_table.

@@ -2,7 +2,7 @@
 SELECT cerebro.trainer_start(%s::json){at}
 
 -- name: trainer_rest
-SELECT cerebro.trainer_rest()
+SELECT cerebro.trainer_rest(){at}
 
 -- name: dataset_load
 -- The whole partition of a segment, in order, into the trainer; the trainer says whether it keeps it.
