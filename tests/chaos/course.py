@@ -138,6 +138,8 @@ class Course:
         found = self._runs()
         if not found:
             self._begin(session)
+        elif self._finished():  # in the background, while its caller's session was ended
+            return
         elif found[0][1] == "completed":
             session.rows("SELECT cerebro.write_outputs(%s, %s)", found[0][0], self.output)
         else:

@@ -8,11 +8,17 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.state_tables import DATA_TABLES, data_table
 
+NOBODY = 0
+"""No process: what this transaction holds it may drop."""
+
 
 def drop_states(db: Database, run_id: int) -> None:
     """Remove the states of a run when this transaction commits."""
     packed = [data_table(run_id, name) for name in DATA_TABLES]
-    for row in (*db.rows(sql("run.spare_state_tables"), run_id, []), *db.rows(sql("features.data_tables"), packed)):
+    for row in (
+        *db.rows(sql("run.spare_state_tables"), run_id, [], NOBODY),
+        *db.rows(sql("features.data_tables"), packed),
+    ):
         db.rows(sql("run.drop_table", table=row["name"]))
     db.rows(sql("run.no_state_tables"), run_id)
 

@@ -6,6 +6,7 @@ Every call is a transaction of its own, so that other sessions see it at once.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -112,7 +113,7 @@ class RunLog:
 
         Those that are read by now go one by one after the others, until one of them cannot go.
         """
-        spare = self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep)))
+        spare = self._control.run(sql("run.spare_state_tables"), (self.run_id, list(keep), os.getpid()))
         free, used = ([(name, size) for name, size, used in spare if used is kind] for kind in (False, True))
         groups = [free[start : start + TABLES_AT_ONCE] for start in range(0, len(free), TABLES_AT_ONCE)]
         freed = 0

@@ -253,7 +253,7 @@ def own_bytes(pid: int) -> int:
 
 def trainer_peak_bytes(pid: int) -> int:
     """The most memory that a trainer has had in its life; 0 where the process is none."""
-    return _kilobytes(_text(pid, "status"), "VmHWM:") if "cerebro_trainer" in _text(pid, "cmdline") else 0
+    return _kilobytes(_text(pid, "status"), "VmHWM:") if _text(pid, "cmdline").startswith("cerebro_trainer: ") else 0
 
 
 def began_at(seen: Seen) -> float:

@@ -46,23 +46,23 @@ def fit(session: Connection, job: Job) -> int:
 
 
 def _logged(session: Connection, run_id: int) -> dict[str, Any]:
-    """Bytes of the states that the visits wrote, and of the packed rows that the trainers were given once; seconds
-    of training."""
+    """Bytes of the states that the visits wrote, and of the largest; of the packed rows that the trainers were given
+    once; seconds of training."""
     with session.cursor() as cursor:
         cursor.execute(
-            "SELECT coalesce(sum(state_bytes), 0), count(*), sum(training_seconds) FROM cerebro.visit"
+            "SELECT coalesce(sum(state_bytes), 0), max(state_bytes), count(*), sum(training_seconds) FROM cerebro.visit"
             " WHERE run_id = %s",
             (run_id,),
         )
-        states, visits, training = cursor.fetchone()  # type: ignore[misc]
+        states, largest, visits, training = cursor.fetchone()  # type: ignore[misc]
         cursor.execute(
             "SELECT sum(pg_table_size(t::regclass)) FROM cerebro.run r,"
             " unnest(ARRAY[r.spec ->> 'source_table', r.spec ->> 'validation_table']) t WHERE run_id = %s",
             (run_id,),
         )
         (packed,) = cursor.fetchone()  # type: ignore[misc]
-    logged = {"state_bytes": int(states), "visits": int(visits), "packed_bytes": int(packed or 0)}
-    return {**logged, "training_seconds": training}
+    logged = {"state_bytes": int(states), "largest_state": int(largest or 0), "visits": int(visits)}
+    return {**logged, "packed_bytes": int(packed or 0), "training_seconds": training}
 
 
 def _forms(session: Connection, run_id: int) -> dict[str, int]:

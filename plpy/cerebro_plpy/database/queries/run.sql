@@ -57,13 +57,14 @@ UPDATE cerebro.config_log c SET state_tables = c.state_tables || %s::text WHERE 
 
 -- name: spare_state_tables
 -- State tables of a run but those to keep, and their bytes, by the catalog: what a log says, its owner may have written.
--- Whoever uses one now may be a backup.
+-- Whoever uses one now may be a backup. What the caller has read is left to a later call: its transaction holds it.
 SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes,
        EXISTS (SELECT FROM pg_catalog.pg_locks l
                WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid <> pg_catalog.pg_backend_pid()
                  AND l.database = (SELECT b.oid FROM pg_catalog.pg_database b WHERE b.datname = pg_catalog.current_database())) AS used
 FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid = %s::integer)
 
 -- name: drop_state_tables
 -- Any may be gone, where nobody heard that it was dropped.
