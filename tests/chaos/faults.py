@@ -237,8 +237,8 @@ def name_taken(scene: Scene) -> bool:
         session.rows("SET lock_timeout = '3s'")
         try:
             session.rows(f"CREATE TABLE {scene.output} AS SELECT 'mine' AS whose")
-        except (psycopg2.errors.DuplicateTable, psycopg2.errors.LockNotAvailable):
-            return False
+        except (psycopg2.errors.DuplicateTable, psycopg2.errors.UniqueViolation, psycopg2.errors.LockNotAvailable):
+            return False  # the run has it, perhaps since just now: it begins with its output before its end
 
     def given_back() -> None:
         with opened(scene.premises.superuser_url) as session:
