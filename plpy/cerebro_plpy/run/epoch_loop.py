@@ -183,7 +183,8 @@ class Orchestrator:
 
     def _start(self, worker: Worker, tour: Tour) -> None:
         training = self._training[key := tour[0].mst_key]
-        self._positions.begin(tour, next((t.tour for t in self._assignments.unstored if t.mst_key == key), None))
+        ahead = self._assignments.unstored if training.unstored else ()  # of what is averaged nothing goes on
+        self._positions.begin(tour, next((task.tour for task in ahead if task.mst_key == key), None))
         attempt = training.begin(tour)
         if tour[0].kind == "evaluate":
             return self._assignments.evaluate(worker, tour, training.evaluate_visit(tour, attempt))
@@ -320,8 +321,7 @@ class Orchestrator:
         if len(self._assignments.numbers) == 1 or not worker.replaceable:
             raise error
         self._assignments.numbers.remove(worker.number)
-        segments = self._plan.segments
-        workers = schedule.share_segments(segments, self._assignments.numbers)
+        workers = schedule.share_segments(self._plan.segments, self._assignments.numbers)
         self._positions.plan = replace(self._plan, workers=workers)
         if self._residence:
             self._residence.dismiss(worker.number)
