@@ -35,6 +35,7 @@ FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60
 FEW = 25
 """Examples of a property in `make test`; `make test-long` has as many as the test says, or 100."""
+pytest.register_assert_rewrite("course")  # whose assertions then show values
 log_size = pytest.StashKey[int]()
 numbers = itertools.count(1)
 # Property tests must not fail because a machine is slow: no deadline per example, nor for drawing them.

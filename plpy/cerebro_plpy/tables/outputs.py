@@ -139,11 +139,7 @@ def empty(db: Database, tables: Iterable[str]) -> None:
 
 def read_run(db: Database, run_id: int) -> LoggedRun:
     """A run that has states; the types of its class values are known to be types."""
-    rows = db.glance(sql("output.run"), run_id)
-    if not rows:
-        raise UndefinedObject(
-            f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
-        )
+    rows = _logged(run_id, db.glance(sql("output.run"), run_id))
     if rows[0]["status"] != "completed" and not any(map(state_of, newest_states(db, run_id))):
         raise ObjectNotReady(
             f"run {run_id} is {rows[0]['status']}, and none of its configurations has a state",
@@ -153,6 +149,15 @@ def read_run(db: Database, run_id: int) -> LoggedRun:
     source = replace(spec.source, class_types=class_types(db, spec.source.class_types))
     row = {each.name: rows[0][each.name] for each in fields(LoggedRun) if each.name != "spec"}
     return LoggedRun(**row, spec=replace(spec, source=source))
+
+
+def _logged(run_id: int, rows: list[Row]) -> list[Row]:
+    """What the log has of a run, which is never nothing; it shows nothing of it while its owner has another name."""
+    if not rows:
+        raise UndefinedObject(
+            f"there is no run {run_id} that you may see", hint="SELECT run_id, name, status FROM cerebro.run;"
+        )
+    return rows
 
 
 def read_configs(db: Database, run_id: int) -> list[Row]:
@@ -171,14 +176,13 @@ def read_configs(db: Database, run_id: int) -> list[Row]:
 
 def newest_states(db: Database, run_id: int) -> list[Row]:
     """The configurations of a run, each with where its newest state lies."""
-    return db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id)
+    return _logged(run_id, db.glance(sql("output.configs", visits="", configs=""), run_id, AVERAGING, run_id))
 
 
 def newest_state(db: Database, run_id: int, mst_key: int) -> Row:
     """The same of one configuration."""
     alone = {"visits": " AND v.mst_key = %s::integer", "configs": " AND c.mst_key = %s::integer"}
-    (config,) = db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key)
-    return config
+    return _logged(run_id, db.glance(sql("output.configs", **alone), run_id, AVERAGING, mst_key, run_id, mst_key))[0]
 
 
 def held_configs(db: Database, run: LoggedRun) -> list[Row]:
@@ -213,7 +217,8 @@ def state_of(config: Row) -> StoredState | None:
 
 def read_logged_architecture(db: Database, run: LoggedRun, config: Row) -> str:
     """The architecture of a configuration, as it was when its run began."""
-    return str(db.glance(sql("output.architecture"), run.run_id, config["mst_key"])[0]["architecture"])
+    rows = db.glance(sql("output.architecture"), run.run_id, config["mst_key"])
+    return str(_logged(run.run_id, rows)[0]["architecture"])
 
 
 def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architecture: str, size: float | None) -> None:
@@ -225,8 +230,13 @@ def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architect
 def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    rows = db.glance(sql("output.metrics"), run.run_id, config["mst_key"]) if config["state_table"] else []
+    rows = _metrics(db, run.run_id, config["mst_key"]) if config["state_table"] else []
     return metric_columns(rows, parsed, architecture, run.spec.source.dependent, config["best_epoch"])
+
+
+def _metrics(db: Database, run_id: int, mst_key: int) -> list[Row]:
+    rows = _logged(run_id, db.glance(sql("output.metrics"), mst_key, run_id))
+    return [row for row in rows if row["name"]]
 
 
 def metric_columns(

@@ -21,6 +21,13 @@ ENDS = {
 }
 BACK = "DO $$BEGIN ALTER ROLE passed RENAME TO passing; EXCEPTION WHEN undefined_object THEN END$$"
 WRITE = "SELECT cerebro.write_outputs(%s, %s)"
+GATE = 20
+"""An advisory lock that the role waits for after each definition of a table."""
+GATED = f"""
+    CREATE FUNCTION public.gate() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN
+        IF session_user = 'passing' THEN PERFORM pg_advisory_lock({GATE}), pg_advisory_unlock({GATE}); END IF; END$$;
+    CREATE EVENT TRIGGER gate ON ddl_command_end EXECUTE FUNCTION public.gate()"""
+UNGATED = "DROP EVENT TRIGGER IF EXISTS gate; DROP FUNCTION IF EXISTS public.gate"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -255,6 +262,28 @@ def test_a_role_that_is_no_more_leaves_nothing_running(
             }
             assert statuses and "running" not in statuses, view
         assert shared_superuser.value("SELECT configs_running FROM cerebro.progress WHERE run_id = %s", run) == 0
+    shared_superuser.rows("DROP SCHEMA IF EXISTS passing")
+
+
+@pytest.mark.long
+def test_outputs_are_not_made_of_a_log_that_shows_nothing(bench: Workbench, shared_superuser: Workbench) -> None:
+    """Its role gets another name after it was found that there is the run."""
+    with another_role(bench, shared_superuser, "passing") as session:
+        own_schema(shared_superuser, "passing")
+        bench.rows("GRANT SELECT ON packed, packed_summary, three, three_summary, models TO passing")
+        run = session.fit("packed", "passing.model", "three", 1)
+        shared_superuser.rows(f"{GATED}; SELECT pg_advisory_lock({GATE})")
+        try:
+            with session.calling(lambda: session.rows(WRITE, run, "passing.again")) as written:
+                eventually(lambda: waiting(shared_superuser, WRITE.partition("(")[0]))
+                shared_superuser.rows(f"{ENDS['is renamed']}; SELECT pg_advisory_unlock({GATE})")
+                error = written.exception()
+        finally:
+            shared_superuser.rows(f"SELECT pg_advisory_unlock_all(); {UNGATED}; {BACK}")
+        assert isinstance(error, psycopg2.errors.UndefinedObject), error
+        assert not session.exists("passing.again")
+        session.rows(WRITE, run, "passing.again")
+        assert session.value("SELECT count(model_weights) FROM passing.again") == 3
     shared_superuser.rows("DROP SCHEMA IF EXISTS passing")
 
 

@@ -81,6 +81,7 @@ WHERE c.run_id = %s::bigint{configs} ORDER BY c.mst_key
 SELECT c.architecture::text FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: metrics
+-- Without metrics a row of NULLs: no row says that the run cannot be seen.
 SELECT m.epoch, m.dataset, m.name, m.value, extract(epoch FROM m.time - r.started_at)::double precision AS elapsed
-FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id)
-WHERE m.run_id = %s::bigint AND m.mst_key = %s::integer ORDER BY m.epoch
+FROM cerebro.run_log r LEFT JOIN cerebro.metric m ON m.run_id = r.run_id AND m.mst_key = %s::integer
+WHERE r.run_id = %s::bigint ORDER BY m.epoch
