@@ -119,14 +119,15 @@ def whole_job(key: str, times: int, *ways: Way) -> Callable[[Bench], Numbers]:
 
 
 def fullness(bench: Bench) -> Numbers:
-    """What part of the workers' time in epochs 2 and later the bare loops take for the same visits."""
+    """What part of the workers' time, from the first visit of epoch 2 on, the bare loops take for the same visits."""
     job = bench.ready(FULL)
     contender = bench.fastest(job)
     for _ in range(bench.repeats):
-        seconds = sum(bench.bare(job, contender.framework).epochs[1:])
+        first, *later = bench.bare(job, contender.framework).epochs
         tried = bench.trained(job, contender)
         assert tried.result is not None
-        spent = _later_epochs(bench, tried.result.more["run_id"])
+        run_id = tried.result.more["run_id"]
+        spent, seconds = _later_epochs(bench, run_id), sum(later) + first * _late_part(bench, run_id)
         bench.say(f"    {contender.name}: {spent:.2f} s of all workers; bare {seconds:.2f} s")
         yield [seconds / spent]
 
@@ -154,6 +155,23 @@ def _later_epochs(bench: Bench, run_id: int) -> float:
             f" expected at least {1000 * SHORTEST_VISIT:.0f} ms and at most {LARGEST_STATE} bytes"
         )
     return float(spent)
+
+
+def _late_part(bench: Bench, run_id: int) -> float:
+    """What part of epoch 1 is made once epoch 2 of any configuration has begun, by what visits take later on."""
+    with bench.place.session() as session, session.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH logged AS (SELECT * FROM cerebro.visit WHERE run_id = %s AND status = 'completed'),
+                 later AS (SELECT * FROM logged WHERE epoch > 1),
+                 usual AS (SELECT mst_key, avg(training_seconds) AS seconds FROM later GROUP BY mst_key)
+            SELECT coalesce(sum(u.seconds) FILTER (
+                       WHERE v.started_at >= (SELECT min(started_at) FROM later)), 0) / sum(u.seconds)
+            FROM logged v JOIN usual u USING (mst_key) WHERE v.epoch = 1""",
+            (run_id,),
+        )
+        (part,) = cursor.fetchone()  # type: ignore[misc]
+    return float(part)
 
 
 def first_fit(bench: Bench) -> Numbers:

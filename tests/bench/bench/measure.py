@@ -42,7 +42,8 @@ Course = tuple[list[float], list[float]]
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """Seconds by the clock, CPU seconds of all processes together, the highest sum of their memory in bytes,
-    shared pages counted once (PSS), and the highest resident memory of a trainer of ours (0 without one).
+    shared pages counted once (PSS), and the highest resident memory of a trainer of ours that began meanwhile (0
+    without one).
 
     CPU seconds are told by what processes are for, too; and those of trainers in their course, by their backends.
     """
@@ -145,7 +146,8 @@ class Watch:
     def _sample_memory(self) -> None:
         family = self._family()
         self._peak = max(self._peak, sum(proportional_bytes(seen.pid) for seen in family))
-        self._trainer = max([self._trainer, *(trainer_peak_bytes(seen.pid) for seen in family)])
+        begun = [seen.pid for seen in family if (seen.pid, seen.started) not in self._first]
+        self._trainer = max([self._trainer, *map(trainer_peak_bytes, begun)])
 
     def _note(self, seen: Seen, now: float) -> None:
         """Go on with the course of a trainer; where it is new to its backend, from its start or the last sample on."""
