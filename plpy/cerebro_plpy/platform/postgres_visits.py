@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class PostgresVisits(SharedVisits):
     """See `protocol.Visits` for the laws."""
 
-    one_clock = True
-
     def predict(
         self, worker: Worker, rows: RawRows, state: StateSource, job: Job, request: Mapping[str, Any]
     ) -> Steps[str | None]:

@@ -40,9 +40,6 @@ STATES_BESIDE = 2
 class SharedVisits(TrainerJobs):
     """See `protocol.Visits` for the laws."""
 
-    one_clock = False
-    """Whether trainers have the clock of the log, and a session can store a state while its trainer goes on."""
-
     @abstractmethod
     def _visit_end(self, visit: TrainVisit, table: str) -> str:
         """What stores the new state in this table, and says so in the log."""
@@ -67,7 +64,7 @@ class SharedVisits(TrainerJobs):
     def stores_beside(self, worker: Worker, trained: Trained, datasets: Sequence[Dataset]) -> bool:
         """Whether a tour over these partitions can begin before what was trained is stored."""
         room, size = (trained.results[-1][name] for name in ("room", "state_bytes"))
-        return self.one_clock and worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
+        return worker.memory.keeps(datasets) and (room is None or room >= STATES_BESIDE * size)
 
     def begin(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[None]:
         """Let the first of these visits be trained, while the state of the one before is still to be stored."""
@@ -178,8 +175,7 @@ class SharedVisits(TrainerJobs):
 
     def _logged(self, found: Mapping[str, Any]) -> tuple[object, ...]:
         """What the log says of a visit that is completed."""
-        ended_at = found["ended_at"] if self.one_clock else None
-        return (ended_at, found["rows"], found["form"], found["threads"], found["loss"], found["seconds"])
+        return (found["ended_at"], found["rows"], found["form"], found["threads"], found["loss"], found["seconds"])
 
     def _make_table(self, worker: Worker, visit: TrainVisit, name: str) -> Steps[None]:
         # An earlier attempt may have made it.
