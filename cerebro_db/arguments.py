@@ -139,6 +139,8 @@ class FitOptions(TrainingOptions, total=False):
     use_caching: bool
     schedule: str
     replay_run: int
+    search: str
+    search_params: Mapping[str, int]
 
 
 class FitOneOptions(TrainingOptions, total=False):
@@ -175,6 +177,7 @@ class TrainOptions(TypedDict, total=False):
     models: list[str]
     space: Mapping[str, Any]
     search: str
+    search_params: Mapping[str, int]
     metric: str
     configs: int
     epochs: int

@@ -118,7 +118,7 @@ class Session(Preparation, NamedModels, Administration, RunReader):
             model_output_table=model_output_table,
             model_selection_table=model_selection_table,
             num_iterations=num_iterations,
-            **options,
+            **json_options(options),
         )
 
     @options_of(FitOneOptions)
@@ -217,7 +217,7 @@ class Session(Preparation, NamedModels, Administration, RunReader):
             model_output_table=model_output_table,
             model_selection_table=model_selection_table,
             num_iterations=num_iterations,
-            **options,
+            **json_options(options),
         )
         return int(run_id)
 

@@ -53,6 +53,36 @@ WHERE p.classoid = 'pg_catalog.pg_class'::regclass
                    'cerebro.evaluation'::regclass, 'cerebro.metric'::regclass, 'cerebro.form_timing'::regclass);
 SET LOCAL allow_system_table_mods = off;
 
+CREATE TABLE cerebro.decision_log (
+    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    decision_no integer NOT NULL,
+    time        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    mst_key     integer NOT NULL,
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'stop')),
+    epoch       integer NOT NULL,
+    visits      integer NOT NULL,
+    last_epoch  integer NOT NULL,
+    cause       integer,
+    rule        text NOT NULL,
+    reason      text NOT NULL,
+    PRIMARY KEY (run_id, decision_no)
+);
+COMMENT ON TABLE cerebro.decision_log IS 'What was decided of the configurations of a search, in its order; read the view cerebro.decision';
+COMMENT ON COLUMN cerebro.decision_log.epoch IS 'the newest epoch of the configuration that had metrics by then';
+COMMENT ON COLUMN cerebro.decision_log.visits IS 'how many visits of the configuration were completed by then';
+COMMENT ON COLUMN cerebro.decision_log.last_epoch IS 'until the end of which epoch it may train from then on';
+COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result was decided about; NULL where the search began. The decision about that one comes first';
+ALTER TABLE cerebro.decision_log ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_runs ON cerebro.decision_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = decision_log.run_id AND r.owner = current_user));
+SELECT pg_catalog.pg_extension_config_dump('cerebro.decision_log', '');
+ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_status_check,
+    ADD CONSTRAINT config_log_status_check CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed'));
+
+-- They have more arguments.
+DROP FUNCTION IF EXISTS @extschema@.madlib_keras_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean);
+DROP FUNCTION IF EXISTS @extschema@.madlib_fit_multiple_model(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean);
+DROP FUNCTION IF EXISTS cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean);
+
 -- It knows by other means that it is wanted; 0.1.0 had no such procedure.
 DROP PROCEDURE IF EXISTS cerebro.work(integer, json);
 

@@ -33,7 +33,7 @@ CREATE TABLE cerebro.config_log (
     run_id         bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
     mst_key        integer NOT NULL,
     params         jsonb NOT NULL,
-    status         text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'completed', 'stopped', 'failed')),
+    status         text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed')),
     reason         text,
     state_tables   text[] NOT NULL DEFAULT '{}',
     model_id       integer NOT NULL,
@@ -109,6 +109,26 @@ CREATE TABLE cerebro.metric (
     PRIMARY KEY (run_id, mst_key, epoch, dataset, name)
 );
 COMMENT ON TABLE cerebro.metric IS 'Metrics over a whole data set after an epoch, one value a row; the loss is the metric named loss';
+
+CREATE TABLE cerebro.decision_log (
+    run_id      bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    decision_no integer NOT NULL,
+    time        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    mst_key     integer NOT NULL,
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'stop')),
+    epoch       integer NOT NULL,
+    visits      integer NOT NULL,
+    last_epoch  integer NOT NULL,
+    cause       integer,
+    rule        text NOT NULL,
+    reason      text NOT NULL,
+    PRIMARY KEY (run_id, decision_no)
+);
+COMMENT ON TABLE cerebro.decision_log IS 'What was decided of the configurations of a search, in its order; read the view cerebro.decision';
+COMMENT ON COLUMN cerebro.decision_log.epoch IS 'the newest epoch of the configuration that had metrics by then';
+COMMENT ON COLUMN cerebro.decision_log.visits IS 'how many visits of the configuration were completed by then';
+COMMENT ON COLUMN cerebro.decision_log.last_epoch IS 'until the end of which epoch it may train from then on';
+COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result was decided about; NULL where the search began. The decision about that one comes first';
 
 CREATE TABLE cerebro.form_timing (
     owner           name NOT NULL DEFAULT current_user,
@@ -226,6 +246,7 @@ ALTER TABLE cerebro.config_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.decision_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
@@ -243,6 +264,7 @@ CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.
 CREATE POLICY own_runs ON cerebro.visit USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = visit.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.evaluation USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = evaluation.run_id AND r.owner = current_user));
 CREATE POLICY own_runs ON cerebro.metric USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = metric.run_id AND r.owner = current_user));
+CREATE POLICY own_runs ON cerebro.decision_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = decision_log.run_id AND r.owner = current_user));
 
 SELECT pg_catalog.pg_extension_config_dump('cerebro.setting', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.run_log', '');
@@ -251,6 +273,7 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.config_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.decision_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');

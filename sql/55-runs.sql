@@ -7,12 +7,13 @@ CREATE OR REPLACE FUNCTION cerebro.submit(
     use_caching boolean DEFAULT FALSE, seed bigint DEFAULT NULL, schedule text DEFAULT 'longest',
     workers integer DEFAULT NULL, replay_run bigint DEFAULT NULL,
     training_metrics boolean DEFAULT TRUE, dtype_policy text DEFAULT NULL, backend text DEFAULT 'tensorflow',
-    max_attempts integer DEFAULT 3, max_runtime interval DEFAULT NULL, keep_states boolean DEFAULT TRUE) RETURNS bigint
+    max_attempts integer DEFAULT 3, max_runtime interval DEFAULT NULL, keep_states boolean DEFAULT TRUE,
+    search text DEFAULT NULL, search_params jsonb DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
-return runs.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states)
+return runs.submit(plpy, GD, source_table, model_output_table, model_selection_table, num_iterations, use_gpus, validation_table, metrics_compute_frequency, warm_start, name, description, use_caching, seed, schedule, workers, replay_run, training_metrics, dtype_policy, backend, max_attempts, max_runtime, keep_states, search, search_params)
 $$;
-COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean)
+COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb)
 IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
 CREATE OR REPLACE PROCEDURE cerebro.work(task json)
@@ -63,6 +64,7 @@ CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE v.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.decision_log d USING cerebro.run_log r WHERE d.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.metric m USING cerebro.run_log r WHERE m.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.run_log r WHERE r.run_id = remove_dropped.run_id AND r.dropped;

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION cerebro.train(
     source text, target text, model text DEFAULT NULL, budget interval DEFAULT '5 minutes', columns text DEFAULT '*',
     types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, weight text DEFAULT NULL,
-    models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', metric text DEFAULT NULL,
+    models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', search_params jsonb DEFAULT NULL, metric text DEFAULT NULL,
     configs integer DEFAULT NULL, epochs integer DEFAULT NULL, ensemble integer DEFAULT NULL, start_from text[] DEFAULT NULL, seed bigint DEFAULT NULL,
     backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
     background boolean DEFAULT FALSE) RETURNS TABLE (
@@ -11,23 +11,23 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     validation double precision, training double precision, seconds double precision)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background)
+return named_models.train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background)
 $$;
-COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean)
+COMMENT ON FUNCTION cerebro.train(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean)
 IS 'Train a model by name that predicts a column of a raw table from its others, in the time of budget, and return the configurations that were tried, best first';
 
 CREATE OR REPLACE FUNCTION cerebro.plan(
     source text, target text, model text DEFAULT NULL, budget interval DEFAULT '5 minutes', columns text DEFAULT '*',
     types jsonb DEFAULT NULL, task text DEFAULT NULL, split text DEFAULT NULL, weight text DEFAULT NULL,
-    models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', metric text DEFAULT NULL,
+    models text[] DEFAULT NULL, space jsonb DEFAULT NULL, search text DEFAULT 'auto', search_params jsonb DEFAULT NULL, metric text DEFAULT NULL,
     configs integer DEFAULT NULL, epochs integer DEFAULT NULL, ensemble integer DEFAULT NULL, start_from text[] DEFAULT NULL, seed bigint DEFAULT NULL,
     backend text DEFAULT NULL, workers integer DEFAULT NULL, use_gpus boolean DEFAULT FALSE,
     background boolean DEFAULT FALSE) RETURNS TABLE (section text, name text, what text, why text, data jsonb)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
-return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background)
+return named_models.plan_train(plpy, GD, source, target, model, budget, columns, types, task, split, weight, models, space, search, search_params, metric, configs, epochs, ensemble, start_from, seed, backend, workers, use_gpus, background)
 $$;
-COMMENT ON FUNCTION cerebro.plan(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean)
+COMMENT ON FUNCTION cerebro.plan(text, text, text, interval, text, jsonb, text, text, text, text[], jsonb, text, jsonb, text, integer, integer, integer, text[], bigint, text, integer, boolean, boolean)
 IS 'What cerebro.train would do with the same arguments: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
 
 CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version text DEFAULT 'best') RETURNS integer

@@ -28,7 +28,7 @@ COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orches
 -- with a correlated part.
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, c.params,
-       CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running') THEN 'stopped' ELSE c.status END AS status,
+       CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
        c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
@@ -119,6 +119,11 @@ CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
 SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
 FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
+
+CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
+SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason
+FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.decision IS 'What a search has decided of the configurations of a run: after which result, by which rule, and why';
 
 CREATE OR REPLACE VIEW cerebro.model_grant WITH (security_barrier) AS
 SELECT g.model, g.owner, g.version, g.outline, pg_catalog.concat_ws('/', g.version, g.xmin, g.ctid) AS mark

@@ -25,7 +25,7 @@ BEGIN
     END IF;
     -- Visits and evaluations are logged on the segment that makes them: so a visit's state and its row are one commit on one
     -- segment. What functions on segments read, and what policies look up, is on every segment.
-    FOREACH logged IN ARRAY ARRAY['config_log', 'metric'] LOOP
+    FOREACH logged IN ARRAY ARRAY['config_log', 'metric', 'decision_log'] LOOP
         EXECUTE pg_catalog.format('ALTER TABLE cerebro.%I SET DISTRIBUTED BY (run_id)', logged);
     END LOOP;
     ALTER TABLE cerebro.visit DROP CONSTRAINT visit_pkey, ADD PRIMARY KEY (run_id, mst_key, visit_no, attempt, segment_id);
@@ -44,7 +44,7 @@ BEGIN
         'SELECT EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = owns_run.run_id AND r.owner = current_user)'
         $function$;
     COMMENT ON FUNCTION cerebro.owns_run(bigint) IS 'Internal: whether the run belongs to the current user';
-    FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric'] LOOP
+    FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric', 'decision_log'] LOOP
         EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro.owns_run(run_id))', logged);
     END LOOP;
     -- Keys of segments, several for each: a statement that names one is sent to its segment alone.

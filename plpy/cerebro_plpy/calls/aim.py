@@ -144,7 +144,9 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
 
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
-    return effort(load, visit_seconds(aim, table, seconds), aim.arguments.epochs, aim.arguments.configs)
+    asked, rule = aim.arguments, aim.wanted.rule
+    share = rule.share if rule else lambda epochs: 1.0
+    return effort(load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, share)
 
 
 def segments_of(db: Database, table: RawTable) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs import frameworks
+from cerebro_plpy.configs.search_rules import SearchRule, read_rule
 from cerebro_plpy.configs.spec import FitArguments, SingleModel
 from cerebro_plpy.database.checks import check_positive
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
@@ -18,11 +19,13 @@ DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 class Course(NamedTuple):
-    """How a run goes: its epochs, after how many of them metrics are computed, and what orders its visits."""
+    """How a run goes: its epochs, after how many of them metrics are computed, what orders its visits, and what decides
+    which configurations go on, None where all do."""
 
     epochs: int
     frequency: int
     schedule: str
+    rule: SearchRule | None
 
 
 def module_of(arguments: FitArguments) -> str:
@@ -92,7 +95,8 @@ def check_arguments(arguments: FitArguments) -> Course:
         raise InvalidParameter(
             f"{module}: Number of iterations cannot be < 1.", detail=f"Received {arguments.num_iterations}."
         )
-    frequency = _check_frequency(arguments, arguments.num_iterations)
+    rule = read_rule(module, arguments.search, arguments.search_params, arguments.num_iterations)
+    frequency = _check_frequency(arguments, arguments.num_iterations, rule)
     schedule = arguments.schedule if arguments.schedule is not None else SCHEDULES[0]
     if arguments.single:
         schedule = AVERAGING
@@ -106,7 +110,25 @@ def check_arguments(arguments: FitArguments) -> Course:
             hint="Add schedule => 'replay'.",
         )
     _check_names(arguments)
-    return Course(arguments.num_iterations, frequency, schedule)
+    if rule:
+        _check_search(arguments, schedule)
+    return Course(arguments.num_iterations, frequency, schedule, rule)
+
+
+def _check_search(arguments: FitArguments, schedule: str) -> None:
+    """A search sees metrics, and decides for itself."""
+    module = module_of(arguments)
+    if schedule == "replay":
+        raise InvalidParameter(
+            f"{module} error: search is {arguments.search!r}, but schedule is 'replay'.",
+            hint="Leave search out: a replay repeats what was decided.",
+        )
+    if arguments.training_metrics is False and arguments.validation_table is None:
+        raise InvalidParameter(
+            f"{module} error: search is {arguments.search!r}, but there are no metrics to decide by:"
+            " training_metrics is false and there is no validation_table.",
+            hint="Name a validation_table.",
+        )
 
 
 def _check_single(model: SingleModel) -> None:
@@ -132,7 +154,7 @@ def _check_names(arguments: FitArguments) -> None:
         )
 
 
-def _check_frequency(arguments: FitArguments, iterations: int) -> int:
+def _check_frequency(arguments: FitArguments, iterations: int, rule: SearchRule | None) -> int:
     """After how many epochs metrics are computed."""
     module = module_of(arguments)
     frequency = arguments.metrics_compute_frequency
@@ -147,4 +169,4 @@ def _check_frequency(arguments: FitArguments, iterations: int) -> int:
             f"{module} error: metrics_compute_frequency is {frequency}, but there are no metrics to compute:"
             " training_metrics is false and there is no validation_table."
         )
-    return frequency or iterations
+    return frequency or (1 if rule and rule.every_epoch else iterations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,17 +14,19 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule
 from cerebro_plpy.configs.spec import FitArguments, SingleModel, Spec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
+from cerebro_plpy.hopping.rules import Rule, Settled
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, widths
 from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, read_record
-from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.run.request import FitRequest, Repeat, Searching
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, check_columns, read_architectures
@@ -80,7 +82,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         arguments=arguments,
         epochs=call.course.epochs,
         frequency=call.course.frequency,
-        evaluate_epochs=evaluated_epochs(catalog, arguments, call.course),
+        evaluate_epochs=evaluated_epochs(catalog, arguments, call.course, repeat, mst_keys),
         seed=secrets.randbits(31) if seed is None else seed,
         schedule=call.course.schedule,
         dtype_policy=policy,
@@ -132,6 +134,7 @@ def make_request(
         max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
+        search=searching(catalog.module, spec, [config.mst_key for config in models.configs], repeat),
     )
     return replace(request, workers=widths.workers(workplace, request))
 
@@ -211,12 +214,30 @@ def tell_of_averages(catalog: Catalog, source: PackedTable) -> None:
         )
 
 
-def evaluated_epochs(catalog: Catalog, arguments: FitArguments, course: Course) -> tuple[int, ...]:
+def evaluated_epochs(
+    catalog: Catalog, arguments: FitArguments, course: Course, repeat: Repeat, mst_keys: Sequence[int]
+) -> tuple[int, ...]:
     """The epochs that end with an evaluation; the caller is told where there is nothing to evaluate on."""
     if arguments.training_metrics is not False or arguments.validation_table is not None:
-        return metrics_iterations(course.epochs, course.frequency)
+        usual = metrics_iterations(course.epochs, course.frequency)
+        rule = rule_over(course.rule, mst_keys, Span(course.epochs, usual), repeat)
+        return tuple(sorted({*usual, *(rule.asked if rule else ())}))
     catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     return ()
+
+
+def rule_over(rule: SearchRule | None, mst_keys: Sequence[int], span: Span, repeat: Repeat) -> Rule | None:
+    """What decides which of these configurations go on: in a replay, what was decided."""
+    if repeat.limits:
+        return Settled(repeat.limits)
+    return rule.over(mst_keys, span) if rule else None
+
+
+def searching(module: str, spec: Spec, mst_keys: Sequence[int], repeat: Repeat) -> Searching | None:
+    """The search of a run of all these configurations, failed ones included; None where all go on."""
+    named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
+    rule = rule_over(named, mst_keys, Span(spec.epochs, spec.evaluate_epochs), repeat)
+    return Searching(named.name if named else "replay", rule, tuple(mst_keys)) if rule else None
 
 
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
@@ -239,7 +260,7 @@ def repeat_of(
 ) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
-    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings)
+    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from cerebro_plpy.calls.train_arguments import AUTO, TrainArguments
+from cerebro_plpy.calls.train_arguments import RANDOM, TrainArguments
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.templates.proposals import Predecessor
 from cerebro_plpy.database.checks import check_flat
@@ -33,7 +33,7 @@ def of_like_tables(session: Session, arguments: TrainArguments, table: RawTable)
 
     None where a seed is to repeat what came of it before.
     """
-    if (arguments.search or AUTO) != AUTO or arguments.seed is not None:
+    if arguments.search == RANDOM or arguments.seed is not None:
         return ()
     columns = sorted(feature.column for feature in table.recipe.features)
     values = (table.target.column.name, table.target.task, columns, MOST)

@@ -154,6 +154,8 @@ def build_request(catalog: Catalog, workplace: Workplace, made: Made, prepared: 
         validation_table=prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
         replay_run=None,
         workers=None,
+        search=None,
+        search_params=None,
     )
     spec = replace(
         before,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.aim import deadline
-from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
+from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of, searching
 from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, begun_early, find_outputs, finish
 from cerebro_plpy.calls.provenance import begun_from
@@ -69,6 +69,9 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
+        if request.search:
+            decided = history.decisions(workplace.control, row["run_id"])
+            request = replace(request, search=request.search._replace(past=decided))
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
@@ -128,7 +131,9 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         check_functions(catalog.module, recorded, spec.functions)
         repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
-    return make_request(catalog, workplace, spec, data, models, repeat)
+    request = make_request(catalog, workplace, spec, data, models, repeat)
+    all_keys = [each["mst_key"] for each in log]  # a rule was asked about those that failed, too
+    return replace(request, search=searching(catalog.module, spec, all_keys, repeat))
 
 
 def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:

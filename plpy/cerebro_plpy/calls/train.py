@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
-from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
+from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations, rule_over
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
@@ -17,6 +17,7 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
+from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
 from cerebro_plpy.configs.templates.effort import Effort, frequency, patience
 from cerebro_plpy.configs.templates.proposals import Proposal
@@ -134,7 +135,7 @@ def build_request(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
         frequency=frequency(planned.epochs),
-        evaluate_epochs=metrics_iterations(planned.epochs, frequency(planned.epochs)),
+        evaluate_epochs=_evaluated(aim, planned),
         seed=aim.seed,
         schedule=SCHEDULE,
         dtype_policy=None,
@@ -171,6 +172,14 @@ def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric
     return Models(named, architectures, None, frameworks.frameworks_of(backend, architectures))
 
 
+def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
+    """The epochs that end with an evaluation, so many that a search has what it decides by."""
+    usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
+    keys = range(1, planned.configs + 1)
+    rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
+    return tuple(sorted({*usual, *(rule.asked if rule else ())}))
+
+
 def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
     """The steps that a configuration makes over so many epochs: batches end where a segment does."""
     rows = -(-source.rows // len(source.segments))
@@ -183,7 +192,8 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
         "source_table": prepared.inputs.source.table.quoted,
         "validation_table": prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
         "name": aim.model,
-        **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus")},
+        **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus", "search_params")},
+        "search": aim.wanted.rule and aim.wanted.rule.name,
     }
     return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})
 

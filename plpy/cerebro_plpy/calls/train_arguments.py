@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.search_rules import SearchRule, read_rule
 from cerebro_plpy.configs.templates.body import body
 from cerebro_plpy.configs.templates.choice import USUAL, find_template
 from cerebro_plpy.configs.templates.proposals import check_space
@@ -24,8 +25,9 @@ from cerebro_plpy.tables import architectures
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
-AUTO = "auto"
-SEARCHES = (AUTO, "random")
+AUTO, RANDOM = "auto", "random"
+DRAWS = (AUTO, RANDOM)
+"""Searches that draw configurations, and train all of them as far as they get better; the others are rules."""
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -51,6 +53,7 @@ class TrainArguments:
     models: list[str | None] | None
     space: str | None
     search: str | None
+    search_params: str | None
     metric: str | None
     configs: int | None
     epochs: int | None
@@ -71,6 +74,7 @@ class Wanted(NamedTuple):
     types: Mapping[str, str]
     templates: tuple[Template, ...]
     space: Mapping[str, object]
+    rule: SearchRule | None
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Wanted:
@@ -91,10 +95,8 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
         )
-    if arguments.search not in (None, *SEARCHES):
-        raise InvalidParameter(
-            f"{module} error: search is {arguments.search!r}; expected one of {', '.join(SEARCHES)}."
-        )
+    named = None if arguments.search in DRAWS else arguments.search
+    rule = read_rule(module, named, arguments.search_params, arguments.epochs, others=DRAWS)
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
@@ -106,7 +108,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             hint='For example {"zip": "category"}.',
         )
     kinds = {name: str(kind) for name, kind in types.items()}
-    return Wanted(arguments.target, budget, kinds, templates, space)
+    return Wanted(arguments.target, budget, kinds, templates, space, rule)
 
 
 def read_templates(db: Database, module: str, names: list[str | None] | None) -> tuple[Template, ...]:

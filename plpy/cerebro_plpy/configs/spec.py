@@ -53,6 +53,8 @@ class FitArguments:
     max_attempts: int | None
     max_runtime: str | None
     keep_states: bool | None
+    search: str | None = None
+    search_params: str | None = None
     single: SingleModel | None = None
 
     def to_json(self) -> dict[str, Any]:

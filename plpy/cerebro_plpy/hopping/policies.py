@@ -24,8 +24,8 @@ class Remaining(NamedTuple):
 
 
 def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
-    """How many visits a config has still to complete."""
-    if progress.finished:
+    """How many visits a config has still to complete, up to its limit."""
+    if progress.finished or progress.resting:
         return Remaining(0, 0)
     here = len(progress.waiting) + len(progress.running)
     segments = len(plan.segments)
@@ -33,8 +33,9 @@ def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
     if progress.stopping:
         later = here if progress.kind == "evaluate" else segments * bool(plan.evaluations)
         return Remaining(trained + progress.beyond, later)
-    train = (plan.epochs - progress.epoch) * segments
-    later = len(plan.evaluations) - bisect_right(plan.evaluations, progress.epoch)
+    last = plan.epochs if progress.limit is None else min(plan.epochs, progress.limit)
+    train = (last - progress.epoch) * segments
+    later = bisect_right(plan.evaluations, last) - bisect_right(plan.evaluations, progress.epoch)
     if progress.kind == "evaluate":
         return Remaining(train, later * segments + here)
     own = progress.epoch in plan.evaluate_epochs

@@ -64,6 +64,10 @@ class Residence:
             chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, lengths(nearest))))
         return tuple(chosen)
 
+    def release(self, mst_key: int) -> None:
+        """Let a config go on anywhere, as it may rest for long."""
+        self._homes.pop(mst_key, None)
+
     def dismiss(self, worker: int) -> None:
         """Let the configs of a worker that is lost find another."""
         self._homes = {key: home for key, home in self._homes.items() if home != worker}

@@ -67,7 +67,8 @@ class ConfigProgress:
     """Where one config stands: its stage, and the stage's segments still waiting and now running.
 
     After this stage one that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
-    None where nobody remembers. So many visits `beyond` the stage run as well.
+    None where nobody remembers. So many visits `beyond` the stage run as well. Until somebody decides otherwise it
+    trains to the end of the epoch `limit`, None for the last one.
     """
 
     mst_key: int
@@ -79,14 +80,23 @@ class ConfigProgress:
     averaging: bool = False
     left: int | None = field(default=None, compare=False)
     beyond: int = 0
+    limit: int | None = None
 
     @property
     def finished(self) -> bool:
         return not (self.waiting or self.running)
 
     @property
+    def resting(self) -> bool:
+        """Whether the config has come to its limit, and waits for what is decided."""
+        beyond = self.limit is not None and self.epoch > self.limit
+        return beyond and self.kind == "train" and not (self.stopping or self.running)
+
+    @property
     def startable(self) -> frozenset[int]:
         """The segments that the config may visit now."""
+        if self.resting:
+            return frozenset()
         alone = self.kind == "train" and not self.averaging
         return frozenset() if alone and self.running else self.waiting
 

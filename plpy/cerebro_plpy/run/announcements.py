@@ -37,8 +37,11 @@ class Announcer:
         evaluations: Sequence[Evaluation],
         last: Mapping[int, int],
     ) -> None:
-        """Tell about each epoch that every configuration has completed, results included; some have a `last` one."""
-        while self._announced < self._request.spec.epochs:
+        """Tell about each epoch that every configuration has completed, results included; some have a `last` one.
+
+        In a search there are none: its decisions are told of.
+        """
+        while not self._request.search and self._announced < self._request.spec.epochs:
             epoch = self._announced + 1
             trained = [key for key in progress if last.get(key, epoch) >= epoch]
             if not trained or not schedule.epoch_completed(progress, epoch):
@@ -67,7 +70,9 @@ class Announcer:
             return
         known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
         finished = {key for key, each in known.items() if each.finished}
-        trained = finished | {key for key, each in known.items() if settled(plan, each, training[key])}
+        trained = set(finished)
+        if not self._request.search:  # which may let anyone go on
+            trained |= {key for key, each in known.items() if settled(plan, each, training[key])}
         if trained <= self._trained and finished <= self._finished:
             return
         if seconds_ahead(plan, progress, training) > LAST_SECONDS * self._request.workers:

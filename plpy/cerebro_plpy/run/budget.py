@@ -42,6 +42,11 @@ class Budget:
         moments = sorted((self._last_visit, self._cancel, self._over))
         return next((moment for moment in moments if moment > now), now)
 
+    @property
+    def ending(self) -> bool:
+        """Whether no visit to train begins any more."""
+        return time.monotonic() >= self._last_visit
+
     def _end(self, trained: bool) -> float:
         return self._cancel if trained else max(self._cancel, self._over)
 

@@ -47,9 +47,10 @@ class Choice:
         ahead = [task for task in ahead if left(self._training[task.mst_key]) > 0]
         held = {task.mst_key: task.worker.number for task in ahead}
         progress = {**positions.progress, **{task.mst_key: positions.after(task.tour) for task in ahead}}
-        eligible = {key: each for key, each in progress.items() if key not in resting}
+        awake = {key: each for key, each in progress.items() if not each.resting}
+        eligible = {key: each for key, each in awake.items() if key not in resting}
         if not self._residence and self._request.spec.schedule == FOREMOST:
-            first = front(progress, min(self._request.workers, workers))
+            first = front(awake, min(self._request.workers, workers))
             eligible = {key: each for key, each in eligible.items() if key in first}
         choose = self._residence.choose if self._residence else schedule.choose
         return choose(plan, eligible, idle, self._policy(plan), self._length, held)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.policies import remaining_visits
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import Trained, VisitResult, Visits, Worker
@@ -22,13 +21,15 @@ from cerebro_plpy.run.announcements import Announcer
 from cerebro_plpy.run.assignments import Assignments
 from cerebro_plpy.run.budget import BUDGET_OVER, Budget, BudgetOver, reasons
 from cerebro_plpy.run.choice import Choice
+from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
-from cerebro_plpy.run.verdicts import stop_reason, verdict
+from cerebro_plpy.run.verdicts import verdict
 from cerebro_plpy.run.workers import residence
 
 
@@ -68,13 +69,12 @@ class Orchestrator:
         self._began = time.monotonic()
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
-        self._deadline = self._began + (math.inf if request.max_runtime is None else request.max_runtime)
+        self._search = Search(request, log, self._positions, self._training, self._residence, around.decided)
+        self._endings = Endings(log, request, self._positions, self._training, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
-        self.stopped: set[int] = set()  # those that max_runtime or the budget kept from their last epoch
-        self._last: dict[int, int] = {}  # of those that EarlyStopping ended, the epoch
 
     @property
     def _plan(self) -> Plan:
@@ -83,6 +83,11 @@ class Orchestrator:
     @property
     def _progress(self) -> dict[int, ConfigProgress]:
         return self._positions.progress
+
+    @property
+    def stopped(self) -> Set[int]:
+        """The configurations that max_runtime or the budget kept from their last epoch."""
+        return self._endings.stopped
 
     @property
     def states(self) -> dict[int, StoredState]:
@@ -94,20 +99,29 @@ class Orchestrator:
         self._complete()
         while not (schedule.run_finished(self._progress) and self._assignments.over):
             self._around.check()
-            self._keep_to_budget()
+            self._decide()
             self._start_visits()
             for worker, task, outcome in self._assignments.ended(self._budget.next_moment):
                 if outcome.error is None:
                     self._succeed(worker, task, outcome.value)
                 else:
                     self._fail(worker, task, outcome.error)
-            self._stop_in_time()
+            self._endings.stop_in_time()
             if not self.stopped:
-                self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._last)
+                self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._endings.last)
             self._announcer.tell_trained(self._plan, self._positions.committed, self._training, self._keeping)
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
+        self._search.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
+
+    def _decide(self) -> None:
+        """Who goes on, by what became known since the last time."""
+        trained = bool(self.states)
+        self._endings.keep_to_budget(trained)
+        self._search.decide()
+        if self._budget.cancels(trained):
+            self._assignments.cancel(BudgetOver(BUDGET_OVER))
 
     def _complete(self) -> None:
         """Log what was trained to the end before, which a server that crashed could not say any more."""
@@ -118,7 +132,7 @@ class Orchestrator:
             if keeping:
                 self._assignments.postpone(keeping)
             else:
-                self._stop_early(training)
+                self._endings.stop_early(training)
 
     def _best(self, training: ConfigTraining) -> Keeping | None:
         """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
@@ -131,42 +145,7 @@ class Orchestrator:
     def _kept(self, training: ConfigTraining, task: Keeping, stored: StoredState) -> None:
         training.best = Kept(task.best.epoch, stored)
         self._keeping.remove(task.mst_key)
-        self._stop_early(training)
-
-    def _stop_early(self, training: ConfigTraining) -> None:
-        """Let a configuration go no further, where its metrics say so."""
-        config, found = training.config, verdict(training.config, training.evaluations)
-        if found.stopped in (None, self._plan.epochs) or config.mst_key in self.stopped:
-            return
-        self._last[config.mst_key] = found.stopped
-        self._progress[config.mst_key] = schedule.stop(self._plan, self._progress[config.mst_key])
-        self._log.config_stopped(config.mst_key, stop_reason(config, found))
-
-    def _stop_in_time(self) -> None:
-        """When the time of the run is over, let what is under way be the last that each configuration trains."""
-        if time.monotonic() < self._deadline:
-            return
-        self._deadline = math.inf
-        for mst_key, progress in self._progress.items():
-            self._progress[mst_key] = stopping = schedule.stop(self._plan, progress)
-            before, after = (remaining_visits(self._plan, p).train for p in (progress, stopping))
-            if after < before:
-                self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, "max_runtime was over")
-
-    def _keep_to_budget(self) -> None:
-        """When the budget is over, take the configurations to their ends; at last cancel what is under way of that.
-
-        A best state is kept all the same, because the log has the metrics that make it the best.
-        """
-        plan, trained = self._plan, bool(self.states)
-        for mst_key, progress in self._progress.items():
-            self._progress[mst_key] = ending = self._budget.rest(plan, self._training[mst_key], progress, trained)
-            if mst_key not in self.stopped and remaining_visits(plan, ending) != remaining_visits(plan, progress):
-                self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, BUDGET_OVER)
-        if self._budget.cancels(trained):
-            self._assignments.cancel(BudgetOver(BUDGET_OVER))
+        self._endings.stop_early(training)
 
     def _start_visits(self) -> None:
         give = self._assignments
@@ -272,12 +251,13 @@ class Orchestrator:
             return self._give_up(task.mst_key, f"the loss over the training set was {loss} after epoch {task.epoch}")
         self.evaluations += made
         training.evaluations += made
+        self._search.heard(task.mst_key, made)
         self._positions.complete(task.tour)
         keeping = self._best(training)
         if keeping:
             self._assignments.follow(worker, keeping)
         else:
-            self._stop_early(training)
+            self._endings.stop_early(training)
 
     def _fail(self, worker: Worker, task: Task, error: CerebroError) -> None:
         if isinstance(error, PASSING):
@@ -347,4 +327,5 @@ class Orchestrator:
         self._positions.give_up(mst_key)
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
+        self._search.ended(mst_key, f"it failed: {reason}")
         self._around.failed(mst_key, reason)

@@ -10,6 +10,8 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectInUse, ObjectNotReady
+from cerebro_plpy.hopping.course import Heard
+from cerebro_plpy.hopping.rules import Decision
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import VisitResult
 from cerebro_plpy.platform.state_tables import StoredState, best_table
@@ -65,6 +67,16 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Eval
         metrics = tuple(by_name[name] for name, _ in config.metrics)
         found.append(Evaluation(config.mst_key, epoch, dataset, by_name["loss"], metrics, elapsed))
     return found
+
+
+def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
+    """What a search has decided so far, result by result."""
+    found: list[tuple[int | None, list[Decision]]] = []
+    for mst_key, action, limit, reason, cause in control.run(sql("run.past_decisions"), (run_id,)):
+        if not found or mst_key == cause:
+            found.append((cause, []))
+        found[-1][1].append(Decision(mst_key, action, limit, reason))
+    return tuple(Heard(cause, tuple(made)) for cause, made in found)
 
 
 def await_workers(workplace: Workplace, run_id: int) -> None:

@@ -170,8 +170,12 @@ def _cancels(error: BaseException) -> bool:
 
 def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Surroundings:
     """What the orchestrator needs of this call."""
-    told = quiet if request.spec.train or request.quiet else partial(announce, db, request)
-    return Surroundings(workplace.check, told, partial(announce_failure, db), db.notice, workplace.reopen)
+    silent = request.spec.train is not None or request.quiet
+    told = quiet if silent else partial(announce, db, request)
+    failed = partial(announce_failure, db)
+    return Surroundings(
+        workplace.check, told, failed, db.notice, workplace.reopen, decided=quiet if silent else db.info
+    )
 
 
 def quiet(*_: object) -> None:

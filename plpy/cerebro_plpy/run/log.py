@@ -9,17 +9,33 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
+from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.routes import route_of
 from cerebro_plpy.run.timings import Situation, Timings
+
+
+class DecisionRow(NamedTuple):
+    """A decision as it is logged: which one of the run it is, what the configuration had done by then, until which
+    epoch it may train, whose result led to it, and why."""
+
+    decision_no: int
+    mst_key: int
+    action: Action
+    epoch: int
+    visits: int
+    last_epoch: int
+    cause: int | None
+    reason: str
+
 
 TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
 
@@ -87,6 +103,22 @@ class RunLog:
     def config_stopped(self, mst_key: int, reason: str) -> None:
         """A configuration is not trained to its last epoch."""
         self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
+
+    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
+        """What a rule has decided at once, and what it makes of the configurations."""
+        if rows:
+            told = json.dumps([row._asdict() for row in rows])
+            text = "; ".join([sql("run.decide"), sql("run.configs_decided")])
+            self._control.run(text, (self.run_id, rule, told, told, self.run_id))
+
+    def configs_resting(self, mst_keys: Sequence[int]) -> None:
+        """These configurations rest, as they did before the run was interrupted."""
+        if mst_keys:
+            self._control.run(sql("run.configs_resting"), (self.run_id, self.run_id, list(mst_keys)))
+
+    def search_over(self) -> None:
+        """Whoever rests goes on no more."""
+        self._control.run(sql("run.search_over"), (self.run_id,))
 
     def metrics(self, evaluations: Sequence[Evaluation], names: Sequence[str]) -> None:
         """Metrics of one configuration after one epoch, at most one evaluation per data set."""

@@ -28,12 +28,10 @@ def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, f
     """The mst_key whose model has the best value of the metric that ranks, and that value; NaN never wins."""
     ranking = request.spec.ranking
     sign = -1.0 if ranking.descending else 1.0
-    metrics = {config.mst_key: [m.logged for m in config.metrics] for config in request.configs}
+    configs = {config.mst_key: config for config in request.configs}
     kept = best_epochs(evaluations, request)
     values = {
-        item.mst_key: item.loss
-        if ranking.metric == "loss"
-        else item.metrics[metrics[item.mst_key].index(ranking.metric)]
+        item.mst_key: ranked_value(item, configs[item.mst_key], ranking)
         for item in evaluations
         if item.dataset == ranking.dataset and kept.get(item.mst_key, item.epoch) == item.epoch
     }
@@ -42,6 +40,13 @@ def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, f
         return None
     winner = min(real, key=lambda key: (sign * real[key], key))
     return winner, real[winner]
+
+
+def ranked_value(evaluation: Evaluation, config: Config, ranking: Ranking) -> float:
+    """The value of the metric that ranks."""
+    if ranking.metric == LOSS.logged:
+        return evaluation.loss
+    return evaluation.metrics[[each.logged for each in config.metrics].index(ranking.metric)]
 
 
 def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:

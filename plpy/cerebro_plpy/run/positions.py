@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
+from cerebro_plpy.records import replace
 
 
 class Positions:
@@ -66,6 +67,16 @@ class Positions:
         stopping = self.progress[mst_key].stopping
         self.progress[mst_key] = schedule.stop(self.plan, before) if stopping else before
         return True
+
+    def limit(self, mst_key: int, epoch: int) -> None:
+        """A configuration may train until the end of that epoch."""
+        for each in (self.progress, self._before):
+            if mst_key in each:
+                each[mst_key] = replace(each[mst_key], limit=epoch)
+
+    def stop(self, mst_key: int) -> None:
+        """A configuration trains no further."""
+        self.progress[mst_key] = schedule.stop(self.plan, self.progress[mst_key])
 
     def give_up(self, mst_key: int) -> None:
         """A configuration has failed."""

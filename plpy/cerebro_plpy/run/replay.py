@@ -34,6 +34,7 @@ class RunRecord:
     functions: Mapping[str, str]
     epochs_before: Mapping[int, int]
     endings: Mapping[int, Ending]
+    limits: Mapping[int, int]
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -70,6 +71,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
         endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, BUDGET_OVER)))),
+        limits=dict(control.run(sql("run.recorded_limits"), (run_id,))),
     )
 
 
@@ -115,7 +117,7 @@ def check_record(
     module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
-    known = {key for key, _ in recorded.orders} | recorded.endings.keys()
+    known = {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.limits.keys()
     missing = sorted(set(mst_keys) - known)
     if recorded.segments != segments or epochs > recorded.epochs or missing:
         raise InvalidParameter(

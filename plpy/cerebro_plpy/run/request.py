@@ -8,6 +8,8 @@ from typing import NamedTuple
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.hopping.course import Heard
+from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.tables.architectures import StoredModel
@@ -63,13 +65,24 @@ class Repeat:
 
     `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of its visits, by
     (mst_key, epoch, segment), and `threads` those of its trainers, None for any. `endings` are those of the
-    configurations that its budget ended, by mst_key: no clock decides that again.
+    configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
+    search let configurations train; none where all went on to the last one.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     forms: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
     threads: int | None = None
     endings: Mapping[int, Ending] = field(default_factory=dict)
+    limits: Mapping[int, int] = field(default_factory=dict)
+
+
+class Searching(NamedTuple):
+    """What decides, by its name, which configurations go on, over all of a run, failed ones too; and its past."""
+
+    name: str
+    rule: Rule
+    mst_keys: tuple[int, ...]
+    past: tuple[Heard, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ class FitRequest:
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch,
-    nor of what was stopped.
+    nor of what was stopped. Without a `search` all configurations are trained to the last epoch.
     """
 
     spec: Spec
@@ -98,6 +111,7 @@ class FitRequest:
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
     quiet: bool = False
     commit_seconds: int = 0
+    search: Searching | None = None
 
 
 @dataclass(frozen=True)

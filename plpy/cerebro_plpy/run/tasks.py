@@ -44,6 +44,10 @@ class Nothing:
         return False
 
 
+def unheard(text: str) -> None:
+    """Nobody has to be told."""
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What a run needs of the place it runs in.
@@ -51,7 +55,8 @@ class Surroundings:
     `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
     (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
     configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
-    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for.
+    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears in
+    words of what a search decides.
     """
 
     check: Callable[[], None]
@@ -60,6 +65,7 @@ class Surroundings:
     note: Callable[[str], None]
     reopen: Callable[[Worker], bool]
     beside: Beside = Nothing()
+    decided: Callable[[str], None] = unheard
 
 
 class OfTour:

@@ -583,3 +583,19 @@ def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:
     space: dict[str, object] = dict(bench.rows("SELECT field, range FROM cerebro.template WHERE template = 'realmlp'"))
     bench.rows("CREATE TABLE IF NOT EXISTS small AS SELECT n AS x, n % 2 = 0 AS y FROM generate_series(1, 50) n")
     assert bench.rows("SELECT * FROM cerebro.plan('small', 'y', space => %s)", json.dumps(space))
+
+
+def test_a_search_tries_more_and_trains_the_best_to_the_end(bench: Workbench, passengers: str, spare: str) -> None:
+    found = bench.rows(
+        "SELECT mst_key, epochs, status, run_id FROM cerebro.train('passengers', 'survived', 'spare',"
+        " models => '{realmlp_simple,linear}', search => 'asha', configs => 9, epochs => 9, ensemble => 1, seed => 3,"
+        " budget => '2 minutes')"
+    )
+    run_id = found[0][3]
+    assert len(found) == 9 and max(epochs for _, epochs, _, _ in found) == 9
+    assert sum(epochs for _, epochs, _, _ in found) < 60
+    assert {status for _, epochs, status, _ in found if epochs < 9} == {"stopped"}
+    assert bench.row("SELECT status, error FROM cerebro.run WHERE run_id = %s", run_id) == ("completed", None)
+    rules = "SELECT DISTINCT rule FROM cerebro.decision WHERE run_id = %s"
+    assert bench.rows(rules, run_id) == [("asha",)]
+    assert bench.value("SELECT bool_and(ok) FROM cerebro.verify('spare')")

@@ -25,7 +25,9 @@ from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
+from cerebro_plpy.hopping import course
 from cerebro_plpy.hopping.patience import Patience
+from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule, halving
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
@@ -43,9 +45,9 @@ from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.replay import Orders, endings
-from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat
+from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat, Searching
 from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.run.training import Kept, Past
 from cerebro_plpy.tables.architectures import StoredModel
@@ -134,6 +136,7 @@ class Unreliable:
     stored_beside: int = 0
     gone_on: int = 0  # tours of a config from a state that was still to be stored
     evaluations: frozenset[int] = frozenset()  # epochs that end with one
+    decided: list[DecisionRow] = field(default_factory=list)  # of a search, in all of its parts
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -276,8 +279,8 @@ class Unreliable:
         }
 
     def _check_forms(self, forms: Mapping[str, Any]) -> None:
-        """What one visit measured, later ones are told; the work ahead, this visit included, never grows."""
-        assert forms["use"] is None and 0 <= forms["remaining_rows"] <= self.ahead
+        """What one visit measured, later ones are told; the work ahead, this visit included, grows in searches only."""
+        assert forms["use"] is None and 0 <= forms["remaining_rows"] <= (math.inf if self.decided else self.ahead)
         self.ahead = forms["remaining_rows"]
         assert forms["known"] == ({"f": TIMING} if self.measured else {})
 
@@ -457,8 +460,9 @@ def requested(
 class Log(RunLog):
     """A log that knows which configurations it was told to be completed, and which to be stopped, and why."""
 
-    def __init__(self, looks: Sequence[int]) -> None:
+    def __init__(self, looks: Sequence[int], decisions: list[DecisionRow] | None = None) -> None:
         super().__init__(Session(looks), RUN_ID)
+        self.decisions = decisions
         self.completed: set[int] = set()
         self.status: dict[int, str] = {}
         self.stopped: dict[int, str] = {}
@@ -466,6 +470,10 @@ class Log(RunLog):
     def config_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
         self.status[mst_key] = "completed"
+
+    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
+        assert self.decisions is not None and rule == "rule"
+        self.decisions += rows
 
     def config_stopped(self, mst_key: int, reason: str) -> None:
         assert mst_key not in self.stopped
@@ -527,7 +535,7 @@ def continued(
 
     heard = Heard(platform)
     around = Surroundings(lambda: None, announce, failed.__setitem__, notes.append, reopen, heard)
-    log = Log(looks)
+    log = Log(looks, platform.decided)
     orchestrator = Orchestrator(platform, replace(request, workers=workers), crew, log, around, past)
     trial = Trial(request, platform, orchestrator, told, log, heard)
     try:
@@ -746,6 +754,75 @@ def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
     assert [tell.epoch for tell in trial.told] == sorted(tell.epoch for tell in trial.told)
     assert trial.orchestrator.states.keys() == set(configs) and trial.orchestrator.failed == {}
     assert trial.log.completed == set(configs), "also what nobody was left to say of the last visits before"
+
+
+def rule_of(kind: str, configs: int, epochs: int) -> Rule:
+    """A search rule over configs."""
+    if kind == "median":
+        return Median(range(1, epochs + 1), 1, 2)
+    return Asha(epochs, 2) if kind == "asha" else halving(range(configs), epochs, 2, 1)
+
+
+def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
+    """What a log tells of decisions, result by result."""
+    found: list[tuple[int | None, list[Decision]]] = []
+    for row in rows:
+        if not found or row.cause == row.mst_key:
+            found.append((row.cause, []))
+        found[-1][1].append(Decision(row.mst_key, row.action, row.last_epoch, row.reason))
+    return tuple(course.Heard(cause, tuple(made)) for cause, made in found)
+
+
+@given(
+    kind=st.sampled_from(["asha", "halving", "median"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    losses=st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), min_size=1, max_size=7),
+    faults=MANY,
+    pauses=PAUSES,
+    looks=LOOKS,
+)
+@trials(300)
+def test_a_search_trains_each_config_as_far_as_it_decides(
+    kind: str,
+    schedule: str,
+    segments: int,
+    workers: int,
+    losses: list[list[int]],
+    faults: list[Fault],
+    pauses: list[int],
+    looks: list[int],
+) -> None:
+    """Wherever it is interrupted and whatever fails: nothing is decided twice, and nobody goes further or less far."""
+    request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
+    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
+    past: dict[int, Past] = {}
+    while True:
+        known = replace(request, search=search._replace(past=known_decisions(platform.decided)))
+        try:
+            trial = continued(known, workers, platform, looks, past)
+        except Ended as ended:
+            past = platform.interrupt(ended.evaluations)
+        else:
+            break
+    limits = {row.mst_key: row.last_epoch for row in platform.decided}
+    assert [row.decision_no for row in platform.decided] == list(range(1, len(platform.decided) + 1))
+    wanted = {(k, e, s) for k in trial.alive for e in range(1, limits[k] + 1) for s in range(segments)}
+    assert {visit for visit in platform.trained if visit[0] in trial.alive} == wanted
+    assert len(platform.trained) == len(set(platform.trained)), "nothing twice"
+    causes = [(row.mst_key, row.epoch) for row in platform.decided if row.cause == row.mst_key and row.action != "stop"]
+    assert len(causes) == len(set(causes)), "no result is decided about twice"
+    assert trial.orchestrator.states.keys() == trial.alive
+    assert (
+        not trial.alive
+        or kind == "halving"
+        or max(limits[key] for key in trial.alive) == 5
+        or trial.orchestrator.failed
+    )
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))

@@ -7,6 +7,7 @@ time is over ends with the best that it has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import floor
 
 from cerebro_plpy.configs.templates import encoders
@@ -139,8 +140,16 @@ def sample_share(load: Workload, seconds: float) -> float:
     return min(1.0, max(least, floor(share * 1000) / 1000))
 
 
-def effort(load: Workload, seconds: float, epochs: int | None = None, configs: int | None = None) -> Effort:
+def effort(
+    load: Workload,
+    seconds: float,
+    epochs: int | None = None,
+    configs: int | None = None,
+    share: Callable[[int], float] = lambda epochs: 1.0,
+) -> Effort:
     """What is tried in so many seconds; the caller may have said how many epochs or configurations.
+
+    `share` says which part of so many epochs a configuration trains.
 
     >>> effort(Workload(800, 200, 100_000, 2, 2), 240.0)
     Effort(epochs=256, configs=17, seconds=236.8)
@@ -154,7 +163,7 @@ def effort(load: Workload, seconds: float, epochs: int | None = None, configs: i
     time = seconds * together
     most = usual_count(load.training_rows)
     chosen = epochs or _epochs(load, time, configs or min(GOOD_COUNT, most), configs or most)
-    each = chosen * load.epoch_seconds + load.begin_seconds
+    each = share(chosen) * chosen * load.epoch_seconds + load.begin_seconds
     count = configs or max(1, min(most, int(MORE * time / each)))
     return Effort(chosen, count, round(min(count * each / together, seconds), 1))
 

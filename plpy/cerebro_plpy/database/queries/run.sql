@@ -25,6 +25,12 @@ SELECT c.mst_key, coalesce(max(m.epoch), 0)
 FROM cerebro.config_log c LEFT JOIN cerebro.metric m ON m.run_id = c.run_id AND m.mst_key = c.mst_key
 WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND c.reason = %s::text GROUP BY c.mst_key
 
+-- name: recorded_limits
+-- How far a search let each configuration train, 0 where it never began; nothing of a run without a search.
+SELECT c.mst_key, coalesce(max(d.last_epoch), 0)
+FROM cerebro.config_log c LEFT JOIN cerebro.decision_log d USING (run_id, mst_key)
+WHERE c.run_id = %s::bigint AND c.run_id IN (SELECT s.run_id FROM cerebro.decision_log s) GROUP BY c.mst_key
+
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
@@ -88,6 +94,33 @@ UPDATE cerebro.config_log c SET status = 'failed', reason = %s::text WHERE c.run
 -- name: config_stopped
 UPDATE cerebro.config_log c SET status = 'stopped', reason = %s::text WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
+-- name: decide
+INSERT INTO cerebro.decision_log (run_id, decision_no, mst_key, action, epoch, visits, last_epoch, cause, rule, reason)
+SELECT %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, %s::text, d.reason
+FROM pg_catalog.json_to_recordset(%s::json)
+     AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
+
+-- name: configs_decided
+-- Who had come to the end is completed, and who has failed stays so.
+UPDATE cerebro.config_log c
+SET status = CASE d.action WHEN 'rest' THEN 'paused' WHEN 'stop' THEN 'stopped' ELSE 'running' END,
+    reason = CASE WHEN d.action IN ('rest', 'stop') THEN d.reason END
+FROM pg_catalog.json_to_recordset(%s::json) AS d (mst_key integer, action text, reason text)
+WHERE c.run_id = %s::bigint AND c.mst_key = d.mst_key
+  AND (d.action IN ('rest', 'stop') AND c.status IN ('waiting', 'running') OR d.action = 'promote' AND c.status = 'paused')
+
+-- name: configs_resting
+UPDATE cerebro.config_log c SET status = 'paused', reason = d.reason
+FROM (SELECT DISTINCT ON (n.mst_key) n.mst_key, n.reason FROM cerebro.decision_log n WHERE n.run_id = %s::bigint
+      ORDER BY n.mst_key, n.decision_no DESC) d
+WHERE c.run_id = %s::bigint AND c.mst_key = d.mst_key AND c.mst_key = ANY (%s::integer[]) AND c.status IN ('waiting', 'running')
+
+-- name: search_over
+UPDATE cerebro.config_log c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status = 'paused'
+
+-- name: past_decisions
+SELECT d.mst_key, d.action, d.last_epoch, d.reason, d.cause FROM cerebro.decision_log d WHERE d.run_id = %s::bigint ORDER BY d.decision_no
+
 -- name: best_epoch
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
@@ -136,7 +169,7 @@ ON CONFLICT (owner, machine, program, batch_size, threads, form) DO UPDATE
 SET seconds_per_row = excluded.seconds_per_row, compile_seconds = excluded.compile_seconds, measured_at = excluded.measured_at
 
 -- name: stop_configs
-UPDATE cerebro.config_log c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running')
+UPDATE cerebro.config_log c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'paused')
 
 -- name: stop_visits
 UPDATE cerebro.visit v SET status = 'failed', ended_at = pg_catalog.clock_timestamp(), error = %s::text
@@ -226,7 +259,7 @@ UPDATE cerebro.run_log r SET status = 'running', ended_at = NULL, error = NULL, 
 UPDATE cerebro.config_log c
 SET status = CASE WHEN EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key) THEN 'running' ELSE 'waiting' END,
     reason = NULL
-WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'stopped')
+WHERE c.run_id = %s::bigint AND c.status IN ('waiting', 'running', 'paused', 'stopped')
 
 -- name: spent
 -- Seconds that a run was at work: those in which a visit or an evaluation was under way.

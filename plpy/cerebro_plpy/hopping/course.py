@@ -1,0 +1,132 @@
+"""The course of a search: which results a rule has heard of, in what order, and what it has decided.
+
+Where visits have a fixed order, results reach the rule in an order that no clock decides: by epochs that would have
+passed if each took the same time and all that are under way went side by side, and then by mst_key. A result waits
+for those before it. Otherwise they reach it as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from cerebro_plpy.hopping.rules import Decision, Rule, Trial
+
+
+class Heard(NamedTuple):
+    """What was decided at once: after the config `cause` had come to its limit or to its end; None at the beginning.
+
+    The first decision is about that config.
+    """
+
+    cause: int | None
+    decisions: tuple[Decision, ...]
+
+
+class Outcome(NamedTuple):
+    """What became of a config that was under way: its value at its limit, and why it goes no further, if so."""
+
+    value: float | None
+    ended: str | None = None
+
+
+class Course:
+    """The trials of a search, of which so many (`width`) are to be under way where the rule leaves that open."""
+
+    def __init__(self, rule: Rule, mst_keys: Iterable[int], width: int, *, fixed: bool) -> None:
+        self.rule = rule
+        self.trials: dict[int, Trial] = {key: Trial() for key in sorted(mst_keys)}
+        self._width, self._fixed = width, fixed
+        self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
+        self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
+        self._moment, self._opened = 0, False
+
+    @property
+    def under_way(self) -> bool:
+        """Whether anything is still to come that the rule could hear of."""
+        return any(trial.under_way for trial in self.trials.values())
+
+    @property
+    def limits(self) -> Mapping[int, int]:
+        """The last epoch that each config may train for now."""
+        return {key: trial.limit for key, trial in self.trials.items()}
+
+    def recall(self, past: Iterable[Heard], values: Mapping[int, Mapping[int, float]]) -> None:
+        """Take up what was decided before, in its order; `values` are those of every epoch, by mst_key.
+
+        What the rule had not heard of when it was interrupted it hears next.
+        """
+        for cause, decisions in past:
+            self._opened = True
+            if cause is not None:
+                self._hear(cause, values.get(cause, {}).get(self.trials[cause].limit))
+            for decision in decisions:
+                self._take(decision)
+        for key, trial in self.trials.items():
+            if trial.under_way and trial.limit in values.get(key, {}):
+                self._waiting[key] = Outcome(values[key][trial.limit])
+
+    def heard(self, mst_key: int, epoch: int, value: float) -> None:
+        """A config has a value after an epoch."""
+        if self.trials[mst_key].under_way and epoch == self.trials[mst_key].limit:
+            self._waiting[mst_key] = Outcome(value)
+
+    def over(self, mst_key: int, why: str) -> None:
+        """A config goes no further, whatever a rule says."""
+        if self.trials[mst_key].under_way:
+            before = self._waiting.get(mst_key, Outcome(None))
+            self._waiting[mst_key] = before._replace(ended=why)
+        else:
+            self.trials[mst_key] = self.trials[mst_key]._replace(over=True)
+
+    def due(self) -> Iterator[Heard]:
+        """What the rule decides now, result by result."""
+        if not self._opened:
+            self._opened = True
+            yield self._decided(None, None)
+        while (key := self._next()) is not None:
+            value, ended = self._waiting.pop(key)
+            self._hear(key, value)
+            if ended:
+                self.trials[key] = self.trials[key]._replace(over=True)
+            yield self._decided(key, ended)
+
+    def _decided(self, cause: int | None, ended: str | None) -> Heard:
+        free = self._width - sum(trial.under_way for trial in self.trials.values())
+        found = list(self.rule.decide(self.trials, free, None if ended else cause))
+        if cause is not None:
+            own = next((each for each in found if each.mst_key == cause), None) or self._end(cause, ended)
+            found = [own, *(each for each in found if each is not own)]
+        for decision in found:
+            self._take(decision)
+        return Heard(cause, tuple(found))
+
+    def _end(self, mst_key: int, ended: str | None) -> Decision:
+        limit = self.trials[mst_key].limit
+        if ended:
+            return Decision(mst_key, "stop", limit, ended)
+        last = limit == self.rule.asked[-1]
+        return Decision(mst_key, "rest", limit, "it was trained to the end" if last else "others go on before it")
+
+    def _take(self, decision: Decision) -> None:
+        key, trial = decision.mst_key, self.trials[decision.mst_key]
+        if decision.limit > trial.limit:
+            self._begun[key] = self._moment - trial.limit
+        self.trials[key] = trial._replace(limit=decision.limit, over=trial.over or decision.action == "stop")
+
+    def _hear(self, mst_key: int, value: float | None) -> None:
+        trial, self._moment = self.trials[mst_key], self._when(mst_key)
+        if value is not None:
+            self.trials[mst_key] = trial._replace(values={**trial.values, trial.limit: value})
+
+    def _next(self) -> int | None:
+        """Whose result is next for the rule; None where that is still to come."""
+        if not self._fixed:
+            return next(iter(self._waiting), None)
+        under_way = [key for key, trial in self.trials.items() if trial.under_way]
+        first = min(under_way, key=lambda key: (self._when(key), key), default=None)
+        return first if first in self._waiting else None
+
+    def _when(self, mst_key: int) -> int:
+        """When a config comes to its limit, in epochs."""
+        return self._begun[mst_key] + self.trials[mst_key].limit

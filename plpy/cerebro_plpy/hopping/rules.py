@@ -1,0 +1,263 @@
+"""Which configurations of a search go on, and which rest: pure rules, asked whenever a result comes.
+
+A config may train until the end of an epoch, its limit. When its value there is known, a rule says what follows: for
+this config, for those that rest, and for those that have not begun. Who rests keeps its state and may go on later. A
+rule knows nothing but these values, and draws nothing: the same results in the same order come to the same decisions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
+from statistics import fmean, median
+from typing import Literal, NamedTuple, Protocol
+
+from cerebro_plpy.records import dataclass
+
+Action = Literal["start", "continue", "promote", "rest", "stop"]
+
+
+class Trial(NamedTuple):
+    """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
+
+    Smaller values are better, NaN is the worst. One that is `over` has failed or was ended by something else.
+    """
+
+    limit: int = 0
+    values: Mapping[int, float] = {}
+    over: bool = False
+
+    @property
+    def under_way(self) -> bool:
+        """Whether its value at its limit is still to come."""
+        return not self.over and self.limit > 0 and self.limit not in self.values
+
+    def goes_on_from(self, epoch: int) -> bool:
+        """Whether it rests after an epoch and could be trained on."""
+        return not self.over and self.limit == epoch and epoch in self.values
+
+
+Trials = Mapping[int, Trial]
+
+
+class Decision(NamedTuple):
+    """What becomes of a config, until which epoch it may train from now on, and why."""
+
+    mst_key: int
+    action: Action
+    limit: int
+    why: str
+
+
+class Rule(Protocol):
+    """What decides. `asked` are the epochs after which it wants values, the last one of the run among them."""
+
+    @property
+    def asked(self) -> Sequence[int]: ...
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """What follows after the value of the config `latest` at its limit; None at the beginning, or after a failure.
+
+        Workers have nothing to do for so many configs that are `free` to begin or to go on. What is not said of a
+        config leaves it as it is: where `latest` is not spoken of, it rests.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Asha:
+    """Asynchronous successive halving by promotion (Li et al., MLSys 2020, algorithm 2).
+
+    Whoever is free takes, from the highest rung down, a config that is among the best `1/eta` of those that have come
+    so far and was not promoted yet; where there is none, a config that has not begun. With fewer configs than it takes
+    to fill the rungs nobody would reach the last epoch: when nothing else is left, the best of the highest rung goes
+    on alone.
+    """
+
+    epochs: int
+    eta: int = 3
+    first: int = 1
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """The epochs at which rungs end.
+
+        >>> Asha(27).asked, Asha(10).asked, Asha(9, eta=4, first=2).asked, Asha(1).asked
+        ((1, 3, 9, 27), (1, 3, 10), (2, 9), (1,))
+        """
+        return rungs(self.epochs, self.eta, self.first)
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        found: list[Decision] = []
+        now = dict(trials)
+        while free > len(found) and (job := self._job(now)):
+            found.append(job)
+            now[job.mst_key] = now[job.mst_key]._replace(limit=job.limit)
+        return found
+
+    def _job(self, trials: Trials) -> Decision | None:
+        steps = list(zip(self.asked, self.asked[1:]))
+        for rung, limit in reversed(steps):
+            ranked = ranking(trials, rung)
+            for place, key in enumerate(ranked[: len(ranked) // self.eta], 1):
+                if trials[key].goes_on_from(rung):
+                    why = f"place {place} of {len(ranked)} after epoch {rung}, of which 1 in {self.eta} goes on"
+                    return Decision(key, "promote", limit, why)
+        new = min((key for key, trial in trials.items() if not (trial.limit or trial.over)), default=None)
+        if new is not None:
+            return Decision(new, "start", self.asked[0], "no configuration can be promoted")
+        return None if any(trial.under_way for trial in trials.values()) else self._last(trials, steps)
+
+    def _last(self, trials: Trials, steps: Iterable[tuple[int, int]]) -> Decision | None:
+        if any(self.epochs in trial.values for trial in trials.values()):
+            return None
+        for rung, limit in reversed(list(steps)):
+            for place, key in enumerate(ranking(trials, rung), 1):
+                if trials[key].goes_on_from(rung):
+                    return Decision(key, "promote", limit, f"place {place} after epoch {rung}, and no other is left")
+        return None
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, algorithm 1).
+
+    A bracket is its configs and the epochs at which its rungs end: once all of its configs have come there, `1/eta` of
+    those that began with it go on, at least one. One bracket is successive halving.
+    """
+
+    brackets: Sequence[tuple[Collection[int], Sequence[int]]]
+    eta: int
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """All epochs at which rungs end."""
+        return tuple(sorted({epoch for _, ends in self.brackets for epoch in ends}))
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        return [each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)]
+
+    def _of_bracket(self, trials: Trials, keys: Collection[int], ends: Sequence[int]) -> list[Decision]:
+        own = {key: trials[key] for key in keys if key in trials}
+        new = [key for key, trial in own.items() if not (trial.limit or trial.over)]
+        found = [Decision(key, "start", ends[0], f"one of {len(own)} of its bracket") for key in new]
+        if new or any(trial.under_way for trial in own.values()):
+            return found
+        for number, (rung, limit) in enumerate(zip(ends, ends[1:]), 1):
+            ranked = [key for key in ranking(own, rung) if own[key].goes_on_from(rung)]
+            if ranked and all(trial.limit <= rung for trial in own.values()):
+                best = ranked[: max(1, len(keys) // self.eta**number)]
+                why = f"among the best {len(best)} of {len(ranked)} after epoch {rung}"
+                return [Decision(key, "promote", limit, why) for key in best]
+        return []
+
+
+@dataclass(frozen=True)
+class Stepwise:
+    """All configs go on from one evaluation to the next; nobody is stopped but by a target."""
+
+    asked: Sequence[int]
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        new = [key for key, trial in trials.items() if not (trial.limit or trial.over)]
+        return [*(Decision(key, "start", self.asked[0], "all begin") for key in new), *self._further(trials, latest)]
+
+    def _further(self, trials: Trials, latest: int | None) -> list[Decision]:
+        if latest is None:
+            return []
+        following = next((epoch for epoch in self.asked if epoch > trials[latest].limit), None)
+        return [] if following is None else [self.verdict(trials, latest, following)]
+
+    def verdict(self, trials: Trials, mst_key: int, following: int) -> Decision:
+        """Whether a config that has come to its limit goes on to the epoch that follows."""
+        return Decision(mst_key, "continue", following, "nothing speaks against it")
+
+
+@dataclass(frozen=True)
+class Median(Stepwise):
+    """The median rule (Golovin et al., KDD 2017, section 3.2.1).
+
+    A config stops where its best value so far is worse than the median of the means of the values that each other
+    config had up to this epoch. It needs so many others (`least`) that have come as far, and `grace` epochs.
+    """
+
+    grace: int = 1
+    least: int = 5
+
+    def verdict(self, trials: Trials, mst_key: int, following: int) -> Decision:
+        """See `Stepwise`."""
+        own, epoch = trials[mst_key], trials[mst_key].limit
+        means = [
+            fmean(_worst(value) for at, value in trial.values.items() if at <= epoch)
+            for key, trial in trials.items()
+            if key != mst_key and epoch in trial.values
+        ]
+        if epoch < self.grace or len(means) < self.least:
+            return Decision(mst_key, "continue", following, f"{len(means)} others have come to epoch {epoch}")
+        middle, best = median(means), min(map(_worst, own.values.values()))
+        if best > middle:
+            why = f"its best value so far is worse than the median of {len(means)} others up to epoch {epoch}"
+            return Decision(mst_key, "stop", epoch, why)
+        why = f"its best value so far is not worse than the median of {len(means)} others up to epoch {epoch}"
+        return Decision(mst_key, "continue", following, why)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Each config goes as far as it went before: the rule of a replay, where no result decides anything."""
+
+    limits: Mapping[int, int]
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """Where configs end."""
+        return tuple(sorted({epoch for epoch in self.limits.values() if epoch}))
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        new = [key for key, trial in trials.items() if self.limits[key] and not (trial.limit or trial.over)]
+        return [Decision(key, "start", self.limits[key], "as in the run that is repeated") for key in new]
+
+
+def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:
+    """Ends of rungs, each `eta` times as long as the one before it; the last one is the last epoch."""
+    ends = [first]
+    while ends[-1] * eta <= epochs:
+        ends.append(ends[-1] * eta)
+    return (*ends[:-1], epochs)
+
+
+def hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
+    """The brackets of Hyperband over configs: theirs are the proportions of the algorithm, whose largest bracket has
+    the shortest first rung.
+
+    >>> [(len(keys), ends) for keys, ends in hyperband(range(143), 81, 3).brackets]
+    [(81, (1, 3, 9, 27, 81)), (34, (3, 9, 27, 81)), (15, (9, 27, 81)), (8, (27, 81)), (5, (81,))]
+    >>> [(len(keys), ends) for keys, ends in hyperband(range(10), 9, 3).brackets]
+    [(5, (1, 3, 9)), (3, (3, 9)), (2, (9,))]
+    """
+    depth = len(rungs(epochs, eta, 1))
+    sizes = [-(-depth * eta**s // (s + 1)) for s in range(depth - 1, -1, -1)]
+    bounds = [round(len(mst_keys) * reached / sum(sizes)) for reached in accumulate(sizes, initial=0)]
+    ends = [rungs(epochs, eta, 1)[depth - 1 - s :] for s in range(depth - 1, -1, -1)]
+    dealt = [mst_keys[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    return Brackets(tuple((tuple(keys), end) for keys, end in zip(dealt, ends) if keys), eta)
+
+
+def halving(mst_keys: Sequence[int], epochs: int, eta: int, first: int) -> Brackets:
+    """Successive halving of all configs."""
+    return Brackets(((tuple(mst_keys), rungs(epochs, eta, first)),), eta)
+
+
+def ranking(trials: Trials, epoch: int) -> list[int]:
+    """The configs that have a value of an epoch, the best first."""
+    having = (key for key, trial in trials.items() if epoch in trial.values)
+    return sorted(having, key=lambda key: (_worst(trials[key].values[epoch]), key))
+
+
+def _worst(value: float) -> float:
+    return math.inf if math.isnan(value) else value

@@ -1,0 +1,78 @@
+"""What ends configurations early whatever a search decides: EarlyStopping, max_runtime, the budget of the run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+
+from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.policies import remaining_visits
+from cerebro_plpy.run.budget import BUDGET_OVER, Budget
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.positions import Positions
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.search import Search
+from cerebro_plpy.run.training import ConfigTraining
+from cerebro_plpy.run.verdicts import stop_reason, verdict
+
+
+class Endings:
+    """Those of one run, whose time begins now.
+
+    `stopped` are the configurations that max_runtime or the budget kept from their last epoch; `last` has the epochs at
+    which EarlyStopping ended others.
+    """
+
+    def __init__(
+        self,
+        log: RunLog,
+        request: FitRequest,
+        positions: Positions,
+        training: Mapping[int, ConfigTraining],
+        budget: Budget,
+        search: Search,
+    ) -> None:
+        self._log, self._positions, self._training = log, positions, training
+        self._budget, self._search = budget, search
+        self._deadline = time.monotonic() + (math.inf if request.max_runtime is None else request.max_runtime)
+        self.stopped: set[int] = set()
+        self.last: dict[int, int] = {}
+
+    def stop_early(self, training: ConfigTraining) -> None:
+        """Let a configuration go no further, where its metrics say so."""
+        config, found = training.config, verdict(training.config, training.evaluations)
+        if found.stopped in (None, self._positions.plan.epochs) or config.mst_key in self.stopped:
+            return
+        reason = stop_reason(config, found)
+        self.last[config.mst_key] = found.stopped
+        self._positions.stop(config.mst_key)
+        self._search.ended(config.mst_key, reason)
+        self._log.config_stopped(config.mst_key, reason)
+
+    def stop_in_time(self) -> None:
+        """When the time of the run is over, let what is under way be the last that each configuration trains."""
+        if time.monotonic() < self._deadline:
+            return
+        self._deadline = math.inf
+        self._search.close()
+        plan, progress = self._positions.plan, self._positions.progress
+        for mst_key, before in progress.items():
+            progress[mst_key] = after = schedule.stop(plan, before)
+            if remaining_visits(plan, after).train < remaining_visits(plan, before).train:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, "max_runtime was over")
+
+    def keep_to_budget(self, trained: bool) -> None:
+        """When the budget is over, take the configurations to their ends; it matters whether any was `trained`.
+
+        A best state is kept all the same, because the log has the metrics that make it the best.
+        """
+        if self._budget.ending:
+            self._search.close()
+        plan, progress = self._positions.plan, self._positions.progress
+        for mst_key, before in progress.items():
+            progress[mst_key] = after = self._budget.rest(plan, self._training[mst_key], before, trained)
+            if mst_key not in self.stopped and remaining_visits(plan, after) != remaining_visits(plan, before):
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, BUDGET_OVER)

@@ -1,0 +1,140 @@
+"""Searches within one run: who goes on is decided while visits go on, and taken up by whoever resumes or repeats it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from workbench import Workbench, compile_text
+
+RATES = (0.0, 0.5, 0.2, 1e-5, 1e-4, 0.1, 1e-6, 0.3, 1e-3)
+EPOCHS, SEGMENTS, ETA = 9, 2, 3
+SEARCH: Mapping[str, object] = {"search": "asha", "validation_table": "held_back", "seed": 1, "schedule": "rotation"}
+DECISIONS = "SELECT decision_no, mst_key, action, epoch, visits, last_epoch, cause, rule, reason"
+OF_RUN = f"{DECISIONS} FROM cerebro.decision WHERE run_id = %s ORDER BY 1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.pack("packed", SEGMENTS)
+    bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
+    rates = [compile_text(f"SGD(learning_rate={rate})") for rate in RATES]
+    bench.configure("nine", rates, ["batch_size=8"])
+    bench.configure("slow", rates, ["batch_size=1,epochs=8"], bench.model(NOISY))
+
+
+@pytest.fixture(scope="module")
+def run(bench: Workbench) -> int:
+    return bench.fit("packed", "model", "nine", EPOCHS, **SEARCH)
+
+
+def epochs(bench: Workbench, run_id: int) -> dict[int, int]:
+    """How many epochs each configuration was trained."""
+    return dict(bench.rows("SELECT mst_key, epochs FROM cerebro.config WHERE run_id = %s", run_id))
+
+
+def check_asha(bench: Workbench, run_id: int) -> None:
+    """By the log: who was promoted was then among the best of those that had come to the end of the rung."""
+    values = {
+        (key, epoch): value
+        for key, epoch, value in bench.rows(
+            "SELECT c.mst_key, c.epoch, c.value FROM cerebro.learning_curve c JOIN cerebro.run r USING (run_id)"
+            " WHERE c.run_id = %s AND c.dataset = r.spec ->> 'rank_dataset' AND c.name = r.spec ->> 'rank_metric'",
+            run_id,
+        )
+    }
+    descending = bench.value("SELECT (spec ->> 'rank_descending')::boolean FROM cerebro.run WHERE run_id = %s", run_id)
+    limits, come = dict.fromkeys(range(1, len(RATES) + 1), 0), dict[int, list[tuple[float, int]]]()
+    rows = bench.rows(OF_RUN, run_id)
+    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+    for _, key, action, epoch, visits, last, cause, _, _ in rows:
+        if cause == key:
+            value = values[key, limits[key]]
+            come.setdefault(limits[key], []).append((-value if descending else value, key))
+            assert (epoch, visits) == (limits[key], limits[key] * SEGMENTS)
+        if action == "promote":
+            ranked = [who for _, who in sorted(come[limits[key]])]
+            alone = all(limit in come and (limit, key) for limit in limits.values() if limit)
+            assert key in ranked[: len(ranked) // ETA] or (alone and key == ranked[0])
+        limits[key] = last
+    assert limits == epochs(bench, run_id)
+
+
+def test_asha_promotes_the_best_and_trains_one_to_the_end(bench: Workbench, run: int) -> None:
+    check_asha(bench, run)
+    trained = epochs(bench, run)
+    assert set(trained.values()) <= {1, 3, EPOCHS} and max(trained.values()) == EPOCHS
+    assert sum(trained.values()) < len(RATES) * EPOCHS / 2
+    states: dict[int, str] = dict(bench.rows("SELECT mst_key, status FROM cerebro.config WHERE run_id = %s", run))
+    assert states == {key: "completed" if epoch == EPOCHS else "stopped" for key, epoch in trained.items()}
+    assert bench.value("SELECT count(model_weights) FROM model") == len(RATES)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+
+
+def test_no_worker_waits_while_a_configuration_could_run(bench: Workbench) -> None:
+    run = bench.fit("packed", "asynchronous", "nine", EPOCHS, **{**SEARCH, "schedule": "longest"})
+    check_asha(bench, run)
+
+
+def test_two_runs_with_one_seed_decide_alike(bench: Workbench, run: int) -> None:
+    again = bench.fit("packed", "again", "nine", EPOCHS, workers=1, **SEARCH)
+    other = bench.fit("packed", "other", "nine", EPOCHS, workers=1, **SEARCH)
+    assert bench.rows(OF_RUN, again) == bench.rows(OF_RUN, other)
+    assert bench.weights("again") == bench.weights("other")
+
+
+def test_a_replay_repeats_what_was_decided(bench: Workbench, run: int) -> None:
+    again = bench.fit("packed", "repeated", "nine", EPOCHS, schedule="replay", replay_run=run)
+    assert epochs(bench, again) == epochs(bench, run)
+    assert bench.weights("repeated") == bench.weights("model")
+    found = "SELECT DISTINCT rule, action FROM cerebro.decision WHERE run_id = %s AND action <> 'rest'"
+    assert bench.rows(found, again) == [("replay", "start")]
+
+
+@pytest.mark.parametrize("search", ["halving", "hyperband", "median", "grid"])
+def test_other_rules_end_too(bench: Workbench, search: str) -> None:
+    run = bench.fit("packed", f"by_{search}", "nine", EPOCHS, **{**SEARCH, "search": search})
+    trained = epochs(bench, run)
+    assert max(trained.values()) == EPOCHS and min(trained.values()) >= 1
+    assert (sum(trained.values()) < len(RATES) * EPOCHS) == (search != "grid")
+    assert bench.rows("SELECT DISTINCT rule FROM cerebro.decision WHERE run_id = %s", run) == [(search,)]
+
+
+def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench) -> None:
+    watcher, before = bench.another(), bench.newest_run()
+    done = "SELECT count(*) FROM cerebro.decision WHERE run_id > %s AND action = 'rest'"
+    with bench.fitting("packed", "cut", "slow", EPOCHS, workers=1, **SEARCH) as fitted:
+        eventually(lambda: watcher.value(done, before) >= 3)
+        assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    run = watcher.newest_run()
+    watcher.close()
+    decided = bench.rows(OF_RUN, run)
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.rows(OF_RUN, run)[: len(decided)] == decided
+    check_asha(bench, run)
+    again = bench.fit("packed", "cut_again", "slow", EPOCHS, schedule="replay", replay_run=run)
+    assert epochs(bench, again) == epochs(bench, run)
+    assert bench.weights("cut_again") == bench.weights("cut")
+
+
+def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
+    refusals: list[tuple[str, dict[str, object]]] = [
+        ("expected one of", {"search": "ashe"}),
+        ("there is no search", {"search_params": '{"eta": 3}'}),
+        ("does not know", {"search": "hyperband", "search_params": '{"first_epochs": 3}'}),
+        ("at least 2", {"search": "asha", "search_params": '{"eta": 1}'}),
+        ("JSON object", {"search": "asha", "search_params": "[1]"}),
+        ("but there are 9 epochs", {"search": "asha", "search_params": '{"first_epochs": 10}'}),
+        ("no metrics to decide by", {"search": "asha", "training_metrics": False}),
+        ("a replay repeats", {"search": "asha", "schedule": "replay", "replay_run": 1}),
+    ]
+    for words, named in refusals:
+        with pytest.raises(psycopg2.Error) as caught:
+            bench.fit("packed", "refused", "nine", EPOCHS, **named)
+        assert caught.value.pgcode == "22023" and words in str(caught.value)
+    assert not bench.exists("refused")
