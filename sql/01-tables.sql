@@ -12,7 +12,7 @@ CREATE TABLE cerebro.run_log (
     run_id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text,
     owner      name NOT NULL DEFAULT current_user,
-    status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'completed', 'cancelled', 'failed')),
+    status     text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'paused', 'completed', 'cancelled', 'failed')),
     spec       jsonb NOT NULL,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at   timestamptz,
@@ -115,20 +115,42 @@ CREATE TABLE cerebro.decision_log (
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer NOT NULL,
-    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'stop')),
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop')),
     epoch       integer NOT NULL,
     visits      integer NOT NULL,
     last_epoch  integer NOT NULL,
     cause       integer,
     rule        text NOT NULL,
     reason      text NOT NULL,
+    act_id      bigint,
     PRIMARY KEY (run_id, decision_no)
 );
 COMMENT ON TABLE cerebro.decision_log IS 'What was decided of the configurations of a search, in its order; read the view cerebro.decision';
 COMMENT ON COLUMN cerebro.decision_log.epoch IS 'the newest epoch of the configuration that had metrics by then';
 COMMENT ON COLUMN cerebro.decision_log.visits IS 'how many visits of the configuration were completed by then';
 COMMENT ON COLUMN cerebro.decision_log.last_epoch IS 'until the end of which epoch it may train from then on';
+COMMENT ON COLUMN cerebro.decision_log.rule IS 'the search rule, or what somebody asked for: see act_id';
 COMMENT ON COLUMN cerebro.decision_log.cause IS 'the configuration whose result was decided about; NULL where the search began. The decision about that one comes first';
+
+CREATE TABLE cerebro.act_log (
+    run_id  bigint NOT NULL REFERENCES cerebro.run_log ON DELETE CASCADE,
+    act_id  bigint GENERATED ALWAYS AS IDENTITY,
+    time    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    actor   name NOT NULL DEFAULT current_user,
+    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run')),
+    mst_key integer,
+    change  jsonb NOT NULL DEFAULT '{}',
+    status  text NOT NULL DEFAULT 'scheduled' CHECK (status IN ('scheduled', 'done', 'refused')),
+    reason  text,
+    visits  integer,
+    done_at timestamptz,
+    PRIMARY KEY (run_id, act_id)
+);
+COMMENT ON TABLE cerebro.act_log IS 'What people ask of runs that go on; read the view cerebro.act';
+COMMENT ON COLUMN cerebro.act_log.actor IS 'who asked: nobody can write another name';
+COMMENT ON COLUMN cerebro.act_log.change IS 'what is asked beside the configuration: the epochs of set_epochs';
+COMMENT ON COLUMN cerebro.act_log.reason IS 'why it was refused';
+COMMENT ON COLUMN cerebro.act_log.visits IS 'after how many visits of the configuration it holds, those under way included';
 
 CREATE TABLE cerebro.form_timing (
     owner           name NOT NULL DEFAULT current_user,
@@ -247,6 +269,7 @@ ALTER TABLE cerebro.visit ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.evaluation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.metric ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.decision_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.act_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
@@ -274,6 +297,8 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.visit', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.evaluation', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.metric', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.decision_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log_act_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');

@@ -64,6 +64,7 @@ CREATE OR REPLACE FUNCTION cerebro.remove_dropped(run_id bigint) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DELETE FROM cerebro.visit v USING cerebro.run_log r WHERE v.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.evaluation e USING cerebro.run_log r WHERE e.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
+DELETE FROM cerebro.act_log a USING cerebro.run_log r WHERE a.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.decision_log d USING cerebro.run_log r WHERE d.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.metric m USING cerebro.run_log r WHERE m.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;
 DELETE FROM cerebro.config_log c USING cerebro.run_log r WHERE c.run_id = r.run_id AND r.run_id = remove_dropped.run_id AND r.dropped;

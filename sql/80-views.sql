@@ -17,7 +17,7 @@ COMMENT ON VIEW cerebro.orchestrator IS 'Internal: backends that say that they w
 
 CREATE OR REPLACE VIEW cerebro.run WITH (security_barrier) AS
 SELECT r.run_id, r.name, r.owner,
-       CASE WHEN r.status <> 'running' THEN r.status WHEN o.pid IS NOT NULL THEN 'running' ELSE 'interrupted' END AS status,
+       CASE WHEN r.status NOT IN ('running', 'paused') THEN r.status WHEN o.pid IS NOT NULL THEN r.status ELSE 'interrupted' END AS status,
        r.spec, r.started_at, r.ended_at, r.error, r.epochs, r.segments, r.pid, r.software
 FROM cerebro.run_log r LEFT JOIN cerebro.orchestrator o ON o.run_id = r.run_id AND o.pid = r.pid
 WHERE cerebro.may_see(r.owner);
@@ -99,7 +99,7 @@ SELECT r.run_id, r.name, r.owner, r.status,
        coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
-       coalesce(r.ended_at, CASE WHEN r.status = 'running' THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
+       coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
             THEN (clock_timestamp() - c.first_start) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(c.past, 0) - c.done, 0) / c.done END AS eta
 FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (run_id);
@@ -121,9 +121,30 @@ FROM cerebro.metric m JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_se
 COMMENT ON VIEW cerebro.learning_curve IS 'Metrics by epoch, one value a row';
 
 CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
-SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason
+SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason, d.act_id
 FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.decision IS 'What a search has decided of the configurations of a run: after which result, by which rule, and why';
+
+CREATE OR REPLACE VIEW cerebro.act WITH (security_barrier) AS
+SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change, a.status, a.reason, a.visits, a.done_at
+FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
+COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader may see, and what became of it';
+
+-- Row security asks it of the current user, whom it could not see itself. Nobody can ask it of roles that are not theirs.
+CREATE OR REPLACE FUNCTION cerebro.may_act(run_id bigint, actor name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
+$$SELECT EXISTS (SELECT FROM cerebro.run_log r JOIN pg_catalog.pg_roles o ON o.rolname = r.owner
+                 WHERE r.run_id = may_act.run_id AND pg_catalog.pg_has_role(actor, o.oid, 'MEMBER')
+                   AND pg_catalog.pg_has_role(session_user, actor, 'MEMBER'))$$;
+COMMENT ON FUNCTION cerebro.may_act(bigint, name) IS 'Internal: whether a role is a member of that which owns a run';
+
+-- Made anew by each script: they need this function.
+DROP POLICY IF EXISTS seen ON cerebro.act_log;
+DROP POLICY IF EXISTS added ON cerebro.act_log;
+DROP POLICY IF EXISTS done ON cerebro.act_log;
+CREATE POLICY seen ON cerebro.act_log FOR SELECT USING (cerebro.may_act(run_id, current_user));
+CREATE POLICY added ON cerebro.act_log FOR INSERT WITH CHECK (actor = current_user AND cerebro.may_act(run_id, current_user));
+CREATE POLICY done ON cerebro.act_log FOR UPDATE USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = act_log.run_id AND r.owner = current_user));
 
 CREATE OR REPLACE VIEW cerebro.model_grant WITH (security_barrier) AS
 SELECT g.model, g.owner, g.version, g.outline, pg_catalog.concat_ws('/', g.version, g.xmin, g.ctid) AS mark

@@ -25,7 +25,7 @@ BEGIN
     END IF;
     -- Visits and evaluations are logged on the segment that makes them: so a visit's state and its row are one commit on one
     -- segment. What functions on segments read, and what policies look up, is on every segment.
-    FOREACH logged IN ARRAY ARRAY['config_log', 'metric', 'decision_log'] LOOP
+    FOREACH logged IN ARRAY ARRAY['config_log', 'metric', 'decision_log', 'act_log'] LOOP
         EXECUTE pg_catalog.format('ALTER TABLE cerebro.%I SET DISTRIBUTED BY (run_id)', logged);
     END LOOP;
     ALTER TABLE cerebro.visit DROP CONSTRAINT visit_pkey, ADD PRIMARY KEY (run_id, mst_key, visit_no, attempt, segment_id);
@@ -47,6 +47,7 @@ BEGIN
     FOREACH logged IN ARRAY ARRAY['config_log', 'visit', 'evaluation', 'metric', 'decision_log'] LOOP
         EXECUTE pg_catalog.format('ALTER POLICY own_runs ON cerebro.%I USING (cerebro.owns_run(run_id))', logged);
     END LOOP;
+    ALTER POLICY done ON cerebro.act_log USING (cerebro.owns_run(run_id));
     -- Keys of segments, several for each: a statement that names one is sent to its segment alone.
     EXECUTE 'CREATE TABLE IF NOT EXISTS cerebro.segment_key (key integer PRIMARY KEY) DISTRIBUTED BY (key)';
     INSERT INTO cerebro.segment_key SELECT k FROM pg_catalog.generate_series(0, 9999) k

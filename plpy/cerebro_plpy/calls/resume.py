@@ -69,9 +69,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
-        if request.search:
-            decided = history.decisions(workplace.control, row["run_id"])
-            request = replace(request, search=request.search._replace(past=decided))
+        request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)

@@ -40,6 +40,7 @@ class Course:
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
         self._moment, self._opened = 0, False
+        self._asked_again = False  # whether others may take the place of one that somebody else has stopped
 
     @property
     def under_way(self) -> bool:
@@ -79,10 +80,19 @@ class Course:
         else:
             self.trials[mst_key] = self.trials[mst_key]._replace(over=True)
 
+    def settle(self, decision: Decision) -> None:
+        """Somebody else has decided about a config."""
+        self._waiting.pop(decision.mst_key, None)
+        self._take(decision)
+        self._asked_again = True
+
     def due(self) -> Iterator[Heard]:
         """What the rule decides now, result by result."""
         if not self._opened:
             self._opened = True
+            yield self._decided(None, None)
+        if self._asked_again:
+            self._asked_again = False
             yield self._decided(None, None)
         while (key := self._next()) is not None:
             value, ended = self._waiting.pop(key)
@@ -112,7 +122,8 @@ class Course:
         key, trial = decision.mst_key, self.trials[decision.mst_key]
         if decision.limit > trial.limit:
             self._begun[key] = self._moment - trial.limit
-        self.trials[key] = trial._replace(limit=decision.limit, over=trial.over or decision.action == "stop")
+        over = decision.action in ("hold", "stop") or (trial.over and decision.action == "rest")
+        self.trials[key] = trial._replace(limit=decision.limit, over=over)
 
     def _hear(self, mst_key: int, value: float | None) -> None:
         trial, self._moment = self.trials[mst_key], self._when(mst_key)

@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Preference
+from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, Policy, Preference
 from cerebro_plpy.records import dataclass, field, replace
 
 LONGEST = "longest"  # the name of the schedule that measured times decide
@@ -135,6 +135,20 @@ class FixedOrder:
             raise ValueError(f"order {order} of config {progress.mst_key} leaves out {progress.waiting}")
         following = next(segment for segment in order if segment in progress.waiting)
         return following if following in free else None
+
+
+@dataclass(frozen=True)
+class Prioritised:
+    """A policy but for configs that somebody wants to go `first`, in that order."""
+
+    policy: Policy
+    first: Sequence[int]
+
+    def prefer(self, plan: Plan, configs: Mapping[int, ConfigProgress]) -> Preference:
+        order = {key: place for place, key in enumerate(self.first)}
+        preference = self.policy.prefer(plan, configs)
+        ranked = sorted(preference.ranked, key=lambda progress: order.get(progress.mst_key, len(order)))
+        return preference._replace(ranked=ranked)
 
 
 def rotation(mst_keys: Sequence[int], segments: Sequence[int]) -> FixedOrder:

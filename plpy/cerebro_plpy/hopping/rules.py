@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from cerebro_plpy.records import dataclass
 
-Action = Literal["start", "continue", "promote", "rest", "stop"]
+Action = Literal["start", "continue", "promote", "rest", "hold", "stop"]
 
 
 class Trial(NamedTuple):

@@ -68,7 +68,7 @@ class ConfigProgress:
 
     After this stage one that is `stopping` is at most evaluated. Its state was left by a visit to the segment `left`,
     None where nobody remembers. So many visits `beyond` the stage run as well. Until somebody decides otherwise it
-    trains to the end of the epoch `limit`, None for the last one.
+    trains to the end of the epoch `limit`, None for the last one; one that is `held` begins no visit to train.
     """
 
     mst_key: int
@@ -81,6 +81,7 @@ class ConfigProgress:
     left: int | None = field(default=None, compare=False)
     beyond: int = 0
     limit: int | None = None
+    held: bool = False
 
     @property
     def finished(self) -> bool:
@@ -88,9 +89,9 @@ class ConfigProgress:
 
     @property
     def resting(self) -> bool:
-        """Whether the config has come to its limit, and waits for what is decided."""
-        beyond = self.limit is not None and self.epoch > self.limit
-        return beyond and self.kind == "train" and not (self.stopping or self.running)
+        """Whether the config has come to its limit, or is held, and waits for what is decided."""
+        waits = self.held or (self.limit is not None and self.epoch > self.limit)
+        return waits and self.kind == "train" and bool(self.waiting) and not (self.stopping or self.running)
 
     @property
     def startable(self) -> frozenset[int]:
@@ -185,6 +186,12 @@ def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) ->
         return end(progress)
     waiting = frozenset(plan.segments) if plan.averaging else progress.waiting
     return stop(plan, replace(progress, waiting=waiting, running=frozenset()))
+
+
+def revive(plan: Plan, progress: ConfigProgress, limit: int) -> ConfigProgress:
+    """The config as one that trains on, until the end of an epoch; it was held, or stopped between two epochs."""
+    waiting = frozenset(plan.segments) if progress.stopping else progress.waiting
+    return replace(progress, waiting=waiting, stopping=False, held=False, limit=limit)
 
 
 def end(progress: ConfigProgress) -> ConfigProgress:

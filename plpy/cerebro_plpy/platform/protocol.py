@@ -173,6 +173,10 @@ class Visits(Protocol):
         """Start the trainer of a worker that has none."""
         ...
 
+    def release(self, worker: Worker) -> Steps[None]:
+        """End the trainer of a worker, if it has one: the next visit starts another."""
+        ...
+
     def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
         """Train one visit, or average what others have left; or train several of one configuration.
 

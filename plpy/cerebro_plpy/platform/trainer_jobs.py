@@ -41,6 +41,12 @@ class TrainerJobs(ABC):
             hello = job_result((yield call(worker, "visit.trainer_start", request)))
             worker.memory.start(hello, self._cache_bytes)
 
+    def release(self, worker: Worker) -> Steps[None]:
+        """End the trainer of a worker, if it has one."""
+        if worker.memory.started:
+            yield call(worker, "visit.trainer_stop")
+            worker.memory.forget()
+
     def _prepare(self, worker: Worker, datasets: Sequence[Dataset]) -> Generator[Statement, Rows, None]:
         """Start the trainer and load the partitions that it has not seen yet."""
         yield from self.start(worker)

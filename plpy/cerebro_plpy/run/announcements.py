@@ -26,7 +26,8 @@ class Announcer:
     def __init__(self, run_id: int, request: FitRequest, around: Surroundings, announced: int) -> None:
         self._run_id, self._request, self._around = run_id, request, around
         self._announced = announced
-        self._trained: set[int] = set()
+        self.trained: set[int] = set()
+        """The configurations that it has told to be trained, which must not be trained on."""
         self._finished: set[int] = set()
         self._epoch_began = time.monotonic()
 
@@ -73,21 +74,23 @@ class Announcer:
         trained = set(finished)
         if not self._request.search:  # which may let anyone go on
             trained |= {key for key, each in known.items() if settled(plan, each, training[key])}
-        if trained <= self._trained and finished <= self._finished:
+        if trained <= self.trained and finished <= self._finished:
             return
         if seconds_ahead(plan, progress, training) > LAST_SECONDS * self._request.workers:
             return
-        for key in sorted(trained - self._trained):
+        for key in sorted(trained - self.trained):
             self._around.beside.trained(self._run_id, key)
         for key in sorted(finished - self._finished):
             self._around.beside.finished(key)
-        self._trained |= trained
+        self.trained |= trained
         self._finished |= finished
 
 
 def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> bool:
     """Whether a configuration that is evaluated yet keeps the state that it has: by then it may have a best one."""
-    return not remaining_visits(plan, progress).train and not training.config.fit.callbacks.keeps_best
+    final = progress.limit is None or progress.limit >= plan.epochs  # else somebody may let it go on
+    trained = not (progress.held or remaining_visits(plan, progress).train)
+    return final and trained and not training.config.fit.callbacks.keeps_best
 
 
 def seconds_ahead(plan: Plan, progress: Mapping[int, ConfigProgress], training: Mapping[int, ConfigTraining]) -> float:

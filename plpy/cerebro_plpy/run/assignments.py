@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.database.dispatch import Dispatcher, Outcome
+from cerebro_plpy.database.dispatch import Dispatcher, Outcome, drive
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.hopping.schedule import Tour
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import EvaluateVisit, Trained, TrainVisit, Visits, Worker
 from cerebro_plpy.records import replace
 from cerebro_plpy.run.tasks import Further, Keeping, Storing, Surroundings, Task, Visiting
+
+PAUSE_SECONDS = 0.1
 
 
 class Loss(NamedTuple):
@@ -125,6 +127,13 @@ class Assignments:
         """Let workers store what nothing else can be done beside."""
         for number in self._unstored.keys() - self._tasks.keys():
             self._store(number, None)
+
+    def rest(self) -> None:
+        """Once nothing is under way, end all trainers and wait a little: nothing begins until somebody acts."""
+        if self.over:
+            for worker in self._workers.values():
+                drive(worker.session, self._visits.release(worker))
+            time.sleep(PAUSE_SECONDS)
 
     def finish(self, worker: Worker, task: Visiting) -> None:
         """Let a worker train to its end what it has begun."""

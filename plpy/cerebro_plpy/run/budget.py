@@ -33,6 +33,12 @@ class Budget:
         self._last_visit, self._cancel, self._over = (began + seconds for seconds in deadline or never)
         self._cancelled = False
 
+    def put_off(self, seconds: float) -> None:
+        """The run has waited so long for somebody."""
+        self._last_visit, self._cancel, self._over = (
+            moment + seconds for moment in (self._last_visit, self._cancel, self._over)
+        )
+
     @property
     def next_moment(self) -> float:
         """When there is something to do that no visit tells of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.policies import FOREMOST, Longest, fixed_order, front
+from cerebro_plpy.hopping.policies import FOREMOST, Longest, Prioritised, fixed_order, front
 from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
 from cerebro_plpy.run.budget import Budget
@@ -37,8 +37,9 @@ class Choice:
         resting: Collection[int],
         idle: set[int],
         workers: int,
+        urgent: Sequence[int],
     ) -> Sequence[tuple[int, Tour]]:
-        """Tours for idle workers, of so many; no configuration that is `resting` is visited.
+        """Tours for idle workers, of so many; no configuration that is `resting` is visited, `urgent` ones go first.
 
         One whose state is still to be stored can go on where that is.
         """
@@ -50,10 +51,11 @@ class Choice:
         awake = {key: each for key, each in progress.items() if not each.resting}
         eligible = {key: each for key, each in awake.items() if key not in resting}
         if not self._residence and self._request.spec.schedule == FOREMOST:
-            first = front(awake, min(self._request.workers, workers))
+            first = front(awake, min(self._request.workers, workers)).union(urgent)
             eligible = {key: each for key, each in eligible.items() if key in first}
         choose = self._residence.choose if self._residence else schedule.choose
-        return choose(plan, eligible, idle, self._policy(plan), self._length, held)
+        policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
+        return choose(plan, eligible, idle, policy, self._length, held)
 
     def _length(self, progress: ConfigProgress) -> int:
         """How many of a configuration's next visits a worker may make together: all that change no state."""

@@ -39,10 +39,16 @@ class Endings:
         self.stopped: set[int] = set()
         self.last: dict[int, int] = {}
 
+    def put_off(self, seconds: float) -> None:
+        """The run has waited so long for somebody."""
+        self._deadline += seconds
+
     def stop_early(self, training: ConfigTraining) -> None:
         """Let a configuration go no further, where its metrics say so."""
         config, found = training.config, verdict(training.config, training.evaluations)
         if found.stopped in (None, self._positions.plan.epochs) or config.mst_key in self.stopped:
+            return
+        if self._search.insists(config.mst_key):
             return
         reason = stop_reason(config, found)
         self.last[config.mst_key] = found.stopped

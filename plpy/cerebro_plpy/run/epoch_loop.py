@@ -27,6 +27,7 @@ from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.search import Search
+from cerebro_plpy.run.steering import Bounds, Steering
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
 from cerebro_plpy.run.verdicts import verdict
@@ -73,6 +74,8 @@ class Orchestrator:
         self._endings = Endings(log, request, self._positions, self._training, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
+        bounds = Bounds(self._budget, self._endings, self._announcer.trained)
+        self._steering = Steering(log, self._positions, self._training, self._search, bounds)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
 
@@ -99,6 +102,7 @@ class Orchestrator:
         self._complete()
         while not (schedule.run_finished(self._progress) and self._assignments.over):
             self._around.check()
+            self._steering.listen()
             self._decide()
             self._start_visits()
             for worker, task, outcome in self._assignments.ended(self._budget.next_moment):
@@ -106,6 +110,9 @@ class Orchestrator:
                     self._succeed(worker, task, outcome.value)
                 else:
                     self._fail(worker, task, outcome.error)
+            if self._steering.paused:
+                self._assignments.rest()
+                continue
             self._endings.stop_in_time()
             if not self.stopped:
                 self._announcer.tell(self._positions.committed, self._training, self.evaluations, self._endings.last)
@@ -113,10 +120,15 @@ class Orchestrator:
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._search.close()
+        self._steering.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
 
     def _decide(self) -> None:
         """Who goes on, by what became known since the last time."""
+        if self._search.waits:
+            self._steering.wait()
+        if self._steering.paused:
+            return
         trained = bool(self.states)
         self._endings.keep_to_budget(trained)
         self._search.decide()
@@ -150,8 +162,11 @@ class Orchestrator:
     def _start_visits(self) -> None:
         give = self._assignments
         give.catch_up(lambda task: self._request.backends[task.mst_key])
+        if self._steering.paused:
+            return give.store()
         room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
-        found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers))
+        first = self._steering.first
+        found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first)
         for number, tour in found:
             worker = give.worker(number, self._request.backends[tour[0].mst_key])
             datasets = [Dataset(self._request.source, visit.segment_id) for visit in tour]

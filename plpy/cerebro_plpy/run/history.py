@@ -73,7 +73,7 @@ def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
     """What a search has decided so far, result by result."""
     found: list[tuple[int | None, list[Decision]]] = []
     for mst_key, action, limit, reason, cause in control.run(sql("run.past_decisions"), (run_id,)):
-        if not found or mst_key == cause:
+        if cause is None or mst_key == cause:
             found.append((cause, []))
         found[-1][1].append(Decision(mst_key, action, limit, reason))
     return tuple(Heard(cause, tuple(made)) for cause, made in found)

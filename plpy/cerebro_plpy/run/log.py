@@ -37,6 +37,16 @@ class DecisionRow(NamedTuple):
     reason: str
 
 
+class Act(NamedTuple):
+    """What somebody asks of the run, of a configuration of it if there is one."""
+
+    act_id: int
+    actor: str
+    action: str
+    mst_key: int | None
+    change: Mapping[str, Any]
+
+
 TABLES_AT_ONCE = 32  # of a large grid, whose tables are more than one transaction may lock
 
 
@@ -110,6 +120,26 @@ class RunLog:
             told = json.dumps([row._asdict() for row in rows])
             text = "; ".join([sql("run.decide"), sql("run.configs_decided")])
             self._control.run(text, (self.run_id, rule, told, told, self.run_id))
+
+    def acts(self) -> list[Act]:
+        """What was asked, and neither done nor refused yet."""
+        rows = self._control.run(sql("run.acts"), (self.run_id,))
+        return [Act(act_id, actor, action, key, json.loads(change)) for act_id, actor, action, key, change in rows]
+
+    def act_done(self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = ()) -> None:
+        """An act holds, after so many visits of its configuration, by these decisions."""
+        told = json.dumps([row._asdict() for row in rows])
+        text = "; ".join(sql(f"run.{name}") for name in ("decide_by_act", "configs_decided", "act_done"))
+        decided = (self.run_id, act.action, act.act_id, told, told, self.run_id)
+        self._control.run(text, (*decided, visits, self.run_id, act.act_id))
+
+    def act_refused(self, act: Act, reason: str) -> None:
+        """An act cannot be done."""
+        self._control.run(sql("run.act_refused"), (reason, self.run_id, act.act_id))
+
+    def paused(self, paused: bool) -> None:
+        """Whether the run waits for somebody."""
+        self._control.run(sql("run.paused"), ("paused" if paused else "running", self.run_id))
 
     def configs_resting(self, mst_keys: Sequence[int]) -> None:
         """These configurations rest, as they did before the run was interrupted."""

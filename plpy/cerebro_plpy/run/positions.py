@@ -35,6 +35,10 @@ class Positions:
         """Whether a configuration that has made a tour, which is not stored, has not gone on yet."""
         return tour[0].mst_key not in self._before and self.running(tour)
 
+    def gone_on(self, mst_key: int) -> bool:
+        """Whether a configuration has gone on from a state that is still to be stored."""
+        return mst_key in self._before
+
     def after(self, tour: Tour) -> ConfigProgress:
         """Where a configuration will stand when a tour that runs is stored."""
         return schedule.complete(self.plan, self.progress[tour[0].mst_key], tour)
@@ -73,6 +77,18 @@ class Positions:
         for each in (self.progress, self._before):
             if mst_key in each:
                 each[mst_key] = replace(each[mst_key], limit=epoch)
+
+    def hold(self, mst_key: int) -> None:
+        """A configuration begins no visit to train, until it is revived."""
+        for each in (self.progress, self._before):
+            if mst_key in each:
+                each[mst_key] = replace(each[mst_key], held=True)
+
+    def revive(self, mst_key: int, limit: int) -> None:
+        """A configuration that was held or has stopped trains on, until the end of an epoch."""
+        for each in (self.progress, self._before):
+            if mst_key in each:
+                each[mst_key] = schedule.revive(self.plan, each[mst_key], limit)
 
     def stop(self, mst_key: int) -> None:
         """A configuration trains no further."""

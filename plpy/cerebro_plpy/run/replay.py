@@ -70,8 +70,8 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         backends=backends,
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
-        endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, BUDGET_OVER)))),
-        limits=dict(control.run(sql("run.recorded_limits"), (run_id,))),
+        endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))),
+        limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
     )
 
 

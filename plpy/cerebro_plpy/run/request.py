@@ -77,12 +77,11 @@ class Repeat:
 
 
 class Searching(NamedTuple):
-    """What decides, by its name, which configurations go on, over all of a run, failed ones too; and its past."""
+    """What decides, by its name, which configurations go on, over all of a run, failed ones too."""
 
     name: str
     rule: Rule
     mst_keys: tuple[int, ...]
-    past: tuple[Heard, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,8 @@ class FitRequest:
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch,
-    nor of what was stopped. Without a `search` all configurations are trained to the last epoch.
+    nor of what was stopped. Without a `search` all configurations are trained to the last epoch, unless
+    somebody says otherwise. `decided` is what was decided before it was resumed.
     """
 
     spec: Spec
@@ -112,6 +112,7 @@ class FitRequest:
     quiet: bool = False
     commit_seconds: int = 0
     search: Searching | None = None
+    decided: tuple[Heard, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.course import Course, Heard
 from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.hopping.residence import Residence
-from cerebro_plpy.hopping.rules import Decision
+from cerebro_plpy.hopping.rules import Action, Decision
+from cerebro_plpy.hopping.schedule import ConfigProgress
+from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages
-from cerebro_plpy.run.log import DecisionRow, RunLog
+from cerebro_plpy.run.log import Act, DecisionRow, RunLog
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import Evaluation, FitRequest, Searching
 from cerebro_plpy.run.training import ConfigTraining
@@ -37,23 +39,98 @@ class Search:
         self._positions, self._training, self._residence = positions, training, residence
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
-        self._number, self._over = 0, request.search is None
+        self._number, self._over = sum(len(heard.decisions) for heard in request.decided), False
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
+        self._recall_acts(request.decided)
 
     def _begun(self, search: Searching) -> Course:
         fixed = self._request.spec.schedule != LONGEST
         width = self._request.workers * 2 if fixed else self._request.workers + 1
         course = Course(search.rule, search.mst_keys, width, fixed=fixed)
-        course.recall(search.past, {key: self._values(key) for key in search.mst_keys})
-        self._number = sum(len(heard.decisions) for heard in search.past)
+        course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
         for key, limit in course.limits.items():
             self._positions.limit(key, limit)
         for key in search.mst_keys:
             if key not in self._configs:
                 course.over(key, "it has failed")
-        self._log.configs_resting([key for key, p in self._positions.progress.items() if p.resting and p.limit])
         return course
+
+    def _recall_acts(self, decided: Sequence[Heard]) -> None:
+        """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
+        last = {decision.mst_key: decision for heard in decided for decision in heard.decisions}
+        by_act = (heard.decisions for heard in decided if heard.cause is None)
+        self._insisted = {each.mst_key for made in by_act for each in made if each.action == "continue"}
+        for key, decision in last.items():
+            if key in self._positions.progress:
+                self._positions.limit(key, decision.limit)
+                if decision.action == "hold":
+                    self._positions.hold(key)
+        self._log.configs_resting([key for key, p in self._positions.progress.items() if p.resting and p.limit != 0])
+
+    @property
+    def searches(self) -> bool:
+        """Whether a rule decides who goes on."""
+        return self._course is not None
+
+    def insists(self, mst_key: int) -> bool:
+        """Whether somebody wants a configuration to be trained on, whatever its metrics say."""
+        return mst_key in self._insisted
+
+    def hold(self, act: Act, progress: ConfigProgress) -> None:
+        """Somebody stops a configuration."""
+        self._positions.hold(progress.mst_key)
+        self._by_act(act, progress, "hold", self._limit(progress), f"stopped by {act.actor}")
+
+    def revive(self, act: Act, progress: ConfigProgress, limit: int) -> None:
+        """Somebody lets a configuration train on."""
+        self._insisted.add(progress.mst_key)
+        self._positions.revive(progress.mst_key, limit)
+        self._by_act(act, progress, "continue", limit, f"continued by {act.actor}")
+
+    def set_epochs(self, act: Act, limits: Mapping[int, int]) -> None:
+        """Somebody says for how many epochs configurations are trained, by mst_key."""
+        for key, limit in limits.items():
+            self._evaluate(limit)
+            self._positions.limit(key, limit)
+        told = f"epochs said by {act.actor}"
+        self._log_act(act, [Decision(key, "continue", limit, told) for key, limit in limits.items()], None)
+
+    def begin_first(self, act: Act, progress: ConfigProgress) -> None:
+        """Somebody wants a configuration to go first, also where the rule has not let it begin yet."""
+        if self._course and not self._course.limits[progress.mst_key]:
+            limit = self._course.rule.asked[0]
+            self._positions.limit(progress.mst_key, limit)
+            return self._by_act(act, progress, "start", limit, f"to go first, by {act.actor}")
+        self._log.act_done(act, self._visits(progress))
+
+    def _visits(self, progress: ConfigProgress) -> int:
+        """How many visits a configuration has made when those under way are."""
+        training = self._training[progress.mst_key]
+        ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
+        return training.visits + ahead + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
+
+    def _limit(self, progress: ConfigProgress) -> int:
+        last = self._positions.plan.epochs
+        return last if progress.limit is None else progress.limit
+
+    def _by_act(self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str) -> None:
+        self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self._visits(progress))
+
+    def _log_act(self, act: Act, decisions: Sequence[Decision], visits: int | None) -> None:
+        """Commit an act with all that it decides, of one configuration after so many visits."""
+        rows = self._rows(Heard(None, tuple(decisions)))
+        self._log.act_done(act, visits, rows)
+        for decision in decisions:
+            self._tell(f"mst_key={decision.mst_key}: {decision.action} ({decision.why})")
+            if self._course:
+                self._course.settle(decision)
+
+    def _evaluate(self, epoch: int) -> None:
+        """A rule has to hear of a configuration at its limit."""
+        plan = self._positions.plan
+        if plan.evaluations:
+            self._positions.plan = replace(plan, evaluate_epochs=plan.evaluate_epochs | {epoch})
 
     def _values(self, mst_key: int) -> dict[int, float]:
         if mst_key not in self._training:
@@ -79,16 +156,24 @@ class Search:
 
     def decide(self) -> None:
         """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""
-        if self._over or self._course is None:
+        if self._over:
             return
-        for heard in self._course.due():
+        for heard in self._course.due() if self._course else ():
             rows = self._rows(heard)
             self._log.decided(self._name, rows)
             self._tell("\n".join(f"mst_key={row.mst_key}: {row.action} ({row.reason})" for row in rows))
             for decision in heard.decisions:
                 self._follow(decision)
-        if not self._course.under_way:
+        if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing goes on because somebody has stopped all that could."""
+        progress = self._positions.progress.values()
+        unfinished = [each for each in progress if not each.finished]
+        ended = any(training.completed() for training in self._training.values())
+        return bool(unfinished) and not (self._over or ended) and all(each.resting and each.held for each in unfinished)
 
     def close(self) -> None:
         """Nothing is decided any more: who rests has come to its end."""

@@ -10,8 +10,8 @@ from processes import eventually
 from roles import another_role, own_schema, refused
 from workbench import Workbench, compile_text
 
-VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve", "decision")
-LOGS = ("run_log", "config_log", "visit", "evaluation", "metric", "decision_log")
+VIEWS = ("run", "config", "leaderboard", "progress", "timeline", "learning_curve", "decision", "act")
+LOGS = ("run_log", "config_log", "visit", "evaluation", "metric", "decision_log", "act_log")
 MODELS = (
     "model",
     "model_version",
@@ -34,7 +34,9 @@ def run(bench: Workbench) -> int:
     """A run of the ordinary role, which the others are not to touch."""
     bench.pack("packed", 2)
     bench.configure("one", [compile_text()])
-    return bench.fit("packed", "model", "one", 1, seed=1, search="grid")
+    run_id = bench.fit("packed", "model", "one", 1, seed=1, search="grid")
+    bench.rows("INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')", run_id)
+    return run_id
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +107,15 @@ def test_a_user_touches_nothing_of_another(bench: Workbench, ann: Workbench, run
     before = [bench.rows(f"SELECT * FROM cerebro.{name} ORDER BY 1, 2, 3") for name in LOGS]
     own = own_run(ann)
     for name in LOGS:
-        if name not in ("metric", "decision_log"):
+        if name not in ("metric", "decision_log", "act_log"):
             ann.rows(f"UPDATE cerebro.{name} SET status = 'failed'")
         refused(ann, f"DELETE FROM cerebro.{name}")
         refused(ann, f"TRUNCATE cerebro.{name}")
     refused(ann, "UPDATE cerebro.metric SET value = 0")
     refused(ann, "UPDATE cerebro.decision_log SET last_epoch = 0")
+    ann.rows("UPDATE cerebro.act_log SET status = 'done'")
+    refused(ann, "UPDATE cerebro.act_log SET actor = 'cerebro'")
+    refused(ann, "INSERT INTO cerebro.act_log (run_id, action) VALUES (%s, 'pause_run')", run)
     ann.rows("UPDATE cerebro.run_log SET dropped = true WHERE run_id = %s", run)
     ann.rows("SELECT cerebro.remove_dropped(%s)", run)
     refused(ann, "INSERT INTO cerebro.metric VALUES (%s, 1, 99, 'training', 'loss', 0)", run)

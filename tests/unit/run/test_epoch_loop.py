@@ -141,6 +141,10 @@ class Unreliable:
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
 
+    def release(self, worker: Worker) -> Steps[None]:
+        assert worker.number not in {*self.unstored, *self.begun}
+        yield Statement("release")
+
     def train(self, worker: Worker, tour: Sequence[TrainVisit]) -> Steps[Trained]:
         assert worker.number not in self.unstored, "a trainer has one state at a time"
         with self._alone("workers", worker.number):
@@ -767,7 +771,7 @@ def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
     """What a log tells of decisions, result by result."""
     found: list[tuple[int | None, list[Decision]]] = []
     for row in rows:
-        if not found or row.cause == row.mst_key:
+        if row.cause is None or row.cause == row.mst_key:
             found.append((row.cause, []))
         found[-1][1].append(Decision(row.mst_key, row.action, row.last_epoch, row.reason))
     return tuple(course.Heard(cause, tuple(made)) for cause, made in found)
@@ -802,7 +806,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     platform = Unreliable(chain(interruptions, faults, repeat(None)), losses=of_segments)
     past: dict[int, Past] = {}
     while True:
-        known = replace(request, search=search._replace(past=known_decisions(platform.decided)))
+        known = replace(request, search=search, decided=known_decisions(platform.decided))
         try:
             trial = continued(known, workers, platform, looks, past)
         except Ended as ended:

@@ -30,8 +30,10 @@ GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.conf
 GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table, training_seconds, stored_at) ON cerebro.visit TO {role};
 GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO {role};
 GRANT UPDATE (seconds_per_row, compile_seconds, measured_at) ON cerebro.form_timing TO {role};
-GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq TO {role};
+GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, done_at) ON cerebro.act_log TO {role};
+GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision,
+                cerebro.act, cerebro.act_log,
                 cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.feature, cerebro.template TO {role}
 
 -- name: tenants

@@ -20,16 +20,22 @@ FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND 
 SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
--- Configurations that ended for this reason, and the last epoch that metrics were computed of.
+-- Configurations that ended for this reason, or were stopped by somebody, and the last epoch that metrics were computed of.
 SELECT c.mst_key, coalesce(max(m.epoch), 0)
 FROM cerebro.config_log c LEFT JOIN cerebro.metric m ON m.run_id = c.run_id AND m.mst_key = c.mst_key
-WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND c.reason = %s::text GROUP BY c.mst_key
+LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.action FROM cerebro.decision_log l WHERE l.run_id = %s::bigint
+           ORDER BY l.mst_key, l.decision_no DESC) d ON d.mst_key = c.mst_key
+WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND (c.reason = %s::text OR d.action = 'hold') GROUP BY c.mst_key
 
 -- name: recorded_limits
--- How far a search let each configuration train, 0 where it never began; nothing of a run without a search.
-SELECT c.mst_key, coalesce(max(d.last_epoch), 0)
-FROM cerebro.config_log c LEFT JOIN cerebro.decision_log d USING (run_id, mst_key)
-WHERE c.run_id = %s::bigint AND c.run_id IN (SELECT s.run_id FROM cerebro.decision_log s) GROUP BY c.mst_key
+-- How far it was decided that each configuration trains; nothing of a run of which nothing was decided. In a search those
+-- without a decision never began, else they go on to the end.
+SELECT c.mst_key, coalesce(d.last_epoch, CASE WHEN n.searched THEN 0 ELSE r.epochs END)
+FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
+JOIN (SELECT s.run_id, pg_catalog.bool_or(s.action = 'start') AS searched FROM cerebro.decision_log s WHERE s.run_id = %s::bigint GROUP BY s.run_id) n USING (run_id)
+LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.last_epoch FROM cerebro.decision_log l WHERE l.run_id = %s::bigint
+           ORDER BY l.mst_key, l.decision_no DESC) d USING (mst_key)
+WHERE c.run_id = %s::bigint
 
 -- name: begin
 INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDING SYSTEM VALUE
@@ -100,14 +106,36 @@ SELECT %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last
 FROM pg_catalog.json_to_recordset(%s::json)
      AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
 
+-- name: decide_by_act
+INSERT INTO cerebro.decision_log (run_id, rule, act_id, decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason)
+SELECT %s::bigint, %s::text, %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.reason
+FROM pg_catalog.json_to_recordset(%s::json)
+     AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
+
+-- name: acts
+SELECT a.act_id, a.actor::text, a.action, a.mst_key, a.change::text
+FROM cerebro.act_log a WHERE a.run_id = %s::bigint AND a.status = 'scheduled' ORDER BY a.act_id
+
+-- name: act_done
+UPDATE cerebro.act_log a SET status = 'done', visits = %s::integer, done_at = pg_catalog.clock_timestamp()
+WHERE a.run_id = %s::bigint AND a.act_id = %s::bigint
+
+-- name: act_refused
+UPDATE cerebro.act_log a SET status = 'refused', reason = %s::text, done_at = pg_catalog.clock_timestamp()
+WHERE a.run_id = %s::bigint AND a.act_id = %s::bigint
+
+-- name: paused
+UPDATE cerebro.run_log r SET status = %s::text WHERE r.run_id = %s::bigint
+
 -- name: configs_decided
 -- Who had come to the end is completed, and who has failed stays so.
 UPDATE cerebro.config_log c
-SET status = CASE d.action WHEN 'rest' THEN 'paused' WHEN 'stop' THEN 'stopped' ELSE 'running' END,
-    reason = CASE WHEN d.action IN ('rest', 'stop') THEN d.reason END
+SET status = CASE WHEN d.action IN ('rest', 'hold') THEN 'paused' WHEN d.action = 'stop' THEN 'stopped' ELSE 'running' END,
+    reason = CASE WHEN d.action IN ('rest', 'hold', 'stop') THEN d.reason END
 FROM pg_catalog.json_to_recordset(%s::json) AS d (mst_key integer, action text, reason text)
 WHERE c.run_id = %s::bigint AND c.mst_key = d.mst_key
-  AND (d.action IN ('rest', 'stop') AND c.status IN ('waiting', 'running') OR d.action = 'promote' AND c.status = 'paused')
+  AND (d.action IN ('rest', 'hold', 'stop') AND c.status IN ('waiting', 'running', 'paused')
+       OR d.action IN ('promote', 'continue') AND c.status IN ('paused', 'stopped'))
 
 -- name: configs_resting
 UPDATE cerebro.config_log c SET status = 'paused', reason = d.reason

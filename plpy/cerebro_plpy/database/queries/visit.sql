@@ -1,6 +1,9 @@
 -- name: trainer_start
 SELECT cerebro.trainer_start(%s::json){at}
 
+-- name: trainer_stop
+SELECT cerebro.trainer_stop(){at}
+
 -- name: trainer_rest
 SELECT cerebro.trainer_rest(){at}
 

@@ -1,0 +1,39 @@
+"""The functions of sql/57-acts.sql."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cerebro_plpy.api.entry import Globals, call
+from cerebro_plpy.calls import acts
+from cerebro_plpy.calls.acts import Asked
+
+
+def stop_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
+    """Let a configuration begin no further visit; the id of the act."""
+    return call(plpy, gd, lambda db: acts.to_config(db, Asked("stop_config", run_id, mst_key)))
+
+
+def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
+    """Train a configuration on that was stopped or rests; the id of the act."""
+    return call(plpy, gd, lambda db: acts.to_config(db, Asked("continue_config", run_id, mst_key)))
+
+
+def set_epochs(plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None) -> int:
+    """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
+    return call(plpy, gd, lambda db: acts.set_epochs(db, Asked("set_epochs", run_id, mst_key), n))
+
+
+def prioritise(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None) -> int:
+    """Let a configuration take workers before all others; the id of the act."""
+    return call(plpy, gd, lambda db: acts.to_config(db, Asked("prioritise", run_id, mst_key)))
+
+
+def pause_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
+    """Let a run begin no further visit; the id of the act."""
+    return call(plpy, gd, lambda db: acts.to_run(db, Asked("pause_run", run_id)))
+
+
+def continue_run(plpy: Any, gd: Globals, run_id: int | None) -> int:
+    """Let a run go on that was paused; the id of the act."""
+    return call(plpy, gd, lambda db: acts.to_run(db, Asked("continue_run", run_id)))

@@ -1,0 +1,154 @@
+"""What people ask of a live run: each act is taken up at a border of visits, is done or refused, and is logged as such.
+
+An act is data. Whoever asks writes a row, by their own rights; the run reads it in a session of its owner. What an act
+does to a configuration is a decision like those of a search, committed with the act's own row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.schedule import ConfigProgress
+from cerebro_plpy.run.budget import Budget
+from cerebro_plpy.run.endings import Endings
+from cerebro_plpy.run.log import Act, RunLog
+from cerebro_plpy.run.positions import Positions
+from cerebro_plpy.run.search import Search
+from cerebro_plpy.run.training import ConfigTraining
+
+LISTEN_SECONDS = 0.25
+"""So often an orchestrator looks for acts, where visits are shorter."""
+
+
+class Bounds(NamedTuple):
+    """What of a run ends by the clock, which stands still while it is paused; and whose output is `written` already."""
+
+    budget: Budget
+    endings: Endings
+    written: Collection[int]
+
+
+class Steering:
+    """The acts of one run."""
+
+    def __init__(
+        self,
+        log: RunLog,
+        positions: Positions,
+        training: Mapping[int, ConfigTraining],
+        search: Search,
+        bounds: Bounds,
+    ) -> None:
+        self._log, self._positions, self._training = log, positions, training
+        self._search, self._bounds = search, bounds
+        self._heard_at = 0.0
+        self._paused_at: float | None = None
+        self.first: list[int] = []
+        """Configurations that go before all others, the one that was asked for last at the head."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether no visit may begin."""
+        return self._paused_at is not None
+
+    def listen(self) -> None:
+        """Take up what was asked since the last time."""
+        if time.monotonic() < self._heard_at + LISTEN_SECONDS:
+            return
+        self._heard_at = time.monotonic()
+        for act in self._log.acts():
+            try:
+                self._do(act)
+            except InvalidParameter as refusal:
+                self._log.act_refused(act, refusal.message)
+
+    def wait(self) -> None:
+        """There is nothing to do until somebody acts: the clock stands still."""
+        if self._paused_at is None:
+            self._pause()
+
+    def close(self) -> None:
+        """The run is over: what was asked too late is refused."""
+        for act in self._log.acts():
+            self._log.act_refused(act, "it came too late: the run had nothing left to do")
+
+    def _do(self, act: Act) -> None:
+        if act.action == "pause_run":
+            if not self.paused:
+                self._pause()
+            self._log.act_done(act, None)
+        elif act.action == "continue_run":
+            self._go_on()
+            self._log.act_done(act, None)
+        elif act.action == "set_epochs" and act.mst_key is None:
+            self._set_all_epochs(act)
+        else:
+            self._do_to_config(act, self._progress(act))
+            if act.action == "continue_config":
+                self._go_on()
+
+    def _progress(self, act: Act) -> ConfigProgress:
+        key = act.mst_key
+        if key is None or key not in self._training:
+            raise InvalidParameter(f"the run has no configuration {key} that could be trained")
+        if key not in self._positions.progress:
+            raise InvalidParameter(f"mst_key {key} has failed")
+        return self._positions.progress[key]
+
+    def _do_to_config(self, act: Act, progress: ConfigProgress) -> None:
+        key, training = progress.mst_key, self._training[progress.mst_key]
+        last = self._positions.plan.epochs
+        if training.completed() or key in self._bounds.endings.stopped or key in self._bounds.written:
+            raise InvalidParameter(f"mst_key {key} is not trained any more")
+        if act.action == "stop_config":
+            if progress.held or progress.finished:
+                raise InvalidParameter(f"mst_key {key} is stopped already")
+            self._search.hold(act, progress)
+        elif act.action == "continue_config":
+            if not (progress.resting or progress.finished):
+                raise InvalidParameter(f"mst_key {key} is being trained")
+            self._search.revive(act, progress, last)
+        elif act.action == "set_epochs":
+            self._search.set_epochs(act, {key: self._epochs(act, progress)})
+        else:
+            if progress.finished:
+                raise InvalidParameter(f"mst_key {key} is not trained any more")
+            self.first = [key, *(other for other in self.first if other != key)]
+            self._search.begin_first(act, progress)
+
+    def _set_all_epochs(self, act: Act) -> None:
+        if self._search.searches:
+            raise InvalidParameter("a search decides for how many epochs its configurations are trained: name one")
+        progress = self._positions.progress.values()
+        going_on = [each for each in progress if not each.finished and each.mst_key not in self._bounds.written]
+        if not going_on:
+            raise InvalidParameter("no configuration is trained any more")
+        self._search.set_epochs(act, {each.mst_key: self._epochs(act, each) for each in going_on})
+
+    def _epochs(self, act: Act, progress: ConfigProgress) -> int:
+        """As many epochs as are asked for, or those that a configuration has begun already."""
+        asked, last = act.change.get("epochs"), self._positions.plan.epochs
+        if type(asked) is not int or not 1 <= asked <= last:
+            raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {last}, the epochs of the run")
+        begun = (
+            progress.kind == "evaluate"
+            or progress.running
+            or len(progress.waiting) < len(self._positions.plan.segments)
+        )
+        return max(asked, progress.epoch if begun else progress.epoch - 1)
+
+    def _pause(self) -> None:
+        self._paused_at = time.monotonic()
+        self._log.paused(True)
+
+    def _go_on(self) -> None:
+        if self._paused_at is None:
+            return
+        seconds = time.monotonic() - self._paused_at
+        self._paused_at = None
+        self._bounds.budget.put_off(seconds)
+        self._bounds.endings.put_off(seconds)
+        self._log.paused(False)

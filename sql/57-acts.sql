@@ -1,0 +1,44 @@
+-- What people ask of runs that go on, from any session of a member of the owner's role. It holds from the next visit on once the
+-- caller's transaction has committed.
+
+CREATE OR REPLACE FUNCTION cerebro.stop_config(run_id bigint, mst_key integer) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.stop_config(plpy, GD, run_id, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.stop_config(bigint, integer) IS 'Let a configuration of a run that goes on begin no further visit to train; its state stays, and cerebro.continue_config goes on with it. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.continue_config(run_id bigint, mst_key integer) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.continue_config(plpy, GD, run_id, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.continue_config(bigint, integer) IS 'Train a configuration that was stopped, or that a search lets rest, on to the last epoch of its run. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.set_epochs(run_id bigint, n integer, mst_key integer DEFAULT NULL) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.set_epochs(plpy, GD, run_id, n, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.set_epochs(bigint, integer, integer) IS 'Let a configuration of a run that goes on, or all of them, be trained for n epochs, at most those of the run; who has begun a later one ends with that. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.prioritise(run_id bigint, mst_key integer) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.prioritise(plpy, GD, run_id, mst_key)
+$$;
+COMMENT ON FUNCTION cerebro.prioritise(bigint, integer) IS 'Let a configuration of a run that goes on take workers before all others. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.pause_run(run_id bigint) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.pause_run(plpy, GD, run_id)
+$$;
+COMMENT ON FUNCTION cerebro.pause_run(bigint) IS 'Let a run begin no further visit: its trainers end, and its time stops until cerebro.continue_run. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.continue_run(run_id bigint) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.continue_run(plpy, GD, run_id)
+$$;
+COMMENT ON FUNCTION cerebro.continue_run(bigint) IS 'Let a run go on that was paused. Returns the id of the act';
