@@ -134,8 +134,11 @@ def test_each_role_still_sees_its_own_runs_alone(copy: Copy, runs: Runs) -> None
         assert copy.owner.rows(f"SELECT run_id FROM {source} ORDER BY 1") == [(runs.completed,), (runs.cancelled,)]
     theirs = session_of(copy.owner, OTHER)
     assert theirs.rows("SELECT run_id, name FROM cerebro.run") == [(runs.others, "theirs")]
+    (state,) = copy.owner.row(
+        "SELECT state_tables[1] FROM cerebro.config WHERE (run_id, mst_key) = (%s, 1)", runs.completed
+    )
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-        theirs.rows(f"SELECT FROM cerebro_state.r{runs.completed}_c1_a")
+        theirs.rows(f"SELECT FROM {state}")
     theirs.close()
 
 

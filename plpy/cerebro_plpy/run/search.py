@@ -66,7 +66,7 @@ class Search:
                 self._positions.limit(key, decision.limit)
                 if decision.action == "hold":
                     self._positions.hold(key)
-        self._log.configs_resting([key for key, p in self._positions.progress.items() if p.resting and p.limit != 0])
+        self._log.configs_resting([key for key, each in last.items() if each.action in ("rest", "hold", "stop")])
 
     @property
     def searches(self) -> bool:
