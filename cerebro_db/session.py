@@ -37,6 +37,7 @@ from cerebro_db.records import Progress
 from cerebro_db.run_reader import RunReader
 from cerebro_db.show.board_list import Board
 from cerebro_db.show.live_bar import shown
+from cerebro_db.steering import Steering
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -52,7 +53,7 @@ def connect(target: str | sa.URL | sa.Engine, *, on_notice: Notice = log) -> Ses
     return Session(engine_for(target), owns_engine=not isinstance(target, sa.Engine), on_notice=on_notice)
 
 
-class Session(Preparation, NamedModels, Administration, RunReader):
+class Session(Preparation, NamedModels, Administration, RunReader, Steering):
     """One user's work with one database. Calls (load, pack, configs, fit, evaluate, predict) run one at a
     time in one database session, and each commits; what is read comes through the engine.
 

@@ -38,7 +38,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds, stored_at) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);
@@ -83,7 +83,7 @@ CREATE TABLE cerebro.act_log (
     act_id  bigint GENERATED ALWAYS AS IDENTITY,
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
-    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run')),
+    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run', 'clone_config', 'add_configs')),
     mst_key integer,
     change  jsonb NOT NULL DEFAULT '{}',
     status  text NOT NULL DEFAULT 'scheduled' CHECK (status IN ('scheduled', 'done', 'refused')),
@@ -102,6 +102,12 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log_act_id_seq', '');
 ALTER TABLE cerebro.run_log DROP CONSTRAINT run_log_status_check,
     ADD CONSTRAINT run_log_status_check CHECK (status IN ('running', 'paused', 'completed', 'cancelled', 'failed'));
+ALTER TABLE cerebro.config_log ADD COLUMN source text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone'));
+ALTER TABLE cerebro.config_log ADD COLUMN cloned_from integer;
+ALTER TABLE cerebro.config_log ADD COLUMN warm_started_from integer;
+COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
+COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
+COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_status_check,
     ADD CONSTRAINT config_log_status_check CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed'));
 

@@ -43,6 +43,9 @@ CREATE TABLE cerebro.config_log (
     backend        text,
     best_epoch     integer,
     template       text,
+    source         text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone')),
+    cloned_from    integer,
+    warm_started_from integer,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -50,6 +53,9 @@ COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was
 COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
+COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
+COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
+COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (
@@ -137,7 +143,7 @@ CREATE TABLE cerebro.act_log (
     act_id  bigint GENERATED ALWAYS AS IDENTITY,
     time    timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor   name NOT NULL DEFAULT current_user,
-    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run')),
+    action  text NOT NULL CHECK (action IN ('stop_config', 'continue_config', 'set_epochs', 'prioritise', 'pause_run', 'continue_run', 'clone_config', 'add_configs')),
     mst_key integer,
     change  jsonb NOT NULL DEFAULT '{}',
     status  text NOT NULL DEFAULT 'scheduled' CHECK (status IN ('scheduled', 'done', 'refused')),

@@ -15,6 +15,20 @@ return acts.continue_config(plpy, GD, run_id, mst_key)
 $$;
 COMMENT ON FUNCTION cerebro.continue_config(bigint, integer) IS 'Train a configuration that was stopped, or that a search lets rest, on to the last epoch of its run. Returns the id of the act';
 
+CREATE OR REPLACE FUNCTION cerebro.clone_config(run_id bigint, mst_key integer, change jsonb, warm boolean DEFAULT TRUE) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.clone_config(plpy, GD, run_id, mst_key, change, warm)
+$$;
+COMMENT ON FUNCTION cerebro.clone_config(bigint, integer, jsonb, boolean) IS 'Add a configuration to a run that goes on: another one with other compile or fit parameters, which begins from a copy of its state where it is warm. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.add_configs(run_id bigint, selection_table text) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.add_configs(plpy, GD, run_id, selection_table)
+$$;
+COMMENT ON FUNCTION cerebro.add_configs(bigint, text) IS 'Add the configurations of a model selection table to a run that goes on. Returns the id of the act';
+
 CREATE OR REPLACE FUNCTION cerebro.set_epochs(run_id bigint, n integer, mst_key integer DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts

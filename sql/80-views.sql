@@ -30,7 +30,8 @@ CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
        c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template,
+       c.source, c.cloned_from, c.warm_started_from
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (
     SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t

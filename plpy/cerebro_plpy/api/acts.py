@@ -19,6 +19,19 @@ def continue_config(plpy: Any, gd: Globals, run_id: int | None, mst_key: int | N
     return call(plpy, gd, lambda db: acts.to_config(db, Asked("continue_config", run_id, mst_key)))
 
 
+def clone_config(
+    plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None, change: str | None, warm: bool | None
+) -> int:
+    """Add a configuration like another one; the id of the act."""
+    asked = Asked("clone_config", run_id, mst_key)
+    return call(plpy, gd, lambda db: acts.clone_config(db, asked, change, warm is not False))
+
+
+def add_configs(plpy: Any, gd: Globals, run_id: int | None, selection_table: str | None) -> int:
+    """Add the configurations of a table; the id of the act."""
+    return call(plpy, gd, lambda db: acts.add_configs(db, Asked("add_configs", run_id), selection_table))
+
+
 def set_epochs(plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None) -> int:
     """Say for how many epochs a configuration, or all of them, are trained; the id of the act."""
     return call(plpy, gd, lambda db: acts.set_epochs(db, Asked("set_epochs", run_id, mst_key), n))

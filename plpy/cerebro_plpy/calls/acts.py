@@ -10,12 +10,21 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.compile_params import COMPILE_KEYS, UNQUOTED, parse_compile_params
+from cerebro_plpy.configs.custom_functions import UNSEEN
+from cerebro_plpy.configs.fit_params import FIT_KEYS, parse_fit_params
+from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.literals import CALLS, keywords
 from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller_session import LocalSession
+from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, NullNotAllowed, ObjectNotReady, UndefinedObject
+from cerebro_plpy.tables.selection import read_configs as selection_of
 
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 LIVE = ("running", "paused")
+JOINING = ("clone_config", "add_configs")
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -55,6 +64,48 @@ def set_epochs(db: Database, asked: Asked, epochs: int | None) -> int:
     return _of_known_config(db, asked, {"epochs": epochs})
 
 
+def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> int:
+    """Ask for a configuration like another one, but for some parameters; the id of the act."""
+    found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
+    fields = json.loads(change or "{}")
+    if not isinstance(fields, dict):
+        raise InvalidParameter(
+            f"{asked.action} error: change is {change!r:.80}; expected a JSON object.",
+            hint='For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.',
+        )
+    texts = _changed(asked, found[0], fields) if found else {}
+    return _of_known_config(db, asked, {**texts, "warm": warm})
+
+
+def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
+    """The parameters of a configuration with other values; those that are NULL are left out."""
+    unknown = sorted(fields.keys() - {*COMPILE_KEYS, *FIT_KEYS})
+    if unknown:
+        known = (*COMPILE_KEYS, *FIT_KEYS)
+        raise InvalidParameter(
+            f"{asked.action} error: change has {unknown[0]!r}; expected compile and fit parameters.",
+            hint=near_matches(unknown[0], known),
+        )
+    texts = {}
+    for name, keys in (("compile_params", COMPILE_KEYS), ("fit_params", FIT_KEYS)):
+        values = {**keywords(config[name], UNQUOTED), **{key: value for key, value in fields.items() if key in keys}}
+        texts[name] = ",".join(
+            f"{key}={value if key in CALLS else repr(value)}" for key, value in values.items() if value is not None
+        )
+    parse_compile_params(texts["compile_params"], UNSEEN)
+    parse_fit_params(texts["fit_params"])
+    return texts
+
+
+def add_configs(db: Database, asked: Asked, table: str | None) -> int:
+    """Ask for the configurations of a model selection table; the id of the act."""
+    catalog = Catalog(db, asked.action)
+    selection = catalog.relation(table, "model selection")
+    found = selection_of(catalog, LocalSession(db), selection, UNSEEN)
+    rows = [{"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text} for c in found]
+    return to_run(db, asked, {"configs": rows})
+
+
 def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> int:
     found = asked.run_id is None or db.glance(sql("act.config"), asked.run_id, asked.mst_key)
     if not found and db.glance(sql("act.run"), asked.run_id):
@@ -71,6 +122,11 @@ def _check_live(asked: Asked, run: Row) -> None:
         raise ObjectNotReady(
             f"{asked.action} error: run {asked.run_id} is {run['status']}; it can be steered while it goes on.",
             hint=hint,
+        )
+    if asked.action in JOINING and run["trained"]:
+        raise FeatureNotSupported(
+            f"{asked.action} error: run {asked.run_id} is one of cerebro.train(), which makes configurations itself.",
+            hint=f"Begin another one from it: cerebro.train(…, start_from => '{{run:{asked.run_id}}}', space => …).",
         )
     if run["averages"]:
         raise FeatureNotSupported(

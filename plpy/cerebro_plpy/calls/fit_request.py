@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -256,7 +256,7 @@ def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecor
 
 
 def repeat_of(
-    catalog: Catalog, recorded: RunRecord, epochs: int, source: PackedTable, mst_keys: Iterable[int]
+    catalog: Catalog, recorded: RunRecord, epochs: int, source: PackedTable, mst_keys: Collection[int]
 ) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)

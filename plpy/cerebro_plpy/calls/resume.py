@@ -21,8 +21,9 @@ from cerebro_plpy.calls.runs import claim
 from cerebro_plpy.calls.warm_start import warm_states
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.custom_functions import Functions, changes, functions_in_log
+from cerebro_plpy.configs.custom_functions import UNSEEN, Functions, changes, functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -30,12 +31,13 @@ from cerebro_plpy.database.checks import check_transaction
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.state_tables import start_table
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import history
 from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, nobody, train
 from cerebro_plpy.run.replay import check_functions, read_record
-from cerebro_plpy.run.request import FitRequest, Repeat
+from cerebro_plpy.run.request import FitRequest, Repeat, WarmState
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, existing, read_architectures
 from cerebro_plpy.tables.compatibility import with_metrics
@@ -131,7 +133,21 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
     all_keys = [each["mst_key"] for each in log]  # a rule was asked about those that failed, too
-    return replace(request, search=searching(catalog.module, spec, all_keys, repeat))
+    request = replace(request, search=searching(catalog.module, spec, all_keys, repeat))
+    return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
+
+
+def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]) -> dict[int, WarmState]:
+    """How the states are read that warm clones begin from."""
+    texts = {row["mst_key"]: row["compile_params"] for row in log}
+    parents = {row["mst_key"]: row["warm_started_from"] for row in log if row["warm_started_from"] is not None}
+    found = {}
+    for each in request.configs:
+        if each.mst_key in parents:
+            before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
+            rows = workplace.platform.state_rows(start_table(run_id, each.mst_key), None)
+            found[each.mst_key] = WarmState(goes_on_with(before, each.compile.optimizer), rows, ())
+    return found
 
 
 def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[Row], source: PackedTable) -> Models:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import UNSEEN
-from cerebro_plpy.configs.optimizers import OptimizerSpec
+from cerebro_plpy.configs.optimizers import OptimizerSpec, goes_on_with
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
@@ -148,15 +148,9 @@ class TrainedBefore(NamedTuple):
 
 def _source(model: TrainedBefore, config: Config, *, same_architecture: bool) -> str:
     """What of its state a configuration goes on with, where losses are scaled, or not, as then."""
-    before, optimizer = _optimizer(model.compile_params), config.compile.optimizer
-    if before is None or before.class_name != optimizer.class_name:
-        return "weights_of_chunks"
-    return "chunks" if same_architecture and _structure(before) == _structure(optimizer) else "warm"
-
-
-def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
-    """What decides which variables an optimizer has: its settings but the learning rate, if that is a number."""
-    return {**optimizer.config, "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict)}
+    before = _optimizer(model.compile_params)
+    source = goes_on_with(before, config.compile.optimizer)
+    return "warm" if source == "chunks" and not same_architecture else source
 
 
 def _optimizer(compile_text: str) -> OptimizerSpec | None:

@@ -157,3 +157,16 @@ _CHECKS: tuple[tuple[frozenset[str], Callable[[str, object], object]], ...] = (
     (TEXT_ARGUMENTS, _text),
     (LIST_ARGUMENTS, _texts),
 )
+
+
+def goes_on_with(before: OptimizerSpec | None, optimizer: OptimizerSpec) -> str:
+    """What of an earlier state of the same architecture one goes on with: `chunks`, all of it; `warm`, all that fits;
+    `weights_of_chunks` alone, for an optimizer of another class."""
+    if before is None or before.class_name != optimizer.class_name:
+        return "weights_of_chunks"
+    return "chunks" if _structure(before) == _structure(optimizer) else "warm"
+
+
+def _structure(optimizer: OptimizerSpec) -> dict[str, object]:
+    """What decides which variables an optimizer has: its settings but the learning rate, if that is a number."""
+    return {**optimizer.config, "learning_rate": isinstance(optimizer.config.get("learning_rate"), dict)}

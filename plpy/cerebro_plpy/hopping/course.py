@@ -80,6 +80,11 @@ class Course:
         else:
             self.trials[mst_key] = self.trials[mst_key]._replace(over=True)
 
+    def enter(self, mst_key: int) -> None:
+        """A config joins, about which the rule is asked like about the others."""
+        self.trials[mst_key] = Trial()
+        self._asked_again = True
+
     def settle(self, decision: Decision) -> None:
         """Somebody else has decided about a config."""
         self._waiting.pop(decision.mst_key, None)

@@ -64,6 +64,11 @@ class Residence:
             chosen.append((worker, tour_from(plan, nearest, segment, plan.segments, pick, lengths(nearest))))
         return tuple(chosen)
 
+    def admit(self, mst_key: int, program: object) -> None:
+        """A config joins, for which that is compiled."""
+        if self._programs is not None:
+            self._programs = {**self._programs, mst_key: program}
+
     def release(self, mst_key: int) -> None:
         """Let a config go on anywhere, as it may rest for long."""
         self._homes.pop(mst_key, None)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from statistics import fmean, median
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from cerebro_plpy.records import dataclass
 
@@ -51,7 +51,12 @@ class Decision(NamedTuple):
 
 
 class Rule(Protocol):
-    """What decides. `asked` are the epochs after which it wants values, the last one of the run among them."""
+    """What decides. `asked` are the epochs after which it wants values, the last one of the run among them.
+
+    It `takes_more` configs than it was made for, or not.
+    """
+
+    takes_more: ClassVar[bool]
 
     @property
     def asked(self) -> Sequence[int]: ...
@@ -75,6 +80,7 @@ class Asha:
     on alone.
     """
 
+    takes_more: ClassVar[bool] = True
     epochs: int
     eta: int = 3
     first: int = 1
@@ -128,6 +134,7 @@ class Brackets:
     those that began with it go on, at least one. One bracket is successive halving.
     """
 
+    takes_more: ClassVar[bool] = False
     brackets: Sequence[tuple[Collection[int], Sequence[int]]]
     eta: int
 
@@ -159,6 +166,7 @@ class Brackets:
 class Stepwise:
     """All configs go on from one evaluation to the next; nobody is stopped but by a target."""
 
+    takes_more: ClassVar[bool] = True
     asked: Sequence[int]
 
     def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
@@ -210,6 +218,7 @@ class Median(Stepwise):
 class Settled:
     """Each config goes as far as it went before: the rule of a replay, where no result decides anything."""
 
+    takes_more: ClassVar[bool] = False
     limits: Mapping[int, int]
 
     @property

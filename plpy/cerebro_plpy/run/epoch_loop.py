@@ -25,6 +25,7 @@ from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
+from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
@@ -75,7 +76,8 @@ class Orchestrator:
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
         bounds = Bounds(self._budget, self._endings, self._announcer.trained)
-        self._steering = Steering(log, self._positions, self._training, self._search, bounds)
+        recruits = Recruits(request, log, self._positions, self._training, self._residence)
+        self._steering = Steering(log, self._positions, self._training, self._search, bounds, recruits)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
 
@@ -161,14 +163,14 @@ class Orchestrator:
 
     def _start_visits(self) -> None:
         give = self._assignments
-        give.catch_up(lambda task: self._request.backends[task.mst_key])
+        give.catch_up(lambda task: self._training[task.mst_key].framework)
         if self._steering.paused:
             return give.store()
         room = self._request.workers - give.count  # there may be more of them, each with a segment of its own
         first = self._steering.first
         found = self._choice.tours(self._positions, give.unstored, self._keeping, give.idle, len(give.numbers), first)
         for number, tour in found:
-            worker = give.worker(number, self._request.backends[tour[0].mst_key])
+            worker = give.worker(number, self._training[tour[0].mst_key].framework)
             datasets = [Dataset(self._request.source, visit.segment_id) for visit in tour]
             if (room > 0 or give.counted(number)) and give.may_begin(worker, tour, datasets):
                 room -= not give.counted(number)

@@ -18,7 +18,8 @@ from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
 from cerebro_plpy.hopping.rules import Action
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform import state_tables
-from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.run.request import Evaluation, FitRequest, WarmState
 from cerebro_plpy.run.routes import route_of
 from cerebro_plpy.run.timings import Situation, Timings
 
@@ -35,6 +36,21 @@ class DecisionRow(NamedTuple):
     last_epoch: int
     cause: int | None
     reason: str
+
+
+class Origin(NamedTuple):
+    """Where one that has joined comes from: what it is a clone of, whose state it may begin from."""
+
+    source: str
+    cloned_from: int | None = None
+    warm_started_from: int | None = None
+
+
+class Joined(NamedTuple):
+    """What logs configurations that join."""
+
+    texts: Sequence[str]
+    values: Sequence[object]
 
 
 class Act(NamedTuple):
@@ -121,17 +137,43 @@ class RunLog:
             text = "; ".join([sql("run.decide"), sql("run.configs_decided")])
             self._control.run(text, (self.run_id, rule, told, told, self.run_id))
 
+    def next_key(self) -> int:
+        """The mst_key of the next configuration to join."""
+        ((last,),) = self._control.run(sql("run.last_key"), (self.run_id,))
+        return int(last) + 1
+
+    def copy_state(self, state: StoredState, table: str) -> None:
+        """Copy a state into a table of its own."""
+        platform = self._control.platform
+        texts = platform.state_table(table), platform.state_copy(state.table, state.segment_id, table)
+        self._control.run("; ".join(texts))
+
+    def copied(self, table: str, source: str) -> WarmState:
+        """How a state is read that was copied so."""
+        return WarmState(source, self._control.platform.state_rows(table, None), ())
+
+    def configs_joined(self, request: FitRequest, configs: Sequence[Config], origin: Origin) -> Joined:
+        """What logs configurations that join a run, for the transaction of the act that lets them."""
+        texts = [sql("run.config") for _ in configs]
+        values = [*chain.from_iterable(self._described(config, request) for config in configs)]
+        keys = [config.mst_key for config in configs]
+        return Joined([*texts, sql("run.origin")], [*values, *origin, self.run_id, keys])
+
     def acts(self) -> list[Act]:
         """What was asked, and neither done nor refused yet."""
         rows = self._control.run(sql("run.acts"), (self.run_id,))
         return [Act(act_id, actor, action, key, json.loads(change)) for act_id, actor, action, key, change in rows]
 
-    def act_done(self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = ()) -> None:
-        """An act holds, after so many visits of its configuration, by these decisions."""
+    def act_done(
+        self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = (), joined: Joined | None = None
+    ) -> None:
+        """An act holds, after so many visits of its configuration, by these decisions; others may have joined."""
         told = json.dumps([row._asdict() for row in rows])
-        text = "; ".join(sql(f"run.{name}") for name in ("decide_by_act", "configs_decided", "act_done"))
+        texts = [sql(f"run.{name}") for name in ("decide_by_act", "configs_decided", "act_done")]
         decided = (self.run_id, act.action, act.act_id, told, told, self.run_id)
-        self._control.run(text, (*decided, visits, self.run_id, act.act_id))
+        before = joined or Joined([], [])
+        values = (*before.values, *decided, visits, self.run_id, act.act_id)
+        self._control.run("; ".join([*before.texts, *texts]), values)
 
     def act_refused(self, act: Act, reason: str) -> None:
         """An act cannot be done."""

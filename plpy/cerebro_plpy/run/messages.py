@@ -33,7 +33,9 @@ def best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, f
     values = {
         item.mst_key: ranked_value(item, configs[item.mst_key], ranking)
         for item in evaluations
-        if item.dataset == ranking.dataset and kept.get(item.mst_key, item.epoch) == item.epoch
+        if item.mst_key in configs
+        and item.dataset == ranking.dataset
+        and kept.get(item.mst_key, item.epoch) == item.epoch
     }
     real = {key: value for key, value in values.items() if value == value}
     if not real:

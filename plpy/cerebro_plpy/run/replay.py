@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from cerebro_plpy.configs.spec import epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DataCorrupted, InvalidParameter, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.budget import BUDGET_OVER
@@ -35,6 +35,7 @@ class RunRecord:
     epochs_before: Mapping[int, int]
     endings: Mapping[int, Ending]
     limits: Mapping[int, int]
+    warm: frozenset[int]
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -56,7 +57,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     _check_repeatable(module, run_id, schedule, threads)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
-    backends = {row[0]: row[1] for row in control.run(sql("run.recorded_backends"), (run_id,))}
+    configs = control.run(sql("run.recorded_backends"), (run_id,))
     count = next(iter(threads), None)
     return RunRecord(
         run_id=run_id,
@@ -67,11 +68,12 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         forms=forms,
         threads=count,
         dtype_policy=policy,
-        backends=backends,
+        backends={key: backend for key, backend, _ in configs},
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
         endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))),
         limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
+        warm=frozenset(key for key, _, parent in configs if parent is not None),
     )
 
 
@@ -114,7 +116,7 @@ def _check_repeatable(module: str, run_id: int, schedule: str, threads: set[int]
 
 
 def check_record(
-    module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Iterable[int]
+    module: str, recorded: RunRecord, epochs: int, segments: tuple[int, ...], mst_keys: Collection[int]
 ) -> Orders:
     """The orders for a run over these segments; what the earlier run did not do, it cannot tell."""
     known = {key for key, _ in recorded.orders} | recorded.endings.keys() | recorded.limits.keys()
@@ -125,6 +127,13 @@ def check_record(
             f" {list(recorded.segments)} and configurations {sorted(known)}; this call asks for {epochs} iterations,"
             f" segments {list(segments)} and configurations {sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
+        )
+    warm = sorted(recorded.warm.intersection(mst_keys))
+    if warm:
+        raise FeatureNotSupported(
+            f"{module} error: configurations {warm} of run {recorded.run_id} began from states of others, as these"
+            " were at a moment that a replay does not come to.",
+            hint="Leave them out of the model selection table.",
         )
     return {
         (key, epoch): complete_order(recorded.orders.get((key, epoch), ()), segments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
@@ -11,7 +11,7 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.hopping.course import Heard
 from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.records import dataclass, field
+from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.tables.architectures import StoredModel
 
 
@@ -113,6 +113,12 @@ class FitRequest:
     commit_seconds: int = 0
     search: Searching | None = None
     decided: tuple[Heard, ...] = ()
+
+    def with_configs(
+        self, joined: Sequence[Config], backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
+    ) -> FitRequest:
+        """The request where others have joined."""
+        return replace(self, configs=(*self.configs, *joined), backends=backends, warm_states=warm_states)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cerebro_plpy.hopping.rules import Action, Decision
 from cerebro_plpy.hopping.schedule import ConfigProgress
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages
-from cerebro_plpy.run.log import Act, DecisionRow, RunLog
+from cerebro_plpy.run.log import Act, DecisionRow, Joined, RunLog
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.request import Evaluation, FitRequest, Searching
 from cerebro_plpy.run.training import ConfigTraining
@@ -110,6 +110,19 @@ class Search:
         ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
         return training.visits + ahead + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
 
+    def admit(self, act: Act, configs: Sequence[Config], joined: Callable[[], Joined]) -> None:
+        """Configurations join: the rule is asked about them, or they go on to the last epoch where it takes no more."""
+        last = self._positions.plan.epochs
+        self._configs.update((config.mst_key, config) for config in configs)
+        decisions = [Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs]
+        asked = self._course is not None and self._course.rule.takes_more
+        if self._course:
+            for config in configs:
+                self._course.enter(config.mst_key)
+        for config in configs:
+            self._positions.limit(config.mst_key, 0 if asked else last)
+        self._log_act(act, [] if asked else decisions, None, joined())
+
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
         return last if progress.limit is None else progress.limit
@@ -117,10 +130,12 @@ class Search:
     def _by_act(self, act: Act, progress: ConfigProgress, action: Action, limit: int, why: str) -> None:
         self._log_act(act, [Decision(progress.mst_key, action, limit, why)], self._visits(progress))
 
-    def _log_act(self, act: Act, decisions: Sequence[Decision], visits: int | None) -> None:
+    def _log_act(
+        self, act: Act, decisions: Sequence[Decision], visits: int | None, joined: Joined | None = None
+    ) -> None:
         """Commit an act with all that it decides, of one configuration after so many visits."""
         rows = self._rows(Heard(None, tuple(decisions)))
-        self._log.act_done(act, visits, rows)
+        self._log.act_done(act, visits, rows, joined)
         for decision in decisions:
             self._tell(f"mst_key={decision.mst_key}: {decision.action} ({decision.why})")
             if self._course:

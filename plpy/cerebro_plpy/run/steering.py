@@ -10,12 +10,19 @@ import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameter,
+    InvalidText,
+    UndefinedObject,
+)
 from cerebro_plpy.hopping.schedule import ConfigProgress
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import Act, RunLog
 from cerebro_plpy.run.positions import Positions
+from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.training import ConfigTraining
 
@@ -41,9 +48,10 @@ class Steering:
         training: Mapping[int, ConfigTraining],
         search: Search,
         bounds: Bounds,
+        recruits: Recruits,
     ) -> None:
         self._log, self._positions, self._training = log, positions, training
-        self._search, self._bounds = search, bounds
+        self._search, self._bounds, self._recruits = search, bounds, recruits
         self._heard_at = 0.0
         self._paused_at: float | None = None
         self.first: list[int] = []
@@ -62,7 +70,7 @@ class Steering:
         for act in self._log.acts():
             try:
                 self._do(act)
-            except InvalidParameter as refusal:
+            except (InvalidParameter, InvalidText, DatatypeMismatch, FeatureNotSupported, UndefinedObject) as refusal:
                 self._log.act_refused(act, refusal.message)
 
     def wait(self) -> None:
@@ -83,12 +91,14 @@ class Steering:
         elif act.action == "continue_run":
             self._go_on()
             self._log.act_done(act, None)
+        elif act.action in ("clone_config", "add_configs"):
+            join = self._recruits.clone if act.action == "clone_config" else self._recruits.add
+            join(act, self._search)
+            self._go_on()  # what is refused changes nothing
         elif act.action == "set_epochs" and act.mst_key is None:
             self._set_all_epochs(act)
         else:
             self._do_to_config(act, self._progress(act))
-            if act.action == "continue_config":
-                self._go_on()
 
     def _progress(self, act: Act) -> ConfigProgress:
         key = act.mst_key
@@ -110,6 +120,7 @@ class Steering:
         elif act.action == "continue_config":
             if not (progress.resting or progress.finished):
                 raise InvalidParameter(f"mst_key {key} is being trained")
+            self._go_on()
             self._search.revive(act, progress, last)
         elif act.action == "set_epochs":
             self._search.set_epochs(act, {key: self._epochs(act, progress)})

@@ -104,6 +104,11 @@ class ConfigTraining:
         return remaining_visits(plan, progress).train * self.config.fit.passes
 
     @property
+    def framework(self) -> str:
+        """What it is trained with."""
+        return self.request.backends[self.config.mst_key]
+
+    @property
     def compilation(self) -> str:
         """What is compiled for it: a program, for batches of one size."""
         return f"{self.program}/{self.config.fit.batch_size}"

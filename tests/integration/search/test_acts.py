@@ -57,12 +57,14 @@ def done(person: Workbench, call: str, *values: object) -> int:
     return int(act)
 
 
-def check_replay(bench: Workbench, run: int, output: str) -> None:
-    """A replay comes to the same bits."""
+def check_replay(bench: Workbench, run: int, output: str, keys: int = len(RATES)) -> None:
+    """A replay comes to the same bits, of the configurations that the call had."""
     visits = "SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+    visits += f" AND mst_key <= {keys}"
     again = bench.fit("packed", f"{output}_again", "slow", EPOCHS, schedule="replay", replay_run=run)
     assert bench.rows(f"{visits} ORDER BY 1, 2", again) == bench.rows(f"{visits} ORDER BY 1, 2", run)
-    assert bench.weights(f"{output}_again") == bench.weights(output)
+    found = bench.weights(output)
+    assert bench.weights(f"{output}_again") == {key: found[key] for key in range(1, keys + 1)}
 
 
 def test_who_is_stopped_rests_and_may_go_on(bench: Workbench, person: Workbench) -> None:
@@ -186,3 +188,69 @@ def test_only_members_act_and_nobody_in_another_name(
         assert gita.rows(actors, run) == [("gita",)]
         fitted.result()
     refused(person, "SELECT cerebro.stop_config(%s, 1)", run, code="55000")
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench, warm: bool) -> None:
+    output = f"cloned_{warm}"
+    change = '{"optimizer": "SGD(learning_rate=0.005)", "batch_size": 2}'
+    with live(bench, person, output) as (run, fitted):
+        act = done(person, "clone_config(%s, 2, %s, %s)", run, change, warm)
+        eventually(lambda: person.value(VISITS, run, 4))
+        fitted.result()
+    origin = "SELECT source, cloned_from, warm_started_from, status, epochs FROM cerebro.config WHERE run_id = %s"
+    assert bench.row(f"{origin} AND mst_key = 4", run) == ("clone", 2, 2 if warm else None, "completed", EPOCHS)
+    compiled, fitting = bench.row(f"SELECT compile_params, fit_params FROM {output}_info WHERE mst_key = 4")
+    assert "SGD(learning_rate=0.005)" in compiled and "batch_size=2" in fitting and "epochs=12" in fitting
+    decided = "SELECT mst_key, action FROM cerebro.decision WHERE run_id = %s AND act_id = %s"
+    assert bench.rows(decided, run, act) == [(4, "start")]
+    assert bench.value(f"SELECT count(model_weights) FROM {output}") == 4
+    bench.rows(f"SELECT madlib_predict('{output}', 'points', 'id', 'x', '{output}_p', 'response', mst_key => 4)")
+    check_replay(bench, run, output, keys=3)
+    table = f"SELECT mst_key, model_id, compile_params, fit_params FROM {output}_info"
+    bench.rows(f"CREATE TABLE all_{warm} AS {table}; CREATE TABLE all_{warm}_summary AS SELECT * FROM slow_summary")
+    replayed = {"schedule": "replay", "replay_run": run}
+    if warm:
+        with pytest.raises(psycopg2.errors.FeatureNotSupported, match="began from states of others"):
+            bench.fit("packed", "refused", f"all_{warm}", EPOCHS, **replayed)
+    else:
+        bench.fit("packed", "whole_again", f"all_{warm}", EPOCHS, **replayed)
+        assert bench.weights("whole_again") == bench.weights(output)
+
+
+def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workbench) -> None:
+    more = [compile_text("SGD(learning_rate=0.04)"), compile_text("SGD(learning_rate=0.05)")]
+    bench.configure("more", more, ["batch_size=1,epochs=12"], bench.value("SELECT min(model_id) FROM slow"))
+    with live(bench, person, "grown", search="asha", schedule="rotation") as (run, fitted):
+        done(person, "pause_run(%s)", run)
+        done(person, "add_configs(%s, 'more')", run)
+        fitted.result()
+    joined = "SELECT mst_key, source, epochs > 0 FROM cerebro.config WHERE run_id = %s AND mst_key > 3 ORDER BY 1"
+    assert bench.rows(joined, run) == [(4, "act", True), (5, "act", True)]
+    rules = "SELECT DISTINCT rule FROM cerebro.decision WHERE run_id = %s AND mst_key > 3"
+    assert bench.rows(rules, run) == [("asha",)]
+
+
+def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Workbench) -> None:
+    with live(bench, person, "cut_clone") as (run, fitted):
+        done(person, 'clone_config(%s, 2, \'{"optimizer": "SGD(learning_rate=0.001)"}\')', run)
+        assert person.value("SELECT cerebro.cancel(%s)", run)
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.row(CONFIG, run, 4) == ("completed", None, EPOCHS)
+    assert bench.value("SELECT count(model_weights) FROM cut_clone") == 4
+
+
+def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> None:
+    other = bench.model(NOISY)
+    bench.configure("strange", [compile_text("SGD(learning_rate=0.04)")], ["batch_size=1"], other)
+    with live(bench, person, "refusing") as (run, fitted):
+        for change, code in (('{"lr": 1}', "22023"), ("[1]", "22023"), ('{"batch_size": 0}', "22023")):
+            refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, change, code=code)
+        refused(person, "SELECT cerebro.clone_config(%s, 9, '{}')", run, code="42704")
+        refused(person, "SELECT cerebro.add_configs(%s, 'nowhere')", run, code="42P01")
+        act = person.value("SELECT cerebro.add_configs(%s, 'strange')", run)
+        eventually(lambda: person.row(ACT, act)[0] == "refused")
+        assert "are not among those" in person.row(ACT, act)[1]
+        fitted.result()

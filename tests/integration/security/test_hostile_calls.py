@@ -371,6 +371,7 @@ NEED_NO_TRAINER = (
     "attribution_blocks",
     "version_importance",
     "owns_run",
+    "may_act",
 )
 
 

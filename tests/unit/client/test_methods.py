@@ -57,6 +57,14 @@ def options(kind: type[Any]) -> dict[str, Any]:
 
 
 def call_everything(session: cerebro_db.Session) -> None:
+    session.stop_config(1, 2)
+    session.continue_config(1, 2)
+    session.clone_config(1, 2, {"batch_size": 8}, warm=False)
+    session.add_configs(1, "a")
+    session.set_epochs(1, 2, 3)
+    session.prioritise(1, 2)
+    session.pause_run(1)
+    session.continue_run(1)
     session.load_model({}, "a", name="b", description="c", weights=[])
     session.delete_model("a", 1)
     session.load_function("a", "b", "c", description="d")

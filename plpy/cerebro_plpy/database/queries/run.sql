@@ -17,7 +17,7 @@ SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' GROUP BY v.mst_key, v.epoch
 
 -- name: recorded_backends
-SELECT c.mst_key, c.backend FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+SELECT c.mst_key, c.backend, c.warm_started_from FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
 -- Configurations that ended for this reason, or were stopped by somebody, and the last epoch that metrics were computed of.
@@ -32,7 +32,7 @@ WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND (c.reason = %s::text OR
 -- without a decision never began, else they go on to the end.
 SELECT c.mst_key, coalesce(d.last_epoch, CASE WHEN n.searched THEN 0 ELSE r.epochs END)
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
-JOIN (SELECT s.run_id, pg_catalog.bool_or(s.action = 'start') AS searched FROM cerebro.decision_log s WHERE s.run_id = %s::bigint GROUP BY s.run_id) n USING (run_id)
+JOIN (SELECT s.run_id, pg_catalog.bool_or(s.action = 'start' AND s.act_id IS NULL) AS searched FROM cerebro.decision_log s WHERE s.run_id = %s::bigint GROUP BY s.run_id) n USING (run_id)
 LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.last_epoch FROM cerebro.decision_log l WHERE l.run_id = %s::bigint
            ORDER BY l.mst_key, l.decision_no DESC) d USING (mst_key)
 WHERE c.run_id = %s::bigint
@@ -111,6 +111,13 @@ INSERT INTO cerebro.decision_log (run_id, rule, act_id, decision_no, mst_key, ac
 SELECT %s::bigint, %s::text, %s::bigint, d.decision_no, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.reason
 FROM pg_catalog.json_to_recordset(%s::json)
      AS d (decision_no integer, mst_key integer, action text, epoch integer, visits integer, last_epoch integer, cause integer, reason text)
+
+-- name: last_key
+SELECT max(c.mst_key) FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+
+-- name: origin
+UPDATE cerebro.config_log c SET source = %s::text, cloned_from = %s::integer, warm_started_from = %s::integer
+WHERE c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[])
 
 -- name: acts
 SELECT a.act_id, a.actor::text, a.action, a.mst_key, a.change::text
@@ -238,6 +245,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
+       c.warm_started_from,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
