@@ -21,6 +21,13 @@ COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cereb
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 ALTER TABLE cerebro.config_log ADD COLUMN template text;
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
+ALTER TABLE cerebro.config_log ADD COLUMN source text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone'));
+ALTER TABLE cerebro.config_log ADD COLUMN cloned_from integer;
+ALTER TABLE cerebro.config_log ADD COLUMN warm_started_from integer;
+COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
+COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
+COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
+
 ALTER TABLE cerebro.visit ADD COLUMN stored_at timestamptz;
 COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
 COMMENT ON COLUMN cerebro.visit.state_table IS 'where the state after this visit was written; NULL where those that follow were made in the same job';
@@ -102,12 +109,6 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log_act_id_seq', '');
 ALTER TABLE cerebro.run_log DROP CONSTRAINT run_log_status_check,
     ADD CONSTRAINT run_log_status_check CHECK (status IN ('running', 'paused', 'completed', 'cancelled', 'failed'));
-ALTER TABLE cerebro.config_log ADD COLUMN source text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone'));
-ALTER TABLE cerebro.config_log ADD COLUMN cloned_from integer;
-ALTER TABLE cerebro.config_log ADD COLUMN warm_started_from integer;
-COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
-COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
-COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 ALTER TABLE cerebro.config_log DROP CONSTRAINT config_log_status_check,
     ADD CONSTRAINT config_log_status_check CHECK (status IN ('waiting', 'running', 'paused', 'completed', 'stopped', 'failed'));
 

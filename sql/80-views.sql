@@ -31,12 +31,16 @@ SELECT c.run_id, c.mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
        c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template,
-       c.source, c.cloned_from, c.warm_started_from
+       c.source, c.cloned_from, c.warm_started_from, CASE WHEN c.status IN ('paused', 'stopped') THEN d.rule END AS ended_by
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (
     SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
     WHERE t.status = 'completed' AND t.kind = 'train' GROUP BY t.run_id, t.mst_key) v
-    ON v.run_id = c.run_id AND v.mst_key = c.mst_key;
+    ON v.run_id = c.run_id AND v.mst_key = c.mst_key
+LEFT JOIN (
+    SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key, l.rule FROM cerebro.decision_log l
+    ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
+    ON d.run_id = c.run_id AND d.mst_key = c.mst_key;
 COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed, best_epoch is that of which the model is, where it is not the last';
 
 -- A metric is better when larger, unless it is a loss or an error.
@@ -73,17 +77,21 @@ COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
     SELECT c.run_id, c.mst_key, c.status, cardinality(r.segments) AS segments,
+           coalesce(d.last_epoch, r.epochs) * cardinality(r.segments) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
            count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done,
            max(v.epoch) AS epoch, min(v.started_at) AS first_start, max(v.ended_at) AS last_end
     FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) LEFT JOIN cerebro.visit v USING (run_id, mst_key)
-    GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(r.segments)
+    LEFT JOIN (
+        SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key, l.last_epoch FROM cerebro.decision_log l
+        ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
+        ON d.run_id = c.run_id AND d.mst_key = c.mst_key
+    GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(r.segments), coalesce(d.last_epoch, r.epochs)
 ), configs AS (
-    SELECT k.run_id, count(*) FILTER (WHERE NOT k.ended) AS alive,
-           count(*) FILTER (WHERE k.status = 'running') AS running,
+    SELECT k.run_id, count(*) FILTER (WHERE k.status = 'running') AS running,
            count(*) FILTER (WHERE k.status = 'failed') AS failed,
            sum(k.done)::bigint AS done,
-           sum(k.done) FILTER (WHERE k.ended)::bigint AS past,
+           sum(CASE WHEN k.ended OR k.status = 'paused' THEN k.done ELSE k.total END)::bigint AS total,
            coalesce(min(k.done / nullif(k.segments, 0) + 1) FILTER (WHERE k.status IN ('waiting', 'running')), max(k.epoch))::integer AS epoch,
            min(k.first_start) AS first_start, max(k.last_end) AS last_end
     FROM config k GROUP BY k.run_id
@@ -95,16 +103,16 @@ SELECT r.run_id, r.name, r.owner, r.status,
        least(r.epochs, coalesce(c.epoch, 1)) AS epoch,
        r.epochs,
        coalesce(c.done, 0) AS visits_done,
-       coalesce(c.alive, 0) * r.epochs * cardinality(r.segments) + coalesce(c.past, 0) AS visits_total,
+       coalesce(c.total, 0) AS visits_total,
        CASE WHEN r.status = 'running' THEN coalesce(c.running, 0) ELSE 0 END AS configs_running,
        coalesce(c.failed, 0) AS configs_failed,
        b.mst_key AS best_mst_key,
        b.value AS best_value,
        coalesce(r.ended_at, CASE WHEN r.status IN ('running', 'paused') THEN clock_timestamp() ELSE c.last_end END, r.started_at) - r.started_at AS elapsed,
        CASE WHEN r.status = 'running' AND c.done > 0
-            THEN (clock_timestamp() - c.first_start) * greatest(c.alive * r.epochs * cardinality(r.segments) + coalesce(c.past, 0) - c.done, 0) / c.done END AS eta
+            THEN (clock_timestamp() - c.first_start) * greatest(c.total - c.done, 0) / c.done END AS eta
 FROM cerebro.run r LEFT JOIN configs c USING (run_id) LEFT JOIN best b USING (run_id);
-COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done';
+COMMENT ON VIEW cerebro.progress IS 'How far each run is; epoch is the oldest one that a configuration has not completed, eta assumes that the rest goes as fast as what is done; of a search both know what is decided by now';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
 SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,

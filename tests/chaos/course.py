@@ -29,6 +29,11 @@ AT_WORK = """
 ONCE = """
     SELECT count(*), count(DISTINCT (mst_key, segment_id, epoch)) FROM cerebro.visit
     WHERE run_id = %s AND status = 'completed'"""
+LIMITS = """
+    SELECT d.mst_key, (SELECT count(*) FROM cerebro.visit v
+                       WHERE (v.run_id, v.mst_key, v.status) = (d.run_id, d.mst_key, 'completed')), d.last_epoch
+    FROM (SELECT DISTINCT ON (mst_key) * FROM cerebro.decision WHERE run_id = %s ORDER BY mst_key, decision_no DESC) d
+    WHERE d.action <> 'hold'"""
 METRICS = """
     SELECT mst_key, training_loss, training_metrics, validation_loss, validation_metrics
     FROM {}_info ORDER BY mst_key"""
@@ -47,6 +52,7 @@ class Course:
         self.errors: list[str] = []
         self.calls = 0
         self._pending = list(plan.misfortunes)
+        self._asked = list(plan.acts)
         self._reached: dict[Misfortune, float] = {}
         self._observer, self._waiter = Observer(premises.superuser_url), Observer(premises.superuser_url)
         with opened(premises.url) as session:
@@ -96,9 +102,27 @@ class Course:
         while not call.done():
             assert time.monotonic() < deadline, f"a call hangs: {self._observer.ask('TABLE pg_stat_activity')}"
             self.premises.watch()
+            self._act()
             if due := next((each for each in self._pending if self._due(each)), None):
                 self._strike(due)
             time.sleep(PAUSE)
+
+    def _act(self) -> None:
+        """Ask what is due of a run that goes on; a server that is not there hears nothing."""
+        if not self._asked or self._visits() < self._asked[0][0]:
+            return
+        _, act = self._asked.pop(0)
+        calls = {
+            "pause_run": "cerebro.pause_run({0}), cerebro.continue_run({0})",
+            "stop_config": "cerebro.stop_config({0}, 1)",
+            "prioritise": "cerebro.prioritise({0}, 1)",
+        }
+        try:
+            with opened(self.premises.url) as session:
+                if session.value(f"{COMPLETED} AND mst_key = 1", self.scene.run):
+                    session.rows(f"SELECT {calls[act].format(self.scene.run)}")
+        except psycopg2.Error as error:
+            assert error.pgcode not in INTERNAL, str(error)
 
     def _due(self, misfortune: Misfortune) -> bool:
         """Whether the run is as far as it says, for as long as it says, if somebody has to strike."""
@@ -152,9 +176,10 @@ class Course:
         call = "cerebro.submit" if self.plan.background else "madlib_fit_multiple_model"
         run = session.value(
             f"SELECT {call}(%s, %s, %s, %s, schedule => %s, workers => %s, backend => %s, max_attempts => %s,"
-            " validation_table => %s, metrics_compute_frequency => %s)",
+            " validation_table => %s, metrics_compute_frequency => %s, search => %s, search_params => %s)",
             *(self.source, self.output, self.configs, self.plan.epochs, self.plan.schedule, self.plan.workers),
             *(self.plan.framework, ATTEMPTS, *self._evaluation),
+            *(("asha", '{"eta": 2}') if self.plan.search else (None, None)),
         )
         if self.plan.background:
             self._await(run)
@@ -216,8 +241,15 @@ class Course:
         """It looks like that of a run that nothing befell, but for visits that failed and were made again."""
         run = self.scene.run = self._runs()[0][0]
         keys = len(self.plan.optimizers)
-        assert session.row(ONCE, run) == (self.plan.visits, self.plan.visits)
-        assert session.rows("SELECT DISTINCT status FROM cerebro.config WHERE run_id = %s", run) == [("completed",)]
+        made, once = session.row(ONCE, run)
+        assert made == once <= self.plan.visits
+        assert not session.rows("SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run)
+        ends = {status for (status,) in session.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run)}
+        assert ends == {"completed"} or (ends <= {"completed", "stopped"} and (self.plan.search or self.plan.acts))
+        if not (self.plan.search or self.plan.acts):
+            assert made == self.plan.visits
+        for key, visits, last in session.rows(LIMITS, run):
+            assert visits == last * self.plan.segments, key
         assert session.value(f"SELECT count(model_weights) FROM {self.output}") == keys
 
     def _compare(self, session: Workbench) -> None:

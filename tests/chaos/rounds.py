@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice, product
 from typing import TypeVar
 
@@ -17,6 +17,8 @@ FORMS = tuple(product(("rotation", "longest"), (False, True)))
 FRAMEWORKS = ("jax", "jax", "tensorflow")  # JAX starts faster
 KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weights=True)"
 """The state with the largest loss is kept, and none is stopped."""
+ACTS = ("stop_config", "prioritise", "pause_run")
+"""What a person asks of the first configuration, or of the run, which then is to go on at once."""
 SIZES = (1, 2, 3, 3)
 """How many faults befall a round: those that meet tell most."""
 
@@ -50,6 +52,9 @@ class Round:
     evaluated: bool
     optimizers: Sequence[str]
     misfortunes: Sequence[Misfortune]
+    search: bool = False
+    acts: Sequence[tuple[int, str]] = ()
+    """What a person asks, each after so many visits."""
 
     @property
     def compiles(self) -> list[str]:
@@ -69,7 +74,8 @@ class Round:
     def __str__(self) -> str:
         call = "submit" if self.background else "fit"
         size = f"{len(self.optimizers)} configurations, {self.segments} segments, {self.epochs} epochs"
-        how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers"
+        how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers{', a search' * self.search}"
+        how += "".join(f", {act} after visit {visits}" for visits, act in self.acts)
         return f"{self.name}: {how}, {size}: {'; '.join(str(each) for each in self.misfortunes)}"
 
 
@@ -104,7 +110,7 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
     segments, epochs = draw.choice(SEGMENTS), draw.randint(2, 3)
     last = segments * epochs * len(optimizers) - 1
     moments = sorted((draw.randint(-1, last), draw.uniform(0, 0.5), fault) for fault in hand)
-    return Round(
+    plan = Round(
         name=name,
         framework=framework,
         schedule=form[0],
@@ -116,3 +122,6 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
         optimizers=optimizers,
         misfortunes=[Misfortune(fault, visits, seconds) for visits, seconds, fault in moments],
     )
+    asked = draw.sample(ACTS, draw.randint(0, len(ACTS))) if len(optimizers) > 1 else []
+    acts = sorted((draw.randint(1, last), act) for act in asked)
+    return replace(plan, search=plan.evaluated and draw.random() < 0.7, acts=acts)

@@ -236,7 +236,7 @@ def rule_over(rule: SearchRule | None, mst_keys: Sequence[int], span: Span, repe
 def searching(module: str, spec: Spec, mst_keys: Sequence[int], repeat: Repeat) -> Searching | None:
     """The search of a run of all these configurations, failed ones included; None where all go on."""
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
-    rule = rule_over(named, mst_keys, Span(spec.epochs, spec.evaluate_epochs), repeat)
+    rule = rule_over(named, mst_keys, Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending), repeat)
     return Searching(named.name if named else "replay", rule, tuple(mst_keys)) if rule else None
 
 

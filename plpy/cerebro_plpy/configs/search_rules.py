@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, halving, hyperband, rungs
+from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, halving, hyperband, rungs
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
@@ -20,14 +21,17 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     MEDIAN: {"grace_epochs": 1, "others": 5},
 }
 """Their parameters, whole numbers, with what is usual."""
+TARGET = "target"
+"""A parameter of all of them: the value of the metric that ranks at which all is over."""
 LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1}
 
 
 class Span(NamedTuple):
-    """The epochs of a run, and those after which metrics are computed anyway."""
+    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better."""
 
     epochs: int
     evaluated: Sequence[int]
+    descending: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class SearchRule:
 
     name: str
     parameters: Mapping[str, int]
+    target: float | None = None
 
     @property
     def every_epoch(self) -> bool:
@@ -58,6 +63,12 @@ class SearchRule:
 
     def over(self, mst_keys: Sequence[int], span: Span) -> Rule:
         """The rule for a run of these configurations."""
+        rule = self._over(mst_keys, span)
+        if self.target is None:
+            return rule
+        return UntilReached(rule, -self.target if span.descending else self.target)
+
+    def _over(self, mst_keys: Sequence[int], span: Span) -> Rule:
         values, keys = self.parameters, sorted(mst_keys)
         if self.name == ASHA:
             return Asha(span.epochs, values["eta"], values["first_epochs"])
@@ -89,23 +100,26 @@ def read_rule(
             f"{module} error: search is {name!r}; expected one of {', '.join((*others, *PARAMETERS))}.",
             hint=near_matches(name, (*others, *PARAMETERS)),
         )
-    return SearchRule(name, _parameters(module, name, text, epochs))
-
-
-def _parameters(module: str, name: str, text: str | None, epochs: int | None) -> dict[str, int]:
-    known = PARAMETERS[name]
     given: Any = {} if text is None else json.loads(text)
     if not isinstance(given, dict):
         raise InvalidParameter(
             f"{module} error: search_params is {text!r:.80}; expected a JSON object.",
             hint="For example search_params => '{\"eta\": 4}'.",
         )
+    target = given.pop(TARGET, None)
+    if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
+        raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
+    return SearchRule(name, _parameters(module, name, given, epochs), None if target is None else float(target))
+
+
+def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | None) -> dict[str, int]:
+    known = PARAMETERS[name]
     for key, value in given.items():
         if key not in known:
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which {name!r} does not know; expected"
-                f" {', '.join(known) or 'none'}.",
-                hint=near_matches(key, known),
+                f" {', '.join((*known, TARGET))}.",
+                hint=near_matches(key, (*known, TARGET)),
             )
         if type(value) is not int or value < LEAST[key]:
             raise InvalidParameter(

@@ -215,6 +215,29 @@ class Median(Stepwise):
 
 
 @dataclass(frozen=True)
+class UntilReached:
+    """Another rule, until a config has a value that is as good as the target: then nothing goes on."""
+
+    takes_more: ClassVar[bool] = True
+    rule: Rule
+    target: float
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """See `Rule`."""
+        return self.rule.asked
+
+    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        reached = [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
+        if not reached:
+            return self.rule.decide(trials, free, latest)
+        why = f"the target was reached by mst_key={reached[0]}"
+        going = [key for key, trial in trials.items() if trial.under_way or key == latest]
+        return [Decision(key, "stop", trials[key].limit, why) for key in going]
+
+
+@dataclass(frozen=True)
 class Settled:
     """Each config goes as far as it went before: the rule of a replay, where no result decides anything."""
 

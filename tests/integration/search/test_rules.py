@@ -122,11 +122,22 @@ def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench
     assert bench.weights("cut_again") == bench.weights("cut")
 
 
+def test_a_target_ends_the_search(bench: Workbench) -> None:
+    params = '{"target": 0.5}'
+    run = bench.fit("packed", "reached", "nine", EPOCHS, **{**SEARCH, "search": "grid", "search_params": params})
+    best = bench.value("SELECT max(value) FROM cerebro.leaderboard WHERE run_id = %s", run)
+    assert best >= 0.5 and sum(epochs(bench, run).values()) < len(RATES) * EPOCHS
+    assert bench.rows("SELECT FROM cerebro.decision WHERE run_id = %s AND reason LIKE '%%target was reached%%'", run)
+    bench.fit("packed", "reached_again", "nine", EPOCHS, schedule="replay", replay_run=run)
+    assert bench.weights("reached_again") == bench.weights("reached")
+
+
 def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
     refusals: list[tuple[str, dict[str, object]]] = [
         ("expected one of", {"search": "ashe"}),
         ("there is no search", {"search_params": '{"eta": 3}'}),
         ("does not know", {"search": "hyperband", "search_params": '{"first_epochs": 3}'}),
+        ("expected a number", {"search": "asha", "search_params": '{"target": "high"}'}),
         ("at least 2", {"search": "asha", "search_params": '{"eta": 1}'}),
         ("JSON object", {"search": "asha", "search_params": "[1]"}),
         ("but there are 9 epochs", {"search": "asha", "search_params": '{"first_epochs": 10}'}),

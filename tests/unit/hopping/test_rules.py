@@ -20,6 +20,7 @@ from cerebro_plpy.hopping.rules import (
     Stepwise,
     Trial,
     Trials,
+    UntilReached,
     halving,
     hyperband,
     rungs,
@@ -170,6 +171,17 @@ def test_the_median_rule_stops_whom_the_paper_stops(
         own = min(math.inf if math.isnan(v) else v for v in trials[key].values.values())
         stops = len(others) >= 2 and own > median(map(fmean, worst))
         assert (found.action, found.limit) == (("stop", 3) if stops else ("continue", 4))
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.integers(0, 9), PICKS)
+def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> None:
+    course = Course(UntilReached(Asha(9), float(target)), range(len(values)), 3, fixed=False)
+    decided = worked_through(course, lambda key, epoch: float(values[key]), picks)
+    reached = [key for key, trial in course.trials.items() if values[key] <= target and trial.values]
+    stopped = [each for heard in decided for each in heard.decisions if each.action == "stop"]
+    assert bool(reached) == bool(stopped) == (min(values) <= target)
+    assert not course.under_way and all(f"mst_key={reached[0]}" in each.why for each in stopped)
+    assert len(reached) <= 1, "nobody goes on after the first"
 
 
 @given(searches(), PICKS)
