@@ -134,8 +134,12 @@ SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, 
 FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.decision IS 'What a search has decided of the configurations of a run: after which result, by which rule, and why';
 
+-- An act may be committed when its run has just ended; one that goes on again takes it up.
 CREATE OR REPLACE VIEW cerebro.act WITH (security_barrier) AS
-SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change, a.status, a.reason, a.visits, a.done_at
+SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change,
+       CASE WHEN a.status = 'scheduled' AND r.status = 'completed' THEN 'refused' ELSE a.status END AS status,
+       CASE WHEN a.status = 'scheduled' AND r.status = 'completed' THEN 'it came too late: the run had nothing left to do' ELSE a.reason END AS reason,
+       a.visits, a.done_at
 FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro.may_see(r.owner);
 COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader may see, and what became of it';
 

@@ -45,6 +45,7 @@ class Announcer:
         while not self._request.search and self._announced < self._request.spec.epochs:
             epoch = self._announced + 1
             trained = [key for key in progress if last.get(key, epoch) >= epoch]
+            trained = [key for key in trained if epoch in training[key].losses or not progress[key].finished]
             if not trained or not schedule.epoch_completed(progress, epoch):
                 return
             done = {e.mst_key for e in evaluations if e.epoch == epoch}

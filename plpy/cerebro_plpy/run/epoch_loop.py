@@ -122,7 +122,6 @@ class Orchestrator:
         if not self._progress:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._search.close()
-        self._steering.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
 
     def _decide(self) -> None:

@@ -94,6 +94,10 @@ class Positions:
         """A configuration trains no further."""
         self.progress[mst_key] = schedule.stop(self.plan, self.progress[mst_key])
 
+    def end(self, mst_key: int) -> None:
+        """A configuration has nothing left to do."""
+        self.progress[mst_key] = schedule.end(self.progress[mst_key])
+
     def give_up(self, mst_key: int) -> None:
         """A configuration has failed."""
         del self.progress[mst_key]

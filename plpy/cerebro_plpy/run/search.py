@@ -196,7 +196,9 @@ class Search:
             return
         self._over = True
         for key, progress in self._positions.progress.items():
-            if progress.resting:
+            if progress.resting and self._training[key].evaluated:
+                self._positions.end(key)
+            elif progress.resting:
                 self._positions.stop(key)
         self._log.search_over()
 

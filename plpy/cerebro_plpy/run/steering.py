@@ -78,11 +78,6 @@ class Steering:
         if self._paused_at is None:
             self._pause()
 
-    def close(self) -> None:
-        """The run is over: what was asked too late is refused."""
-        for act in self._log.acts():
-            self._log.act_refused(act, "it came too late: the run had nothing left to do")
-
     def _do(self, act: Act) -> None:
         if act.action == "pause_run":
             if not self.paused:
@@ -120,6 +115,9 @@ class Steering:
         elif act.action == "continue_config":
             if not (progress.resting or progress.finished):
                 raise InvalidParameter(f"mst_key {key} is being trained")
+            begun = 0 < len(progress.waiting) < len(self._positions.plan.segments)
+            if begun and training.evaluated:
+                raise InvalidParameter(f"mst_key {key} was evaluated in the midst of an epoch, as that of its end")
             self._go_on()
             self._search.revive(act, progress, last)
         elif act.action == "set_epochs":

@@ -254,3 +254,15 @@ def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> Non
         eventually(lambda: person.row(ACT, act)[0] == "refused")
         assert "are not among those" in person.row(ACT, act)[1]
         fitted.result()
+
+
+def test_who_is_stopped_early_holds_up_no_message(bench: Workbench, person: Workbench) -> None:
+    with live(bench, person, "told", metrics_compute_frequency=None) as (run, fitted):
+        bench.connection.notices.clear()
+        done(person, "stop_config(%s, 2)", run)
+        fitted.result()
+    said = "\n".join(bench.messages())
+    assert (
+        f"Training set after iteration {EPOCHS}:" in said and f"stopped by {bench.value('SELECT current_user')}" in said
+    )
+    assert bench.value("SELECT count(model_weights) FROM told") == len(RATES)
