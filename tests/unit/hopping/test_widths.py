@@ -103,7 +103,8 @@ def test_one_worker_is_chosen_only_where_a_simulated_run_is_done_sooner(
 @given(WORKS, st.integers(1, 4))
 def test_where_nothing_is_known_of_other_widths_the_usual_number_stays(works: list[Work], usual: int) -> None:
     known = [work._replace(speeds=only(work.speeds, {WIDTHS[usual]})) for work in works]
-    assert workers(known, 4, WIDTHS, usual) == usual
+    widths = {number: width for number, width in WIDTHS.items() if number == usual or width != WIDTHS[usual]}
+    assert workers(known, 4, widths, usual) == usual
     unknown = [works[0]._replace(speeds={}), *works[1:]]
     assert workers(unknown, 4, WIDTHS, usual) == usual
     others = [number for number in WIDTHS if number != usual]

@@ -290,12 +290,13 @@ class Unreliable:
 
     def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
         assert worker.number not in self.unstored
+        asked = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
         visit = visit.first() if self.streams else visit
         assert visit.mst_key not in self.places["configs"], "weights stand still while they are evaluated"
         self.hosts.setdefault(visit.mst_key, set()).add(worker.number)
         places = [(visit.mst_key, visit.epoch, segment) for segment in visit.segments]
         with self._alone("workers", worker.number):
-            yield from self._work([("evaluate", *place) for place in places], visit.attempt)
+            yield from self._work([("evaluate", *place) for place in asked], visit.attempt)
         self.evaluated += places
         self.made[visit.mst_key, visit.epoch] = self.visits[visit.mst_key]
         losses = {s: self.losses.get((visit.mst_key, visit.epoch), float(s)) for s in visit.segments}
