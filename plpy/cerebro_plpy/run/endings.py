@@ -16,6 +16,8 @@ from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.training import ConfigTraining
 from cerebro_plpy.run.verdicts import stop_reason, verdict
 
+TIME_OVER = "max_runtime was over"
+
 
 class Endings:
     """Those of one run, whose time begins now.
@@ -36,6 +38,7 @@ class Endings:
         self._log, self._positions, self._training = log, positions, training
         self._budget, self._search = budget, search
         self._deadline = time.monotonic() + (math.inf if request.max_runtime is None else request.max_runtime)
+        self._in_time = False  # whether what is under way is the last
         self.stopped: set[int] = set()
         self.last: dict[int, int] = {}
 
@@ -58,16 +61,27 @@ class Endings:
 
     def stop_in_time(self) -> None:
         """When the time of the run is over, let what is under way be the last that each configuration trains."""
+        if self._in_time:
+            return self._stop_what_was_lost()
         if time.monotonic() < self._deadline:
             return
-        self._deadline = math.inf
+        self._in_time = True
         self._search.close()
         plan, progress = self._positions.plan, self._positions.progress
         for mst_key, before in progress.items():
             progress[mst_key] = after = schedule.stop(plan, before)
             if remaining_visits(plan, after).train < remaining_visits(plan, before).train:
                 self.stopped.add(mst_key)
-                self._log.config_stopped(mst_key, "max_runtime was over")
+                self._log.config_stopped(mst_key, TIME_OVER)
+
+    def _stop_what_was_lost(self) -> None:
+        """A visit that was under way then may be lost with its trainer, and was to begin from a state that is gone too:
+        it is not made again."""
+        for mst_key, progress in self._positions.progress.items():
+            whole = progress.limit is None and not self._training[mst_key].completed()
+            if progress.finished and whole and mst_key not in self.stopped and mst_key not in self.last:
+                self.stopped.add(mst_key)
+                self._log.config_stopped(mst_key, TIME_OVER)
 
     def keep_to_budget(self, trained: bool) -> None:
         """When the budget is over, take the configurations to their ends; it matters whether any was `trained`.
