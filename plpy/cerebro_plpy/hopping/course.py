@@ -24,10 +24,12 @@ class Heard(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a config that was under way: its value at its limit, and why it goes no further, if so."""
+    """What became of a config that was under way: its value at its limit, and why it goes no further, if so: it may
+    have `failed`."""
 
     value: float | None
     ended: str | None = None
+    failed: bool = False
 
 
 class Course:
@@ -72,13 +74,13 @@ class Course:
         if self.trials[mst_key].under_way and epoch == self.trials[mst_key].limit:
             self._waiting[mst_key] = Outcome(value)
 
-    def over(self, mst_key: int, why: str) -> None:
+    def over(self, mst_key: int, why: str, *, failed: bool = False) -> None:
         """A config goes no further, whatever a rule says."""
         if self.trials[mst_key].under_way:
             before = self._waiting.get(mst_key, Outcome(None))
-            self._waiting[mst_key] = before._replace(ended=why)
+            self._waiting[mst_key] = before._replace(ended=why, failed=failed)
         else:
-            self.trials[mst_key] = self.trials[mst_key]._replace(over=True)
+            self.trials[mst_key] = self.trials[mst_key]._replace(over=True, failed=failed)
 
     def enter(self, mst_key: int) -> None:
         """A config joins, about which the rule is asked like about the others."""
@@ -100,10 +102,10 @@ class Course:
             self._asked_again = False
             yield self._decided(None, None)
         while (key := self._next()) is not None:
-            value, ended = self._waiting.pop(key)
+            value, ended, failed = self._waiting.pop(key)
             self._hear(key, value)
             if ended:
-                self.trials[key] = self.trials[key]._replace(over=True)
+                self.trials[key] = self.trials[key]._replace(over=True, failed=failed)
             yield self._decided(key, ended)
 
     def _decided(self, cause: int | None, ended: str | None) -> Heard:

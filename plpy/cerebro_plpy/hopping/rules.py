@@ -21,12 +21,13 @@ Action = Literal["start", "continue", "promote", "rest", "hold", "stop"]
 class Trial(NamedTuple):
     """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
 
-    Smaller values are better, NaN is the worst. One that is `over` has failed or was ended by something else.
+    Smaller values are better, NaN is the worst. One that is `over` was ended by something else, or has `failed`.
     """
 
     limit: int = 0
     values: Mapping[int, float] = {}
     over: bool = False
+    failed: bool = False
 
     @property
     def under_way(self) -> bool:
@@ -117,8 +118,8 @@ class Asha:
         return None if any(trial.under_way for trial in trials.values()) else self._last(trials, steps)
 
     def _last(self, trials: Trials, steps: Iterable[tuple[int, int]]) -> Decision | None:
-        if any(self.epochs in trial.values for trial in trials.values()):
-            return None
+        if any(trial.limit == self.epochs and not trial.failed for trial in trials.values()):
+            return None  # also where it got no better before, and ended
         for rung, limit in reversed(list(steps)):
             for place, key in enumerate(ranking(trials, rung), 1):
                 if trials[key].goes_on_from(rung):

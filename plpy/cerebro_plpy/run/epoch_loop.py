@@ -343,5 +343,5 @@ class Orchestrator:
         self._positions.give_up(mst_key)
         self.failed[mst_key] = reason
         self._log.config_failed(mst_key, reason)
-        self._search.ended(mst_key, f"it failed: {reason}")
+        self._search.failed(mst_key, reason)
         self._around.failed(mst_key, reason)

@@ -53,7 +53,7 @@ class Search:
             self._positions.limit(key, limit)
         for key in search.mst_keys:
             if key not in self._configs:
-                course.over(key, "it has failed")
+                course.over(key, "it has failed", failed=True)
         return course
 
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
@@ -168,6 +168,11 @@ class Search:
         """A configuration goes no further, whatever a rule says."""
         if self._course:
             self._course.over(mst_key, why)
+
+    def failed(self, mst_key: int, why: str) -> None:
+        """A configuration has failed."""
+        if self._course:
+            self._course.over(mst_key, f"it failed: {why}", failed=True)
 
     def decide(self) -> None:
         """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""

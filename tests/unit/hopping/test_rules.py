@@ -145,7 +145,7 @@ def test_asha_takes_the_job_of_the_paper(drawn: Mapping[int, tuple[int, list[flo
         assert [(each.mst_key, each.limit) for each in found] == [wanted]
     else:
         busy = any(trial.under_way for trial in trials.values())
-        ended = any(9 in trial.values for trial in trials.values())
+        ended = any(trial.limit == 9 for trial in trials.values())
         assert not found or not (busy or ended), "the best alone, where nothing else is left"
 
 
@@ -156,6 +156,15 @@ def test_asha_begins_all_and_one_comes_to_the_end(count: int, width: int, picks:
     came = came_to(course)
     assert came[1] == count and came[9] >= 1
     assert 9 in course.trials[0].values, "the best of each rung is promoted at last"
+
+
+@given(st.integers(1, 30), st.integers(1, 6), PICKS)
+def test_who_ends_by_itself_on_the_way_to_the_end_has_come_there(count: int, width: int, picks: list[int]) -> None:
+    """As by EarlyStopping: else all would be tried in its place."""
+    course = Course(Asha(9), range(count), width, fixed=False)
+    worked_through(course, lambda key, epoch: float(key), picks, dict.fromkeys(range(count), 9))
+    far = [key for key, trial in course.trials.items() if trial.limit == 9]
+    assert 1 <= len(far) <= max(1, len([t for t in course.trials.values() if 3 in t.values]) // 3)
 
 
 @given(TRIALS)
