@@ -113,7 +113,7 @@ class Steering:
                 raise InvalidParameter(f"mst_key {key} is stopped already")
             self._search.hold(act, progress)
         elif act.action == "continue_config":
-            if not (progress.resting or progress.finished):
+            if not (progress.held or progress.resting or progress.finished):
                 raise InvalidParameter(f"mst_key {key} is being trained")
             begun = 0 < len(progress.waiting) < len(self._positions.plan.segments)
             if begun and training.evaluated:
