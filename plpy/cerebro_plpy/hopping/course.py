@@ -23,6 +23,16 @@ class Heard(NamedTuple):
     decisions: tuple[Decision, ...]
 
 
+def by_result(decisions: Iterable[tuple[int | None, Decision]]) -> tuple[Heard, ...]:
+    """Decisions in their order, each with its cause, as they were made at once."""
+    found: list[tuple[int | None, list[Decision]]] = []
+    for cause, decision in decisions:
+        if cause is None or decision.mst_key == cause:
+            found.append((cause, []))
+        found[-1][1].append(decision)
+    return tuple(Heard(cause, tuple(made)) for cause, made in found)
+
+
 class Outcome(NamedTuple):
     """What became of a config that was under way: its value at its limit, and why it goes no further, if so: it may
     have `failed`."""

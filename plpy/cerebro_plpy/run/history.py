@@ -10,7 +10,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import ObjectInUse, ObjectNotReady
-from cerebro_plpy.hopping.course import Heard
+from cerebro_plpy.hopping.course import Heard, by_result
 from cerebro_plpy.hopping.rules import Decision
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.platform.protocol import VisitResult
@@ -71,12 +71,8 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Eval
 
 def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
     """What a search has decided so far, result by result."""
-    found: list[tuple[int | None, list[Decision]]] = []
-    for mst_key, action, limit, reason, cause in control.run(sql("run.past_decisions"), (run_id,)):
-        if cause is None or mst_key == cause:
-            found.append((cause, []))
-        found[-1][1].append(Decision(mst_key, action, limit, reason))
-    return tuple(Heard(cause, tuple(made)) for cause, made in found)
+    rows = control.run(sql("run.past_decisions"), (run_id,))
+    return by_result((cause, Decision(key, action, limit, reason)) for key, action, limit, reason, cause in rows)
 
 
 def await_workers(workplace: Workplace, run_id: int) -> None:

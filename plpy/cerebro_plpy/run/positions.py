@@ -6,7 +6,7 @@ until then it is known where the configuration stood before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour
@@ -74,21 +74,21 @@ class Positions:
 
     def limit(self, mst_key: int, epoch: int) -> None:
         """A configuration may train until the end of that epoch."""
-        for each in (self.progress, self._before):
-            if mst_key in each:
-                each[mst_key] = replace(each[mst_key], limit=epoch)
+        self._change(mst_key, lambda progress: replace(progress, limit=epoch))
 
     def hold(self, mst_key: int) -> None:
         """A configuration begins no visit to train, until it is revived."""
-        for each in (self.progress, self._before):
-            if mst_key in each:
-                each[mst_key] = replace(each[mst_key], held=True)
+        self._change(mst_key, lambda progress: replace(progress, held=True))
 
     def revive(self, mst_key: int, limit: int) -> None:
         """A configuration that was held or has stopped trains on, until the end of an epoch."""
+        self._change(mst_key, lambda progress: schedule.revive(self.plan, progress, limit))
+
+    def _change(self, mst_key: int, change: Callable[[ConfigProgress], ConfigProgress]) -> None:
+        """Also where it stood before, which may come back."""
         for each in (self.progress, self._before):
             if mst_key in each:
-                each[mst_key] = schedule.revive(self.plan, each[mst_key], limit)
+                each[mst_key] = change(each[mst_key])
 
     def stop(self, mst_key: int) -> None:
         """A configuration trains no further."""

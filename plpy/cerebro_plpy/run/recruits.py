@@ -83,7 +83,7 @@ class Recruits:
             self._positions.progress[config.mst_key] = schedule.start(self._positions.plan, config.mst_key)
             if self._residence:
                 self._residence.admit(config.mst_key, training.compilation)
-        search.admit(act, configs, lambda: self._log.configs_joined(request, configs, origin))
+        search.admit(act, configs, self._log.configs_joined(request, configs, origin))
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec

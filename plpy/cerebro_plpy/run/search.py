@@ -6,7 +6,6 @@ resumes the run takes them up from the log, in their order.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
@@ -39,6 +38,7 @@ class Search:
         self._positions, self._training, self._residence = positions, training, residence
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
+        self._sign = -1.0 if self._ranking.descending else 1.0  # rules want smaller values to be better
         self._number, self._over = sum(len(heard.decisions) for heard in request.decided), False
         self._name = request.search.name if request.search else ""
         self._course = self._begun(request.search) if request.search else None
@@ -110,7 +110,7 @@ class Search:
         ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
         return training.visits + ahead + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
 
-    def admit(self, act: Act, configs: Sequence[Config], joined: Callable[[], Joined]) -> None:
+    def admit(self, act: Act, configs: Sequence[Config], joined: Joined) -> None:
         """Configurations join: the rule is asked about them, or they go on to the last epoch where it takes no more."""
         last = self._positions.plan.epochs
         self._configs.update((config.mst_key, config) for config in configs)
@@ -121,7 +121,7 @@ class Search:
                 self._course.enter(config.mst_key)
         for config in configs:
             self._positions.limit(config.mst_key, 0 if asked else last)
-        self._log_act(act, [] if asked else decisions, None, joined())
+        self._log_act(act, [] if asked else decisions, None, joined)
 
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
@@ -153,10 +153,9 @@ class Search:
         return dict(self._ranked(self._configs[mst_key], self._training[mst_key].evaluations))
 
     def _ranked(self, config: Config, evaluations: Iterable[Evaluation]) -> Iterable[tuple[int, float]]:
-        sign = -1.0 if self._ranking.descending else 1.0
         for each in evaluations:
             if each.dataset == self._ranking.dataset:
-                yield each.epoch, sign * messages.ranked_value(each, config, self._ranking)
+                yield each.epoch, self._sign * messages.ranked_value(each, config, self._ranking)
 
     def heard(self, mst_key: int, evaluations: Sequence[Evaluation]) -> None:
         """Metrics of a configuration were logged."""
@@ -205,7 +204,8 @@ class Search:
                 self._positions.end(key)
             elif progress.resting:
                 self._positions.stop(key)
-        self._log.search_over()
+        if self._number:  # else nobody was let rest
+            self._log.search_over()
 
     def _rows(self, heard: Heard) -> list[DecisionRow]:
         rows = []
@@ -213,9 +213,7 @@ class Search:
             training = self._training.get(each.mst_key)
             visits, values = (training.visits, self._values(each.mst_key)) if training else (0, {})
             epoch = max(values, default=0)
-            sign = -1.0 if self._ranking.descending else 1.0
-            value = sign * values[epoch] if epoch else math.nan
-            told = f"{self._ranking.metric} {value:.6g} after epoch {epoch}: " if epoch else ""
+            told = f"{self._ranking.metric} {self._sign * values[epoch]:.6g} after epoch {epoch}: " if epoch else ""
             why = told + each.why
             rows.append(DecisionRow(number, each.mst_key, each.action, epoch, visits, each.limit, heard.cause, why))
         self._number += len(rows)

@@ -770,12 +770,7 @@ def rule_of(kind: str, configs: int, epochs: int) -> Rule:
 
 def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
     """What a log tells of decisions, result by result."""
-    found: list[tuple[int | None, list[Decision]]] = []
-    for row in rows:
-        if row.cause is None or row.cause == row.mst_key:
-            found.append((row.cause, []))
-        found[-1][1].append(Decision(row.mst_key, row.action, row.last_epoch, row.reason))
-    return tuple(course.Heard(cause, tuple(made)) for cause, made in found)
+    return course.by_result((row.cause, Decision(row.mst_key, row.action, row.last_epoch, row.reason)) for row in rows)
 
 
 @given(
