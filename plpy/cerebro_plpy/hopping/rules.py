@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
-from statistics import fmean, median
+from statistics import median
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from cerebro_plpy.records import dataclass
@@ -21,7 +21,7 @@ Action = Literal["start", "continue", "promote", "rest", "hold", "stop"]
 class Trial(NamedTuple):
     """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
 
-    Smaller values are better, NaN is the worst. One that is `over` was ended by something else, or has `failed`.
+    Smaller values are better; one that is not finite is the worst. One that is `over` was ended by something else, or has `failed`.
     """
 
     limit: int = 0
@@ -201,7 +201,7 @@ class Median(Stepwise):
         """See `Stepwise`."""
         own, epoch = trials[mst_key], trials[mst_key].limit
         means = [
-            fmean(_worst(value) for at, value in trial.values.items() if at <= epoch)
+            _mean([_worst(value) for at, value in trial.values.items() if at <= epoch])
             for key, trial in trials.items()
             if key != mst_key and epoch in trial.values
         ]
@@ -293,4 +293,8 @@ def ranking(trials: Trials, epoch: int) -> list[int]:
 
 
 def _worst(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+    return value if math.isfinite(value) else math.inf
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(value / len(values) for value in values)  # the sum of the largest floats overflows
