@@ -21,7 +21,8 @@ Action = Literal["start", "continue", "promote", "rest", "hold", "stop"]
 class Trial(NamedTuple):
     """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
 
-    Smaller values are better; one that is not finite is the worst. One that is `over` was ended by something else, or has `failed`.
+    Smaller values are better; one that is not finite is the worst. A config that is `over` was ended by something
+    else, or has `failed`.
     """
 
     limit: int = 0
