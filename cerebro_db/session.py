@@ -182,7 +182,7 @@ class Session(Preparation, NamedModels, Administration, RunReader, Steering):
         progress: bool | None = None,
         **options: Unpack[AutomlOptions],
     ) -> None:
-        """Searches for the configuration with the lowest loss, in several runs, and keeps its model: madlib_automl.
+        """Searches for the configuration with the lowest loss, in one run, and keeps its model: madlib_automl.
 
         Grids are as of `configs`; `progress` shows the run that goes on, as `fit` does. Ctrl-C cancels the search.
         """

@@ -21,10 +21,12 @@ COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cereb
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 ALTER TABLE cerebro.config_log ADD COLUMN template text;
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
-ALTER TABLE cerebro.config_log ADD COLUMN source text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone'));
+ALTER TABLE cerebro.config_log ADD COLUMN source text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone', 'search'));
 ALTER TABLE cerebro.config_log ADD COLUMN cloned_from integer;
 ALTER TABLE cerebro.config_log ADD COLUMN warm_started_from integer;
-COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
+ALTER TABLE cerebro.config_log ADD COLUMN point jsonb;
+COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
+COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 
@@ -45,7 +47,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds, stored_at) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);

@@ -43,9 +43,10 @@ CREATE TABLE cerebro.config_log (
     backend        text,
     best_epoch     integer,
     template       text,
-    source         text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone')),
+    source         text NOT NULL DEFAULT 'call' CHECK (source IN ('call', 'act', 'clone', 'search')),
     cloned_from    integer,
     warm_started_from integer,
+    point          jsonb,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -53,7 +54,8 @@ COMMENT ON COLUMN cerebro.config_log.architecture IS 'the architecture as it was
 COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: tensorflow or jax; NULL until it is chosen';
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
-COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, or an act that added it or cloned another one';
+COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
+COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';

@@ -43,9 +43,9 @@ def search(
     return output
 
 
-def runs(bench: Workbench, output: str) -> list[int]:
-    """The runs of a search."""
-    return list(bench.value(f"SELECT run_ids FROM {output}_summary"))
+def run_of(bench: Workbench, output: str) -> int:
+    """The run of a search."""
+    return int(bench.value(f"SELECT run_id FROM {output}_summary"))
 
 
 def states(bench: Workbench) -> set[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cerebro_plpy.api.entry import Globals, call, package_version
-from cerebro_plpy.calls import search
-from cerebro_plpy.calls.search_arguments import AutomlArguments
+from cerebro_plpy.calls import automl as search
+from cerebro_plpy.calls.automl_arguments import AutomlArguments
 
 
 def automl(plpy: Any, gd: Globals, *arguments: Any) -> None:

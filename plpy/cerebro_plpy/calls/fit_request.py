@@ -7,15 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from cerebro_plpy.calls.drawing import wish_of, with_draws, with_joined
 from cerebro_plpy.calls.fit_arguments import Course
-from cerebro_plpy.calls.inputs import Data, Inputs
+from cerebro_plpy.calls.inputs import Data, Inputs, Models
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule
-from cerebro_plpy.configs.spec import FitArguments, SingleModel, Spec
+from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
@@ -37,76 +38,103 @@ from cerebro_plpy.trainer import settings
 WRITER = "tensorflow"
 
 
-class Models(NamedTuple):
-    """What is trained: configurations, their architectures by model id, and the table that these are in, if any.
-
-    `backends` are the frameworks by mst_key; none where they are still to be chosen.
-    """
-
-    configs: tuple[Config, ...]
-    architectures: dict[int, StoredModel]
-    table: Relation | None
-    backends: Mapping[int, str]
-
-
 class Call(NamedTuple):
-    """A fit call: its arguments, what was checked of them, and the tables that it names; the output is still to be."""
+    """A fit call: its arguments, what was checked of them, and the tables that it names; the output is still to be, and
+    for a call of AutoML (`search`) the model selection table, too."""
 
     arguments: FitArguments
     course: Course
     inputs: Inputs
     output: Relation
     version: str
+    search: SearchSpec | None = None
+
+
+class Basis(NamedTuple):
+    """What a call has left open, or takes over from the run that it repeats.
+
+    `probes` are configurations that name all that those may name that are drawn later.
+    """
+
+    models: Models
+    seed: int
+    dtype_policy: str | None
+    probes: tuple[Config, ...] = ()
+    repeat: Repeat = Repeat()
+    epochs_before: Mapping[int, int] = {}
+
+    @property
+    def mst_keys(self) -> list[int]:
+        """Those of the configurations that the run begins with."""
+        return [config.mst_key for config in self.models.configs]
 
 
 def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequest:
     """Read and check all that the run needs; nothing has been written when this fails."""
-    arguments = call.arguments
+    arguments, course = call.arguments, call.course
     data = call.inputs.packed.read(catalog, workplace.reader)
-    models = read_models(catalog, workplace, call, data.source)
-    check_writer(catalog, arguments, models.configs)
-    check_monitors(catalog, call, models.configs)
+    basis = basis_of(catalog, workplace, call, data.source)
+    models, whole = basis.models, [*basis.models.configs, *basis.probes]
+    check_writer(catalog, arguments, whole)
+    check_monitors(catalog, call, whole)
     give_notices(catalog, models.configs, models.architectures, data.source)
     if arguments.single:
         tell_of_averages(catalog, data.source)
-    mst_keys = [config.mst_key for config in models.configs]
-    seed, policy, repeat, before = arguments.seed, arguments.dtype_policy, Repeat(), dict[int, int]()
-    if call.course.schedule == "replay":
-        recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
-        check_settings(catalog, arguments, recorded)
-        check_functions(catalog.module, recorded, functions_of(models.configs))
-        seed, policy, models = recorded.seed, recorded.dtype_policy, models._replace(backends=recorded.backends)
-        repeat = repeat_of(catalog, recorded, call.course.epochs, data.source, mst_keys)
-        before = dict(recorded.epochs_before)
     spec = Spec(
         arguments=arguments,
-        epochs=call.course.epochs,
-        frequency=call.course.frequency,
-        evaluate_epochs=evaluated_epochs(catalog, arguments, call.course, repeat, mst_keys),
-        seed=secrets.randbits(31) if seed is None else seed,
-        schedule=call.course.schedule,
-        dtype_policy=policy,
+        epochs=course.epochs,
+        frequency=course.frequency,
+        evaluate_epochs=evaluated_epochs(catalog, arguments, course, basis.repeat, basis.mst_keys),
+        seed=basis.seed,
+        schedule=course.schedule,
+        dtype_policy=basis.dtype_policy,
         model_arch_table=models.table.spelling if models.table else None,
         object_table=call.inputs.object_table,
         segments=data.source.segments,
         source=data.source.spec(),
         validation=data.validation.spec() if data.validation else None,
-        ranking=messages.ranking_of(models.configs, data.validation is not None),
+        ranking=messages.ranking_of(whole, data.validation is not None, loss=bool(call.search)),
         version=call.version,
-        functions=functions_of(models.configs),
+        functions=functions_of(whole),
         tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items()},
-        epochs_before=before,
+        epochs_before=basis.epochs_before,
+        search=call.search,
     )
-    return make_request(catalog, workplace, spec, data, models, repeat)
+    return make_request(catalog, workplace, spec, data, models, basis.repeat)
+
+
+def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Basis:
+    """The configurations that the call names, those that are drawn or repeated beside them, and what else is open."""
+    arguments, rule = call.arguments, call.course.rule
+    models = read_models(catalog, workplace, call, source)
+    functions = object_table.read_functions(catalog, call.inputs.objects)
+    if call.course.schedule == "replay":
+        recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
+        check_settings(catalog, arguments, recorded)
+        models = with_joined(catalog, workplace, models, recorded, functions, source)
+        check_functions(catalog.module, recorded, functions_of(models.configs))
+        basis = Basis(models._replace(backends=recorded.backends), recorded.seed, recorded.dtype_policy)
+        repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
+        return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
+    seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
+    basis = Basis(models, seed, arguments.dtype_policy)
+    if rule is None or rule.sampling is None:
+        return basis
+    wish = wish_of(rule.sampling, models, functions, basis.seed)
+    models, probes = with_draws(catalog, workplace, models, source, wish)
+    basis = basis._replace(models=models, probes=probes)
+    backends = frameworks.frameworks_of(arguments.backend, basis.mst_keys)
+    return basis._replace(models=models._replace(backends=backends))
 
 
 def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Models:
     """What the call asks to train, and that it fits the data."""
     inputs, single = call.inputs, call.arguments.single
     functions = object_table.read_functions(catalog, inputs.objects)
+    configs: tuple[Config, ...] = ()
     if single:
-        configs: tuple[Config, ...] = (single_config(single, functions),)
-    else:
+        configs = (single_config(single, functions),)
+    elif not call.search:
         assert inputs.selection is not None
         configs = read_configs(catalog, workplace.reader, inputs.selection, functions)
     table = check_columns(catalog, inputs.architectures)
@@ -128,13 +156,13 @@ def make_request(
         configs=models.configs,
         architectures=models.architectures,
         architecture_table=models.table,
-        workers=workers_for(workplace, spec, data, len(models.configs)),
+        workers=workers_for(workplace, spec, data, models.configurations),
         gpus=settings.devices(workplace.settings, arguments.use_gpus),
         backends=models.backends,
         max_runtime=seconds(catalog.db, catalog.module, "max_runtime", arguments.max_runtime),
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
-        search=searching(catalog.module, spec, [config.mst_key for config in models.configs], repeat),
+        search=searching(catalog.module, spec, models, repeat),
     )
     return replace(request, workers=widths.workers(workplace, request))
 
@@ -233,11 +261,14 @@ def rule_over(rule: SearchRule | None, mst_keys: Sequence[int], span: Span, repe
     return rule.over(mst_keys, span) if rule else None
 
 
-def searching(module: str, spec: Spec, mst_keys: Sequence[int], repeat: Repeat) -> Searching | None:
-    """The search of a run of all these configurations, failed ones included; None where all go on."""
+def searching(
+    module: str, spec: Spec, models: Models, repeat: Repeat, failed: Collection[int] = ()
+) -> Searching | None:
+    """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
-    rule = rule_over(named, mst_keys, Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending), repeat)
-    return Searching(named.name if named else "replay", rule, tuple(mst_keys)) if rule else None
+    keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
+    rule = rule_over(named, keys, Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending), repeat)
+    return Searching(spec.arguments.search or "replay", rule, keys, models.drawing) if rule else None
 
 
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
@@ -260,7 +291,8 @@ def repeat_of(
 ) -> Repeat:
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
-    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits)
+    joined = {each.mst_key: each.source for each in recorded.joined if each.mst_key in mst_keys}
+    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

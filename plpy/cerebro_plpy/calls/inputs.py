@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.database.caller_session import LocalSession
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.packing.packed_table import PackedRelation, PackedTable, along, find_packed, read_packed
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables import object_table
+from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import check_validation
 from cerebro_plpy.tables.selection import SelectionSummary, read_summary
 
@@ -47,6 +53,24 @@ class PackedInputs:
         return found
 
 
+class Models(NamedTuple):
+    """What is trained: configurations, their architectures by model id, and the table that these are in, if any.
+
+    `backends` are the frameworks by mst_key; none where they are still to be chosen. Others may be drawn meanwhile.
+    """
+
+    configs: tuple[Config, ...]
+    architectures: dict[int, StoredModel]
+    table: Relation | None
+    backends: Mapping[int, str]
+    drawing: Drawing | None = None
+
+    @property
+    def configurations(self) -> int:
+        """How many configurations there are to be."""
+        return len(self.configs) + (self.drawing.left if self.drawing else 0)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The tables of a fit call. Without a model selection table it is a call that trains a single model.
@@ -60,6 +84,11 @@ class Inputs:
     selection_summary: Relation | None
     objects: Relation | None
     object_table: str | None
+
+    def existing(self) -> list[Relation]:
+        """Those that are there: a model selection table without a summary is still to be made."""
+        made = self.selection is None or self.selection_summary is not None
+        return [found for name, found in self.relations().items() if made or name != "selection"]
 
     def relations(self) -> dict[str, Relation]:
         """All tables by what they are for the call, as the log names them."""

@@ -18,7 +18,7 @@ from cerebro_plpy.platform.workplace import Workplace, open_workplace
 from cerebro_plpy.run.log import RunLog
 from cerebro_plpy.run.request import FitRequest
 from cerebro_plpy.run.tasks import Beside, Nothing
-from cerebro_plpy.tables import outputs, single_output
+from cerebro_plpy.tables import automl_output, outputs, single_output
 from cerebro_plpy.tables.early_output import EarlyOutput
 
 
@@ -56,7 +56,7 @@ def begun_early(db: Database, workplace: Workplace, request: FitRequest, output:
     may read, or have locked.
     """
     alone = workplace.local or db.in_procedure or not workplace.platform.works_beside
-    if alone or output.existing or request.spec.arguments.single or len(request.configs) == 1:
+    if alone or output.existing or request.spec.arguments.single or len(request.configs) == 1 or request.spec.search:
         return output
     return output._replace(early=EarlyOutput(db, output.table))
 
@@ -64,7 +64,10 @@ def begun_early(db: Database, workplace: Workplace, request: FitRequest, output:
 def finish(db: Database, gd: dict[str, Any], run_id: int, output: Outputs, *, keep_states: bool | None) -> None:
     """Make the output tables; with them, when the caller commits, states go that are not to be kept."""
     with _completed(db, run_id) if db.in_procedure else nullcontext():
-        write_outputs(db, outputs.read_run(db, run_id), output)
+        run = outputs.read_run(db, run_id)
+        write_outputs(db, run, output)
+        if run.spec.is_automl:
+            automl_output.write_best(db, run)
         if keep_states is False:
             drop_states(db, run_id)
     if db.in_procedure and keep_states is not False:
@@ -113,5 +116,7 @@ def write_outputs(db: Database, run: outputs.LoggedRun, output: Outputs) -> None
     states = output.existing.states if output.existing else None
     if run.spec.arguments.single:
         single_output.write(db, run, output.table, states)
+    elif run.spec.is_automl:
+        automl_output.write(db, run, output.table)
     else:
         outputs.write(db, run, output.table, states, output.early.begun() if output.early else None)

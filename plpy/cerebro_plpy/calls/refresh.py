@@ -13,7 +13,8 @@ from typing import Any
 
 from cerebro_plpy.calls.addition import Before, can_add, extend
 from cerebro_plpy.calls.aim import deadline
-from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations
+from cerebro_plpy.calls.fit_request import make_request, metrics_iterations
+from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.registration import register

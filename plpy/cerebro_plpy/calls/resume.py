@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.aim import deadline
-from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of, searching
-from cerebro_plpy.calls.inputs import PackedInputs, find_packed_inputs
+from cerebro_plpy.calls.drawing import with_rest
+from cerebro_plpy.calls.fit_request import make_request, repeat_of, searching
+from cerebro_plpy.calls.inputs import Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.outputs import Outputs, begun_early, find_outputs, finish
 from cerebro_plpy.calls.provenance import begun_from
 from cerebro_plpy.calls.registration import register
@@ -24,6 +25,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import UNSEEN, Functions, changes, functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.optimizers import goes_on_with
+from cerebro_plpy.configs.search_rules import read_rule
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -102,9 +104,9 @@ def claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, Spec]:
     """The log of a run of the caller's that ended early; from now on this transaction is its orchestrator."""
     run = claim(db, MODULE, run_id)
     spec = Spec.from_json(json.loads(run["spec"]))
-    if spec.search:
+    if spec.search and not spec.is_automl:
         raise FeatureNotSupported(
-            f"{MODULE} error: run {run_id} is part of a search, which can only be made as a whole.",
+            f"{MODULE} error: run {run_id} is part of a search of an older version, which can only be made as a whole.",
             hint="Call madlib_automl() again; with a random_state it tries the same configurations.",
         )
     if run["status"] == "completed":
@@ -132,8 +134,8 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
-    all_keys = [each["mst_key"] for each in log]  # a rule was asked about those that failed, too
-    request = replace(request, search=searching(catalog.module, spec, all_keys, repeat))
+    failed = [each["mst_key"] for each in log if each["status"] == "failed"]  # a rule was asked about them, too
+    request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
 
 
@@ -161,7 +163,10 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     }
     configs = with_metrics((config(row, rest.functions) for row in alive), architectures, source)
     check_callbacks(catalog.db, (each.fit for each in configs))
-    return Models(configs, architectures, table, {row["mst_key"]: row["backend"] for row in alive if row["backend"]})
+    backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
+    models = Models(configs, architectures, table, backends)
+    rule = read_rule(catalog.module, rest.spec.arguments.search, rest.spec.arguments.search_params, rest.spec.epochs)
+    return with_rest(workplace, models, rule.sampling, log, rest.functions) if rule and rule.sampling else models
 
 
 def config(row: Row, functions: Functions | None) -> Config:

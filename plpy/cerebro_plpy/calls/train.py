@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
-from cerebro_plpy.calls.fit_request import Models, make_request, metrics_iterations, rule_over
+from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
+from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from cerebro_plpy.calls.ensembles import Candidate, joined
-from cerebro_plpy.calls.fit_request import Models, make_request, repeat_of
+from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
-from cerebro_plpy.calls.inputs import Data, PackedInputs, find_packed_inputs
+from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models

@@ -99,7 +99,19 @@ def random_search(
             f"DL: 'num_configs' is {num_configs}, but the search space holds {found} different configurations",
             hint="Ask for fewer, or use search_type 'grid' to try all of them.",
         )
-    return tuple(islice(collapse(_drawn(space, Random(random_state))), num_configs))
+    return draw_rows(space, num_configs, random_state)
+
+
+def draw_rows(
+    space: Space, count: int, random_state: int | None, existing: Iterable[ConfigRow] = ()
+) -> tuple[ConfigRow, ...]:
+    """So many different configurations of a space, none of them an existing one; fewer where it holds no more."""
+    random, others = Random(random_state), list(existing)
+    if how_many(space, count + len(others)) == count + len(others):
+        return tuple(islice(collapse(_drawn(space, random), others), count))
+    rest = list(collapse(_combinations(space), others))
+    random.shuffle(rest)
+    return tuple(rest[:count])
 
 
 def cross_product(

@@ -7,23 +7,28 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs import sampling
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, halving, hyperband, rungs
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
+DIAGONALS = "madlib_hyperband"
 PARAMETERS: Mapping[str, Mapping[str, int]] = {
     GRID: {},
     HALVING: {"eta": 3, "first_epochs": 1},
     HYPERBAND: {"eta": 3},
     ASHA: {"eta": 3, "first_epochs": 1},
     MEDIAN: {"grace_epochs": 1, "others": 5},
+    DIAGONALS: {"R": 6, "eta": 3, "skip_last": 0},
 }
 """Their parameters, whole numbers, with what is usual."""
 TARGET = "target"
 """A parameter of all of them: the value of the metric that ranks at which all is over."""
-LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1}
+LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0}
 
 
 class Span(NamedTuple):
@@ -41,11 +46,12 @@ class SearchRule:
     name: str
     parameters: Mapping[str, int]
     target: float | None = None
+    sampling: Sampling | None = None
 
     @property
     def every_epoch(self) -> bool:
         """Whether it looks at each evaluation, so that there should be many."""
-        return self.name in (GRID, MEDIAN)
+        return self.name == MEDIAN or (self.name == GRID and self.sampling is None)
 
     def share(self, epochs: int) -> float:
         """About what part of so many epochs a configuration trains.
@@ -55,6 +61,10 @@ class SearchRule:
         """
         if self.name in (GRID, MEDIAN):
             return 1.0
+        if self.name == DIAGONALS:
+            method = Hyperband(**self.parameters)
+            visited = sum(each.configs * each.iterations for each in method.schedule())
+            return visited / (epochs * method.configs)
         eta = self.parameters["eta"]
         ends = rungs(epochs, eta, min(epochs, self.parameters.get("first_epochs", 1)))
         steps = [end - start for start, end in zip((0, *ends), ends)]
@@ -76,17 +86,31 @@ class SearchRule:
             return halving(keys, span.epochs, values["eta"], values["first_epochs"])
         if self.name == HYPERBAND:
             return hyperband(keys, span.epochs, values["eta"])
+        if self.name == DIAGONALS:
+            return Diagonals(self._method(keys, span), keys)
         if self.name == MEDIAN:
             return Median(span.evaluated, values["grace_epochs"], values["others"])
         return Stepwise(span.evaluated)
 
+    def _method(self, keys: Sequence[int], span: Span) -> Hyperband:
+        method = Hyperband(**self.parameters)
+        if (len(keys), span.epochs) != (method.configs, method.epochs):
+            raise InvalidParameter(
+                f"search {self.name!r} with {method} tries {method.configs} configurations over at most"
+                f" {method.epochs} epochs;"
+                f" there are {len(keys)} and {span.epochs}",
+                hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of its rounds.",
+            )
+        return method
+
 
 def read_rule(
-    module: str, name: str | None, text: str | None, epochs: int | None, others: Sequence[str] = ()
+    module: str, name: str | None, text: str | None, epochs: int | None, others: Sequence[str] = SAMPLERS
 ) -> SearchRule | None:
     """The rule that a call asks for; None where it asks for none. InvalidParameter where it is none, or cannot be.
 
-    The run has so many epochs, if that is known. `others` are searches that are none of these.
+    The run has so many epochs, if that is known. `others` are searches that draw configurations, and train all of them
+    as far as they get better; where they are not the samplers the call draws in a way of its own.
     """
     if name is None:
         if text is not None:
@@ -95,7 +119,7 @@ def read_rule(
                 hint=f"Add search => one of {', '.join(map(repr, PARAMETERS))}.",
             )
         return None
-    if name not in PARAMETERS:
+    if name not in PARAMETERS and name not in others:
         raise InvalidParameter(
             f"{module} error: search is {name!r}; expected one of {', '.join((*others, *PARAMETERS))}.",
             hint=near_matches(name, (*others, *PARAMETERS)),
@@ -109,7 +133,32 @@ def read_rule(
     target = given.pop(TARGET, None)
     if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
         raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
-    return SearchRule(name, _parameters(module, name, given, epochs), None if target is None else float(target))
+    rule = GRID if name in SAMPLERS else name
+    drawn = _sampling(module, name, given) if others == SAMPLERS else None
+    parameters = _parameters(module, rule, given, epochs)
+    return SearchRule(rule, parameters, None if target is None else float(target), drawn)
+
+
+def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
+    """What is drawn beside the configurations that are there; it is taken out of the parameters."""
+    values = {key: given.pop(key) for key in sampling.PARAMETERS if key in given}
+    if name in SAMPLERS and sampling.SAMPLER in values:
+        raise InvalidParameter(f"{module} error: search_params has a sampler, but search is one: {name!r}.")
+    if not values and name not in SAMPLERS:
+        return None
+    if name == GRID:
+        raise InvalidParameter(
+            f"{module} error: search_params has {next(iter(values))!r}, but 'grid' draws nothing.",
+            hint="Name a sampler as the search, such as 'tpe'.",
+        )
+    found = read_sampling(module, values, name if name in SAMPLERS else RANDOM)
+    if found.learns and name in (HALVING, HYPERBAND, DIAGONALS):
+        raise InvalidParameter(
+            f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins with all of its"
+            " configurations, when there is nothing to learn from yet.",
+            hint="'asha' draws one after the other.",
+        )
+    return found
 
 
 def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | None) -> dict[str, int]:
@@ -127,6 +176,8 @@ def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | 
                 f" {LEAST[key]}."
             )
     found = {**known, **given}
+    if name == DIAGONALS:
+        Hyperband(**found).check(module)
     if epochs is not None and found.get("first_epochs", 1) > epochs:
         raise InvalidParameter(
             f"{module} error: first_epochs in search_params is {found['first_epochs']}, but there are {epochs} epochs."

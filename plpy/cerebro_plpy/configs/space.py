@@ -45,8 +45,17 @@ def read_space(
 
     Values are lists. Raises InvalidText and InvalidParameter with MADlib's texts.
     """
-    compile_lists = _read(compile_grid or "{}", "compile_params_dict")
-    fit_lists = _read(fit_grid or "{}", "fit_params_dict")
+    compile_lists = read_lists(compile_grid, "compile_params_dict")
+    return space_of(compile_lists, read_lists(fit_grid, "fit_params_dict"), model_ids, functions)
+
+
+def space_of(
+    compile_lists: Mapping[str, object],
+    fit_lists: Mapping[str, object],
+    model_ids: Iterable[int],
+    functions: Functions | None,
+) -> Space:
+    """The space that lists of values stand for; see `read_space`."""
     models = Choices(read_models(model_ids))
     return Space(_alternatives(compile_lists), _draws(fit_lists, "fit"), models, functions)
 
@@ -93,16 +102,17 @@ def _written(key: str, value: object) -> object:
     return [value] if key in ("metrics", "weighted_metrics") and isinstance(value, str) else value
 
 
-def _read(text: str, name: str) -> dict[str, object]:
+def read_lists(text: str | None, name: str) -> dict[str, object]:
+    """What a dict literal holds; an empty one where there is none."""
     try:
-        return dictionary(text)
+        return dictionary(text or "{}")
     except InvalidText as error:
         raise InvalidText(
             f"Invalid syntax in '{name}': {error.message}", hint=error.hint, detail=error.detail
         ) from error
 
 
-def _alternatives(lists: dict[str, object]) -> tuple[Draws, ...]:
+def _alternatives(lists: Mapping[str, object]) -> tuple[Draws, ...]:
     for key in lists:
         if key != _FAMILIES and key not in COMPILE_KEYS and key not in ARGUMENTS:
             raise InvalidParameter(
@@ -115,7 +125,7 @@ def _alternatives(lists: dict[str, object]) -> tuple[Draws, ...]:
     return tuple({**before, **family, **after} for family in _families(lists[_FAMILIES]))
 
 
-def _around(lists: dict[str, object]) -> tuple[Draws, Draws]:
+def _around(lists: Mapping[str, object]) -> tuple[Draws, Draws]:
     """What stands before and after the list of optimizer families."""
     if not all(key == _FAMILIES or _outer(key) for key in lists):
         raise _misplaced(f"Outside of it there is {[k for k in lists if k != _FAMILIES and not _outer(k)]}.")

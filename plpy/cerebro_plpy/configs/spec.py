@@ -131,7 +131,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """The search that a run is a stage of."""
+    """How a call of AutoML named its search. Its runs of versions before 0.3.0 were each a `stage` of one."""
 
     automl_method: str
     automl_params: str
@@ -170,10 +170,9 @@ class Spec:
     train: TrainSpec | None = None
 
     @property
-    def title(self) -> str | None:
-        """The name of the run."""
-        name = self.arguments.name
-        return f"{name or self.arguments.model_output_table}: {self.search.stage}" if self.search else name
+    def is_automl(self) -> bool:
+        """Whether the run is the whole search of a call of AutoML."""
+        return bool(self.search and self.arguments.search)
 
     @property
     def training_metrics(self) -> bool:

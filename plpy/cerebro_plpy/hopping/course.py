@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from cerebro_plpy.hopping.rules import Decision, Rule, Trial
+from cerebro_plpy.hopping.rules import Decision, Room, Rule, Trial
 
 
 class Heard(NamedTuple):
     """What was decided at once: after the config `cause` had come to its limit or to its end; None at the beginning.
 
-    The first decision is about that config.
+    The first decision is about that config. So many others are `wanted` to join, which are to be drawn now.
     """
 
     cause: int | None
     decisions: tuple[Decision, ...]
+    wanted: int = 0
 
 
 def by_result(decisions: Iterable[tuple[int | None, Decision]]) -> tuple[Heard, ...]:
@@ -43,11 +44,15 @@ class Outcome(NamedTuple):
 
 
 class Course:
-    """The trials of a search, of which so many (`width`) are to be under way where the rule leaves that open."""
+    """The trials of a search, of which so many (`width`) are to be under way where the rule leaves that open.
 
-    def __init__(self, rule: Rule, mst_keys: Iterable[int], width: int, *, fixed: bool) -> None:
+    So many more (`draws`) may be drawn, each when there is room for it.
+    """
+
+    def __init__(self, rule: Rule, mst_keys: Iterable[int], width: int, *, fixed: bool, draws: int = 0) -> None:
         self.rule = rule
         self.trials: dict[int, Trial] = {key: Trial() for key in sorted(mst_keys)}
+        self.draws = draws
         self._width, self._fixed = width, fixed
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
@@ -69,12 +74,13 @@ class Course:
 
         What the rule had not heard of when it was interrupted it hears next.
         """
-        for cause, decisions in past:
-            self._opened = True
+        for heard in past:
+            self._opened, cause = True, heard.cause
             if cause is not None:
                 self._hear(cause, values.get(cause, {}).get(self.trials[cause].limit))
-            for decision in decisions:
+            for decision in heard.decisions:
                 self._take(decision)
+        self._asked_again = self._opened
         for key, trial in self.trials.items():
             if trial.under_way and trial.limit in values.get(key, {}):
                 self._waiting[key] = Outcome(values[key][trial.limit])
@@ -105,22 +111,37 @@ class Course:
 
     def due(self) -> Iterator[Heard]:
         """What the rule decides now, result by result."""
-        if not self._opened:
-            self._opened = True
-            yield self._decided(None, None)
-        if self._asked_again:
-            self._asked_again = False
-            yield self._decided(None, None)
-        while (key := self._next()) is not None:
-            value, ended, failed = self._waiting.pop(key)
-            self._hear(key, value)
-            if ended:
-                self.trials[key] = self.trials[key]._replace(over=True, failed=failed)
-            yield self._decided(key, ended)
+        while True:
+            if self._asked_again or not self._opened:
+                self._asked_again, self._opened = False, True
+                if (heard := self._decided(None, None)).decisions:
+                    yield heard
+            elif wanted := self._wanted():
+                self.draws -= wanted
+                yield Heard(None, (), wanted)
+            elif (key := self._next()) is not None:
+                value, ended, failed = self._waiting.pop(key)
+                self._hear(key, value)
+                if ended:
+                    self.trials[key] = self.trials[key]._replace(over=True, failed=failed)
+                yield self._decided(key, ended)
+            else:
+                return
+
+    @property
+    def _free(self) -> int:
+        return self._width - sum(trial.under_way for trial in self.trials.values())
+
+    def _wanted(self) -> int:
+        """How many configs there is room for, beside those that could begin as well."""
+        if not self.draws or self.rule.ended(self.trials):
+            return 0
+        new = sum(not (trial.limit or trial.over) for trial in self.trials.values())
+        return max(0, min(self.draws, self._free - new))
 
     def _decided(self, cause: int | None, ended: str | None) -> Heard:
-        free = self._width - sum(trial.under_way for trial in self.trials.values())
-        found = list(self.rule.decide(self.trials, free, None if ended else cause))
+        room = Room(self._free, self.draws > 0)
+        found = list(self.rule.decide(self.trials, room, None if ended else cause))
         if cause is not None:
             own = next((each for each in found if each.mst_key == cause), None) or self._end(cause, ended)
             found = [own, *(each for each in found if each is not own)]

@@ -6,12 +6,14 @@ side by side: all their rounds of the same length are one round of training, a d
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from itertools import accumulate
+from math import isfinite
+from typing import ClassVar, NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.rules import Decision, Room, Trials, ranking
 from cerebro_plpy.records import dataclass
 
 
@@ -84,18 +86,77 @@ class Hyperband:
                 first += begun.configs
         return tuple(found)
 
+    @property
+    def configs(self) -> int:
+        """How many configurations are tried."""
+        return sum(len(keys) for _, keys in self.brackets())
+
+    @property
+    def epochs(self) -> int:
+        """The most iterations that a configuration makes."""
+        return max(ends[-1] for ends in self.ends().values())
+
+    def ends(self) -> dict[int, tuple[int, ...]]:
+        """By bracket, the iterations that a configuration has made when each of its rounds ends.
+
+        >>> Hyperband(6, 3, 0).ends()
+        {1: (2, 8), 0: (6,)}
+        """
+        rounds = self.schedule()
+        numbers = dict.fromkeys(each.s for each in rounds)
+        return {s: tuple(accumulate(each.iterations for each in rounds if each.s == s)) for s in numbers}
+
+    def place(self, mst_key: int, iterations: int) -> tuple[int, int]:
+        """Bracket and round of the configuration of that number, which has come so far or begins to."""
+        ends = self.ends()
+        s = next(s for s, keys in self.brackets() if mst_key in keys)
+        return s, next(i for i, end in enumerate(ends[s]) if iterations <= end)
+
     def _size(self, s: int) -> int:
         size: int = (self.s_max + 1) // (s + 1) * self.eta**s
         return size
 
 
-def survivors(losses: Mapping[int, float], keys: Iterable[int], count: int) -> list[int]:
-    """Those of the keys with the lowest losses, at most so many, in order; NaN, or no loss, is the worst.
+@dataclass(frozen=True)
+class Diagonals:
+    """The rule of MADlib's Hyperband: a diagonal begins when all of the one before it have come to its end.
 
-    A configuration without a loss has failed, and cannot go on.
-
-    >>> survivors({1: 0.5, 2: float("nan"), 3: 0.1}, [1, 2, 3, 4], 2)
-    [1, 3]
+    Of a round those with the lowest values go on, NaN never; the brackets are of configs in the order of their keys.
     """
-    alive = [key for key in keys if not math.isnan(losses.get(key, math.nan))]
-    return sorted(sorted(alive, key=lambda key: (losses[key], key))[:count])
+
+    takes_more: ClassVar[bool] = False
+    method: Hyperband
+    mst_keys: Sequence[int]
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """See `Rule`."""
+        return tuple(sorted({end for ends in self.method.ends().values() for end in ends}))
+
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        if any(trial.under_way for trial in trials.values()):
+            return []
+        ends = self.method.ends()
+        brackets = {s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.method.brackets()}
+        for diagonal in self.method.diagonals():
+            if any(trials[key].limit >= ends[r.s][r.i] for r in diagonal for key in brackets[r.s]):
+                continue
+            found = [each for r in diagonal for each in _round(trials, brackets[r.s], r, ends[r.s])]
+            if found:
+                return found
+        return []
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return False
+
+
+def _round(trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]) -> list[Decision]:
+    limit, why = ends[found.i], f"bracket {found.s}, round {found.i}"
+    if found.i == 0:
+        return [Decision(key, "start", limit, why) for key in keys if not (trials[key].limit or trials[key].over)]
+    before, own = ends[found.i - 1], {key: trials[key] for key in keys}
+    able = [key for key in ranking(own, before) if own[key].goes_on_from(before) and isfinite(own[key].values[before])]
+    best = able[: found.configs]
+    return [Decision(key, "promote", limit, f"{why}: among the best {len(best)} of {len(able)}") for key in best]

@@ -52,6 +52,14 @@ class Decision(NamedTuple):
     why: str
 
 
+class Room(NamedTuple):
+    """So many configs are `free` to begin or to go on, for which workers have nothing to do; whether others could be
+    drawn to begin."""
+
+    free: int
+    more: bool = False
+
+
 class Rule(Protocol):
     """What decides. `asked` are the epochs after which it wants values, the last one of the run among them.
 
@@ -63,12 +71,15 @@ class Rule(Protocol):
     @property
     def asked(self) -> Sequence[int]: ...
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """What follows after the value of the config `latest` at its limit; None at the beginning, or after a failure.
 
-        Workers have nothing to do for so many configs that are `free` to begin or to go on. What is not said of a
-        config leaves it as it is: where `latest` is not spoken of, it rests.
+        What is not said of a config leaves it as it is: where `latest` is not spoken of, it rests.
         """
+        ...
+
+    def ended(self, trials: Trials) -> bool:
+        """Whether nothing begins any more."""
         ...
 
 
@@ -96,16 +107,20 @@ class Asha:
         """
         return rungs(self.epochs, self.eta, self.first)
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         found: list[Decision] = []
         now = dict(trials)
-        while free > len(found) and (job := self._job(now)):
+        while room.free > len(found) and (job := self._job(now, room.more)):
             found.append(job)
             now[job.mst_key] = now[job.mst_key]._replace(limit=job.limit)
         return found
 
-    def _job(self, trials: Trials) -> Decision | None:
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return False
+
+    def _job(self, trials: Trials, more: bool) -> Decision | None:
         steps = list(zip(self.asked, self.asked[1:]))
         for rung, limit in reversed(steps):
             ranked = ranking(trials, rung)
@@ -116,7 +131,7 @@ class Asha:
         new = min((key for key, trial in trials.items() if not (trial.limit or trial.over)), default=None)
         if new is not None:
             return Decision(new, "start", self.asked[0], "no configuration can be promoted")
-        return None if any(trial.under_way for trial in trials.values()) else self._last(trials, steps)
+        return None if more or any(trial.under_way for trial in trials.values()) else self._last(trials, steps)
 
     def _last(self, trials: Trials, steps: Iterable[tuple[int, int]]) -> Decision | None:
         if any(trial.limit == self.epochs and not trial.failed for trial in trials.values()):
@@ -145,9 +160,13 @@ class Brackets:
         """All epochs at which rungs end."""
         return tuple(sorted({epoch for _, ends in self.brackets for epoch in ends}))
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         return [each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)]
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return False
 
     def _of_bracket(self, trials: Trials, keys: Collection[int], ends: Sequence[int]) -> list[Decision]:
         own = {key: trials[key] for key in keys if key in trials}
@@ -171,10 +190,14 @@ class Stepwise:
     takes_more: ClassVar[bool] = True
     asked: Sequence[int]
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         new = [key for key, trial in trials.items() if not (trial.limit or trial.over)]
         return [*(Decision(key, "start", self.asked[0], "all begin") for key in new), *self._further(trials, latest)]
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return False
 
     def _further(self, trials: Trials, latest: int | None) -> list[Decision]:
         if latest is None:
@@ -229,14 +252,21 @@ class UntilReached:
         """See `Rule`."""
         return self.rule.asked
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
-        reached = [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
+        reached = self._reached(trials)
         if not reached:
-            return self.rule.decide(trials, free, latest)
+            return self.rule.decide(trials, room, latest)
         why = f"the target was reached by mst_key={reached[0]}"
         going = [key for key, trial in trials.items() if trial.under_way or key == latest]
         return [Decision(key, "stop", trials[key].limit, why) for key in going]
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return bool(self._reached(trials)) or self.rule.ended(trials)
+
+    def _reached(self, trials: Trials) -> list[int]:
+        return [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
 
 
 @dataclass(frozen=True)
@@ -251,10 +281,14 @@ class Settled:
         """Where configs end."""
         return tuple(sorted({epoch for epoch in self.limits.values() if epoch}))
 
-    def decide(self, trials: Trials, free: int, latest: int | None) -> Sequence[Decision]:
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
         new = [key for key, trial in trials.items() if self.limits[key] and not (trial.limit or trial.over)]
         return [Decision(key, "start", self.limits[key], "as in the run that is repeated") for key in new]
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return True
 
 
 def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 
 from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import remaining_visits
 from cerebro_plpy.run.budget import BUDGET_OVER, Budget
-from cerebro_plpy.run.log import RunLog
-from cerebro_plpy.run.positions import Positions
-from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.training import ConfigTraining
 from cerebro_plpy.run.verdicts import stop_reason, verdict
@@ -26,17 +23,10 @@ class Endings:
     which EarlyStopping ended others.
     """
 
-    def __init__(
-        self,
-        log: RunLog,
-        request: FitRequest,
-        positions: Positions,
-        training: Mapping[int, ConfigTraining],
-        budget: Budget,
-        search: Search,
-    ) -> None:
-        self._log, self._positions, self._training = log, positions, training
+    def __init__(self, roster: Roster, budget: Budget, search: Search) -> None:
+        self._log, self._positions, self._training = roster.log, roster.positions, roster.training
         self._budget, self._search = budget, search
+        request = roster.request
         self._deadline = time.monotonic() + (math.inf if request.max_runtime is None else request.max_runtime)
         self._in_time = False  # whether what is under way is the last
         self.stopped: set[int] = set()

@@ -27,6 +27,7 @@ from cerebro_plpy.run.measurements import Measurements
 from cerebro_plpy.run.positions import Positions
 from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.request import Evaluation, FitRequest
+from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
@@ -71,13 +72,13 @@ class Orchestrator:
         self._began = time.monotonic()
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
-        self._search = Search(request, log, self._positions, self._training, self._residence, around.decided)
-        self._endings = Endings(log, request, self._positions, self._training, self._budget, self._search)
+        roster = Roster(request, log, self._positions, self._training, self._residence)
+        self._search = Search(roster, Recruits(roster, around), around.decided)
+        self._endings = Endings(roster, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
         bounds = Bounds(self._budget, self._endings, self._announcer.trained)
-        recruits = Recruits(request, log, self._positions, self._training, self._residence)
-        self._steering = Steering(log, self._positions, self._training, self._search, bounds, recruits)
+        self._steering = Steering(roster, self._search, bounds)
         self.evaluations = [evaluation for found in known.values() for evaluation in found.evaluations]
         self.failed: dict[int, str] = {}
 

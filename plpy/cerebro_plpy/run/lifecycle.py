@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,9 +16,11 @@ from cerebro_plpy.errors import CerebroError, ConnectionFailure, ObjectNotReady,
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, warm_states
+from cerebro_plpy.run.automl_words import AutomlWords
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.log import DecisionRow, RunLog
 from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.sampler import Sampler, Suggest, nothing
 from cerebro_plpy.run.tasks import Beside, Nothing, Surroundings
 from cerebro_plpy.run.training import Past
 from cerebro_plpy.run.workers import choose_frameworks, start
@@ -67,9 +69,10 @@ def train(
             warm_states.check(workplace, request, replace(crew, workers=workers))
         if request.deadline:  # workers take their time to start
             request = replace(request, deadline=request.deadline.sooner(time.monotonic() - began))
-        around = replace(surroundings(db, workplace, request), beside=audience.beside)
-        orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
-        orchestrator.run()
+        with suggestions(workplace, request) as suggest:
+            around = replace(surroundings(db, workplace, request), beside=audience.beside, suggest=suggest)
+            orchestrator = Orchestrator(crew.visits, request, workers, log, around, past)
+            orchestrator.run()
     # Else it is completed with its output tables, or with the version that is made of it.
     if workplace.segment_lost or not (db.in_procedure or request.spec.train):
         log.end()
@@ -81,6 +84,18 @@ def train(
     if not (workplace.local or db.in_procedure or request.spec.train):
         log.drop_states(keep=[stored.table for stored in orchestrator.states.values()])
     return log.run_id
+
+
+@contextmanager
+def suggestions(workplace: Workplace, request: FitRequest) -> Iterator[Suggest]:
+    """What suggests the configurations that a search is still to draw, if it draws any."""
+    drawing = request.search.drawing if request.search else None
+    if drawing is None or not drawing.left:
+        yield nothing
+        return
+    seed = request.spec.seed
+    with Sampler(workplace.settings, workplace.check, drawing.space, drawing.sampler, seed) as sampler:
+        yield sampler.suggest
 
 
 @contextmanager
@@ -172,9 +187,18 @@ def surroundings(db: Database, workplace: Workplace, request: FitRequest) -> Sur
     """What the orchestrator needs of this call."""
     silent = request.spec.train is not None or request.quiet
     told = quiet if silent else partial(announce, db, request)
+
+    def decided(rows: Sequence[DecisionRow], _: object) -> None:
+        db.info(messages.decision_lines(rows))
+
     failed = partial(announce_failure, db)
     return Surroundings(
-        workplace.check, told, failed, db.notice, workplace.reopen, decided=quiet if silent else db.info
+        workplace.check,
+        told,
+        failed,
+        db.notice,
+        workplace.reopen,
+        decided=quiet if silent else AutomlWords(db.info, request).decided if request.spec.is_automl else decided,
     )
 
 

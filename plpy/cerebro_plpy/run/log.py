@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.points import Point
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError
@@ -39,11 +40,13 @@ class DecisionRow(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where one that has joined comes from: what it is a clone of, whose state it may begin from."""
+    """Where those that have joined come from: what they are clones of, whose state they may begin from; which points of
+    a space they are, by mst_key."""
 
     source: str
     cloned_from: int | None = None
     warm_started_from: int | None = None
+    points: Mapping[int, Point | None] = {}
 
 
 class Joined(NamedTuple):
@@ -78,10 +81,19 @@ class RunLog:
         """Log the run and its configurations."""
         segments = list(request.source.segments)
         spec = json.dumps(request.spec.to_json())
-        run = [self.run_id, request.spec.title, spec, pid, request.spec.epochs, segments]
+        run = [self.run_id, request.spec.arguments.name, spec, pid, request.spec.epochs, segments]
         configs = [self._described(c, request) for c in request.configs]
-        text = "; ".join([sql("run.begin"), *(sql("run.config") for _ in configs)])
-        self._control.run(text, [*run, *chain.from_iterable(configs)])
+        origins = self._origins(request)
+        texts = [*(sql("run.config") for _ in configs), *(sql("run.origin") for _ in origins)]
+        self._control.run("; ".join([sql("run.begin"), *texts]), [*run, *chain.from_iterable([*configs, *origins])])
+
+    def _origins(self, request: FitRequest) -> list[Sequence[object]]:
+        """Where configurations come from that the call did not name."""
+        drawing, joined = request.search.drawing if request.search else None, request.repeat.joined
+        points = drawing.points if drawing else {}
+        groups = {source: [key for key, each in joined.items() if each == source] for source in joined.values()}
+        drawn = [self._origin(Origin("search", points=points), [*points])] if points else []
+        return [*drawn, *(self._origin(Origin(source), keys) for source, keys in groups.items())]
 
     def resume(self, pid: int) -> None:
         """The run goes on; what its interrupted orchestrator left open has failed."""
@@ -157,7 +169,15 @@ class RunLog:
         texts = [sql("run.config") for _ in configs]
         values = [*chain.from_iterable(self._described(config, request) for config in configs)]
         keys = [config.mst_key for config in configs]
-        return Joined([*texts, sql("run.origin")], [*values, *origin, self.run_id, keys])
+        return Joined([*texts, sql("run.origin")], [*values, *self._origin(origin, keys)])
+
+    def _origin(self, origin: Origin, mst_keys: Sequence[int]) -> Sequence[object]:
+        *named, points = origin
+        return (*named, json.dumps(points), self.run_id, list(mst_keys))
+
+    def joined(self, joined: Joined) -> None:
+        """Configurations have joined that a search has drawn."""
+        self._control.run("; ".join(joined.texts), joined.values)
 
     def acts(self) -> list[Act]:
         """What was asked, and neither done nor refused yet."""

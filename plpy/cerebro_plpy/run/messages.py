@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.spec import Ranking
+from cerebro_plpy.run.log import DecisionRow
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.verdicts import verdict
 
 TITLES = {"training": "Training", "validation": "Validation"}
 
 
-def ranking_of(configs: Sequence[Config], has_validation: bool) -> Ranking:
+def ranking_of(configs: Sequence[Config], has_validation: bool, *, loss: bool = False) -> Ranking:
     """What ranks the configurations of a run: data set, metric, and whether larger is better.
 
-    The first metric where all configurations have the same one, else the loss.
+    The first metric where all configurations have the same one, else the loss; or always the `loss`.
     """
-    firsts = {config.metrics[0] if config.metrics else LOSS for config in configs}
+    firsts = {config.metrics[0] if config.metrics and not loss else LOSS for config in configs}
     name, metric = firsts.pop() if len(firsts) == 1 else LOSS
     return Ranking("validation" if has_validation else "training", name, larger_is_better(metric))
 
@@ -60,6 +61,11 @@ def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[
             history[each.mst_key].append(each)
     found = {key: verdict(config, history[key]).best for key, config in keeping.items()}
     return {key: epoch for key, epoch in found.items() if epoch is not None}
+
+
+def decision_lines(rows: Iterable[DecisionRow]) -> str:
+    """The message about what was decided at once."""
+    return "\n".join(f"mst_key={row.mst_key}: {row.action} ({row.reason})" for row in rows)
 
 
 def epoch_lines(

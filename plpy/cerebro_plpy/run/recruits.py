@@ -1,7 +1,8 @@
 """Configurations that join a run while it goes on: checked as those of its call were, logged, and trained like them.
 
-One may be the clone of another with other parameters. A warm clone begins from a copy of the state that the other one
-had stored by then; that table stays as long as the states of the run do, for whoever resumes it.
+Acts add them, or a search that draws them of a space. One may be the clone of another with other parameters. A warm
+clone begins from a copy of the state that the other one had stored by then; that table stays as long as the states of
+the run do, for whoever resumes it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.optimizers import goes_on_with
+from cerebro_plpy.configs.per_output import LOSS
+from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.residence import Residence
+from cerebro_plpy.hopping.rules import Trial
 from cerebro_plpy.platform.state_tables import StoredState, start_table
-from cerebro_plpy.run.log import Act, Origin, RunLog
-from cerebro_plpy.run.positions import Positions
-from cerebro_plpy.run.request import FitRequest, WarmState
-from cerebro_plpy.run.search import Search
+from cerebro_plpy.run.log import Act, Joined, Origin
+from cerebro_plpy.run.request import WarmState
+from cerebro_plpy.run.roster import Roster
+from cerebro_plpy.run.sampler import told
+from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables.compatibility import check_configs
@@ -31,20 +36,17 @@ from cerebro_plpy.tables.compatibility import check_configs
 class Recruits:
     """Those of one run. Its request has mappings that can grow: frameworks, and states to begin from."""
 
-    def __init__(
-        self,
-        request: FitRequest,
-        log: RunLog,
-        positions: Positions,
-        training: dict[int, ConfigTraining],
-        residence: Residence | None,
-    ) -> None:
-        self._request, self._log = request, log
-        self._positions, self._training, self._residence = positions, training, residence
-        self._backends: dict[int, str] = dict(request.backends)
-        self._warm: dict[int, WarmState] = dict(request.warm_states)
+    def __init__(self, roster: Roster, around: Surroundings) -> None:
+        self._roster, self._around = roster, around
+        self._request, self._log, self._training = roster.request, roster.log, roster.training
+        self._backends: dict[int, str] = dict(roster.request.backends)
+        self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
+        drawing = roster.request.search.drawing if roster.request.search else None
+        points = drawing.points.items() if drawing else ()
+        self._points: dict[int, Point] = {key: point for key, point in points if point is not None}
+        self._refused: list[Point] = []
 
-    def clone(self, act: Act, search: Search) -> None:
+    def clone(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let the clone of a configuration join, with what is said to be other of it."""
         parent = None if act.mst_key is None else self._training.get(act.mst_key)
         if parent is None:
@@ -54,25 +56,45 @@ class Recruits:
             raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
         origin = Origin("clone", act.mst_key, act.mst_key if stored else None)
         row = {**act.change, "model_id": parent.config.model_id}
-        self._join(act, search, [row], origin, (parent.config, stored) if stored else None)
+        return self._join(self._new([row]), origin, (parent.config, stored) if stored else None)
 
-    def add(self, act: Act, search: Search) -> None:
-        """Let configurations join that somebody has read from a model selection table."""
-        self._join(act, search, act.change["configs"], Origin("act"), None)
+    def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
+        """Let configurations join that somebody has read from a model selection table, or drawn."""
+        return self._join(self._new(act.change["configs"]), Origin("act"), None)
+
+    def draw(self, count: int, trials: Mapping[int, Trial]) -> tuple[Sequence[Config], Joined]:
+        """Let so many configurations join that a sampler suggests, or fewer where it has no more."""
+        search = self._request.search
+        assert search is not None and search.drawing is not None
+        epochs = self._request.spec.epochs
+        known = [told(point, trials[key], epochs) for key, point in sorted(self._points.items())]
+        failed = [told(point, Trial(failed=True), epochs) for point in self._refused]
+        points = self._around.suggest([*known, *failed], count)
+        if len(points) < count:
+            self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
+        first, configs = self._log.next_key(), list[Config]()
+        for point in points:
+            row = config_row(search.drawing.space, point)
+            try:
+                configs += self._checked([self._config(first + len(configs), row._asdict())])
+            except (InvalidParameter, DatatypeMismatch):
+                self._refused.append(point)
+            else:
+                self._points[configs[-1].mst_key] = point
+        drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
+        return self._join(configs, Origin("search", points=drawn), None)
+
+    def _new(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Config]:
+        first = self._log.next_key()
+        return self._checked([self._config(first + number, row) for number, row in enumerate(rows)])
 
     def _join(
-        self,
-        act: Act,
-        search: Search,
-        rows: Sequence[Mapping[str, Any]],
-        origin: Origin,
-        parent: tuple[Config, StoredState] | None,
-    ) -> None:
-        first = self._log.next_key()
-        configs = self._checked([self._config(first + number, row) for number, row in enumerate(rows)])
-        frameworks = {known.config.model_id: known.framework for known in self._training.values()}
+        self, configs: Sequence[Config], origin: Origin, parent: tuple[Config, StoredState] | None
+    ) -> tuple[Sequence[Config], Joined]:
+        by_model = {known.config.model_id: known.framework for known in self._training.values()}
+        positions, residence = self._roster.positions, self._roster.residence
         for config in configs:
-            self._backends[config.mst_key] = frameworks[config.model_id]
+            self._backends[config.mst_key] = by_model.get(config.model_id, BACKENDS[0])
             if parent:
                 self._warm[config.mst_key] = self._copy(config, *parent)
         request = self._request.with_configs(configs, self._backends, self._warm)
@@ -80,10 +102,10 @@ class Recruits:
         for config in configs:
             training = ConfigTraining.after(Past(), request, config, self._log.run_id)
             self._training[config.mst_key] = training
-            self._positions.progress[config.mst_key] = schedule.start(self._positions.plan, config.mst_key)
-            if self._residence:
-                self._residence.admit(config.mst_key, training.compilation)
-        search.admit(act, configs, self._log.configs_joined(request, configs, origin))
+            positions.progress[config.mst_key] = schedule.start(positions.plan, config.mst_key)
+            if residence:
+                residence.admit(config.mst_key, training.compilation)
+        return configs, self._log.configs_joined(request, configs, origin)
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
@@ -94,8 +116,7 @@ class Recruits:
 
     def _checked(self, configs: Sequence[Config]) -> tuple[Config, ...]:
         request = self._request
-        known = {training.config.model_id for training in self._training.values()}
-        unknown = sorted({config.model_id for config in configs} - known)
+        unknown = sorted({config.model_id for config in configs} - request.architectures.keys())
         if unknown:
             raise InvalidParameter(f"models {unknown} are not among those that the run began with")
         if any(config.fit.callbacks.board for config in configs):
@@ -107,6 +128,11 @@ class Recruits:
         datasets = [name for name, there in sides.items() if there]
         for config in checked:
             check_monitor(config, datasets)
+            measured = [each.logged for each in (*config.metrics, LOSS)]
+            if request.spec.ranking.metric not in measured:
+                raise InvalidParameter(
+                    f"{config.compile_text:.120} has no metric {request.spec.ranking.metric}, by which the run compares"
+                )
         return checked
 
     def _copy(self, config: Config, parent: Config, stored: StoredState) -> WarmState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from cerebro_plpy.configs.spec import epochs_before
 from cerebro_plpy.database.dispatch import Session
@@ -18,9 +19,23 @@ Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]
 
 
+class Recorded(NamedTuple):
+    """A configuration as the log has it: by what it was trained, of whose state it began if it did, where it came from,
+    and what it is."""
+
+    mst_key: int
+    backend: str
+    warm_started_from: int | None
+    source: str
+    model_id: int
+    compile_params: str
+    fit_params: str
+
+
 @dataclass(frozen=True)
 class RunRecord:
-    """What of an earlier run decides its bits, beside its data and configurations."""
+    """What of an earlier run decides its bits, beside its data and the configurations that its call named (`called`);
+    others have `joined`, of which some began `warm`, from the states of others."""
 
     run_id: int
     seed: int
@@ -36,6 +51,8 @@ class RunRecord:
     endings: Mapping[int, Ending]
     limits: Mapping[int, int]
     warm: frozenset[int]
+    called: frozenset[int]
+    joined: tuple[Recorded, ...]
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -57,7 +74,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     _check_repeatable(module, run_id, schedule, threads)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
-    configs = control.run(sql("run.recorded_backends"), (run_id,))
+    configs = [Recorded(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     count = next(iter(threads), None)
     return RunRecord(
         run_id=run_id,
@@ -68,12 +85,14 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         forms=forms,
         threads=count,
         dtype_policy=policy,
-        backends={key: backend for key, backend, _ in configs},
+        backends={each.mst_key: each.backend for each in configs},
         functions=json.loads(functions),
         epochs_before=_epochs_before(before),
         endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))),
         limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
-        warm=frozenset(key for key, _, parent in configs if parent is not None),
+        warm=frozenset(each.mst_key for each in configs if each.warm_started_from is not None),
+        called=frozenset(each.mst_key for each in configs if each.source == "call"),
+        joined=tuple(each for each in configs if each.source != "call"),
     )
 
 

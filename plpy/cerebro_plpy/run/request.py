@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.points import Point
+from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.hopping.course import Heard
@@ -66,7 +68,8 @@ class Repeat:
     `orders` are the segments as that one visited them, by (mst_key, epoch); `forms` are those of its visits, by
     (mst_key, epoch, segment), and `threads` those of its trainers, None for any. `endings` are those of the
     configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
-    search let configurations train; none where all went on to the last one.
+    search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
+    from that the call did not name.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -74,14 +77,27 @@ class Repeat:
     threads: int | None = None
     endings: Mapping[int, Ending] = field(default_factory=dict)
     limits: Mapping[int, int] = field(default_factory=dict)
+    joined: Mapping[int, str] = field(default_factory=dict)
+
+
+class Drawing(NamedTuple):
+    """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
+    mst_key, with the `points` of the space that they are if the sampler learns."""
+
+    space: Space
+    sampler: str
+    left: int
+    points: Mapping[int, Point | None]
 
 
 class Searching(NamedTuple):
-    """What decides, by its name, which configurations go on, over all of a run, failed ones too."""
+    """What decides, by its name, which configurations go on, over all of a run, failed ones too; and what others are
+    drawn of, if any are."""
 
     name: str
     rule: Rule
     mst_keys: tuple[int, ...]
+    drawing: Drawing | None = None
 
 
 @dataclass(frozen=True)

@@ -6,36 +6,29 @@ resumes the run takes them up from the log, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.hopping.course import Course, Heard
 from cerebro_plpy.hopping.policies import LONGEST
-from cerebro_plpy.hopping.residence import Residence
 from cerebro_plpy.hopping.rules import Action, Decision
 from cerebro_plpy.hopping.schedule import ConfigProgress
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages
-from cerebro_plpy.run.log import Act, DecisionRow, Joined, RunLog
-from cerebro_plpy.run.positions import Positions
-from cerebro_plpy.run.request import Evaluation, FitRequest, Searching
-from cerebro_plpy.run.training import ConfigTraining
+from cerebro_plpy.run.log import Act, DecisionRow, Joined
+from cerebro_plpy.run.recruits import Recruits
+from cerebro_plpy.run.request import Evaluation, Searching
+from cerebro_plpy.run.roster import Roster
+from cerebro_plpy.run.tasks import Decided
 
 
 class Search:
     """The search of one run; without one, nothing is ever decided."""
 
-    def __init__(
-        self,
-        request: FitRequest,
-        log: RunLog,
-        positions: Positions,
-        training: Mapping[int, ConfigTraining],
-        residence: Residence | None,
-        tell: Callable[[str], None],
-    ) -> None:
-        self._request, self._log, self._tell = request, log, tell
-        self._positions, self._training, self._residence = positions, training, residence
+    def __init__(self, roster: Roster, recruits: Recruits, tell: Decided) -> None:
+        self._recruits, self._tell = recruits, tell
+        self._request, self._log, self._positions, self._training, self._residence = roster
+        request = roster.request
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
         self._sign = -1.0 if self._ranking.descending else 1.0  # rules want smaller values to be better
@@ -47,7 +40,8 @@ class Search:
     def _begun(self, search: Searching) -> Course:
         fixed = self._request.spec.schedule != LONGEST
         width = self._request.workers * 2 if fixed else self._request.workers + 1
-        course = Course(search.rule, search.mst_keys, width, fixed=fixed)
+        draws = search.drawing.left if search.drawing else 0
+        course = Course(search.rule, search.mst_keys, width, fixed=fixed, draws=draws)
         course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
         for key, limit in course.limits.items():
             self._positions.limit(key, limit)
@@ -110,18 +104,31 @@ class Search:
         ahead = training.unstored if self._positions.gone_on(progress.mst_key) else 0
         return training.visits + ahead + (0 if progress.kind == "evaluate" else len(progress.running) + progress.beyond)
 
-    def admit(self, act: Act, configs: Sequence[Config], joined: Joined) -> None:
+    def admit(self, act: Act) -> None:
         """Configurations join: the rule is asked about them, or they go on to the last epoch where it takes no more."""
+        join = self._recruits.clone if act.action == "clone_config" else self._recruits.add
+        configs, joined = join(act)
         last = self._positions.plan.epochs
-        self._configs.update((config.mst_key, config) for config in configs)
         decisions = [Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs]
         asked = self._course is not None and self._course.rule.takes_more
-        if self._course:
-            for config in configs:
-                self._course.enter(config.mst_key)
-        for config in configs:
-            self._positions.limit(config.mst_key, 0 if asked else last)
+        self._enter(configs, 0 if asked else last)
         self._log_act(act, [] if asked else decisions, None, joined)
+
+    def _enter(self, configs: Sequence[Config], limit: int) -> None:
+        for config in configs:
+            self._configs[config.mst_key] = config
+            self._positions.limit(config.mst_key, limit)
+            if self._course:
+                self._course.enter(config.mst_key)
+
+    def _draw(self, course: Course, count: int) -> None:
+        """Let so many configurations join that are drawn; where there are fewer, there are no more to come."""
+        configs, joined = self._recruits.draw(count, course.trials)
+        if configs:
+            self._log.joined(joined)
+            self._enter(configs, 0)
+        if len(configs) < count:
+            course.draws = 0
 
     def _limit(self, progress: ConfigProgress) -> int:
         last = self._positions.plan.epochs
@@ -137,9 +144,13 @@ class Search:
         rows = self._rows(Heard(None, tuple(decisions)))
         self._log.act_done(act, visits, rows, joined)
         for decision in decisions:
-            self._tell(f"mst_key={decision.mst_key}: {decision.action} ({decision.why})")
             if self._course:
                 self._course.settle(decision)
+        if rows:
+            self._tell(rows, self._evaluations())
+
+    def _evaluations(self) -> Iterable[Evaluation]:
+        return (each for training in self._training.values() for each in training.evaluations)
 
     def _evaluate(self, epoch: int) -> None:
         """A rule has to hear of a configuration at its limit."""
@@ -177,14 +188,21 @@ class Search:
         """Ask the rule about all that it has not heard of; where nothing is left to decide, let all that rest end."""
         if self._over:
             return
-        for heard in self._course.due() if self._course else ():
-            rows = self._rows(heard)
-            self._log.decided(self._name, rows)
-            self._tell("\n".join(f"mst_key={row.mst_key}: {row.action} ({row.reason})" for row in rows))
-            for decision in heard.decisions:
-                self._follow(decision)
+        if self._course:
+            self._ask(self._course)
         if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
+
+    def _ask(self, course: Course) -> None:
+        for heard in course.due():
+            if heard.wanted:
+                self._draw(course, heard.wanted)
+                continue
+            rows = self._rows(heard)
+            self._log.decided(self._name, rows)
+            self._tell(rows, self._evaluations())
+            for decision in heard.decisions:
+                self._follow(decision)
 
     @property
     def waits(self) -> bool:

@@ -7,7 +7,7 @@ does to a configuration is a decision like those of a search, committed with the
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 from cerebro_plpy.errors import (
@@ -20,11 +20,9 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.hopping.schedule import ConfigProgress
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.endings import Endings
-from cerebro_plpy.run.log import Act, RunLog
-from cerebro_plpy.run.positions import Positions
-from cerebro_plpy.run.recruits import Recruits
+from cerebro_plpy.run.log import Act
+from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
-from cerebro_plpy.run.training import ConfigTraining
 
 LISTEN_SECONDS = 0.25
 """So often an orchestrator looks for acts, where visits are shorter."""
@@ -41,17 +39,9 @@ class Bounds(NamedTuple):
 class Steering:
     """The acts of one run."""
 
-    def __init__(
-        self,
-        log: RunLog,
-        positions: Positions,
-        training: Mapping[int, ConfigTraining],
-        search: Search,
-        bounds: Bounds,
-        recruits: Recruits,
-    ) -> None:
-        self._log, self._positions, self._training = log, positions, training
-        self._search, self._bounds, self._recruits = search, bounds, recruits
+    def __init__(self, roster: Roster, search: Search, bounds: Bounds) -> None:
+        self._log, self._positions, self._training = roster.log, roster.positions, roster.training
+        self._search, self._bounds = search, bounds
         self._heard_at = 0.0
         self._paused_at: float | None = None
         self.first: list[int] = []
@@ -87,8 +77,7 @@ class Steering:
             self._go_on()
             self._log.act_done(act, None)
         elif act.action in ("clone_config", "add_configs"):
-            join = self._recruits.clone if act.action == "clone_config" else self._recruits.add
-            join(act, self._search)
+            self._search.admit(act)
             self._go_on()  # what is refused changes nothing
         elif act.action == "set_epochs" and act.mst_key is None:
             self._set_all_epochs(act)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Union
 
 from cerebro_plpy.errors import ConnectionFailure, OutOfMemory, TrainerFailure
@@ -10,7 +10,9 @@ from cerebro_plpy.hopping.schedule import Tour, Visit
 from cerebro_plpy.platform.job import Sums
 from cerebro_plpy.platform.protocol import BestState, Trained, TrainVisit, Worker
 from cerebro_plpy.records import dataclass
+from cerebro_plpy.run.log import DecisionRow
 from cerebro_plpy.run.request import Evaluation
+from cerebro_plpy.run.sampler import Suggest, nothing
 
 # Errors after which the same task may succeed with a new trainer or session.
 PASSING = (TrainerFailure, OutOfMemory, ConnectionFailure)
@@ -44,7 +46,10 @@ class Nothing:
         return False
 
 
-def unheard(text: str) -> None:
+Decided = Callable[[Sequence[DecisionRow], Iterable[Evaluation]], None]
+
+
+def unheard(rows: Sequence[DecisionRow], evaluations: Iterable[Evaluation]) -> None:
     """Nobody has to be told."""
 
 
@@ -55,8 +60,8 @@ class Surroundings:
     `check` is called often and may raise; `epoch` hears of each epoch that all configurations have completed
     (its number, its seconds, all evaluations so far, mean losses while training by mst_key), `failed` of each
     configuration that fails, `note` what else the caller should know; `reopen` gives a worker a new session after
-    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears in
-    words of what a search decides.
+    it lost its own, or says that it cannot. `beside` is what is done while workers are waited for; `decided` hears of
+    what a search decides, and of all evaluations by then; which configurations to try next it is told by `suggest`.
     """
 
     check: Callable[[], None]
@@ -65,7 +70,8 @@ class Surroundings:
     note: Callable[[str], None]
     reopen: Callable[[Worker], bool]
     beside: Beside = Nothing()
-    decided: Callable[[str], None] = unheard
+    decided: Decided = unheard
+    suggest: Suggest = nothing
 
 
 class OfTour:

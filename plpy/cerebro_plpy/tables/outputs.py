@@ -186,10 +186,8 @@ def newest_state(db: Database, run_id: int, mst_key: int) -> Row:
 
 
 def held_configs(db: Database, run: LoggedRun) -> list[Row]:
-    """The configurations of a run, whose newest states cannot be emptied any more while they are read.
-
-    Visits of a run that goes on take other tables then. What they have left before this holds is read instead.
-    """
+    """The configurations of a run, whose newest states cannot be emptied any more while they are read: visits of a run
+    that goes on take other tables then. What they have left before this holds is read instead."""
     configs = read_configs(db, run.run_id)
     while run.status == "running":
         for state in filter(None, map(state_of, configs)):
@@ -230,12 +228,15 @@ def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architect
 def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    rows = _metrics(db, run.run_id, config["mst_key"]) if config["state_table"] else []
+    rows = logged_metrics(db, run.run_id, config)
     return metric_columns(rows, parsed, architecture, run.spec.source.dependent, config["best_epoch"])
 
 
-def _metrics(db: Database, run_id: int, mst_key: int) -> list[Row]:
-    rows = _logged(run_id, db.glance(sql("output.metrics"), mst_key, run_id))
+def logged_metrics(db: Database, run_id: int, config: Row) -> list[Row]:
+    """What was measured of a configuration that has a state."""
+    if not config["state_table"]:
+        return []
+    rows = _logged(run_id, db.glance(sql("output.metrics"), config["mst_key"], run_id))
     return [row for row in rows if row["name"]]
 
 
@@ -275,10 +276,11 @@ def _values(rows: Sequence[Row], metric: str | None, best_epoch: int | None) -> 
     """Final metric, final loss, metrics, losses; NULLs where nothing was computed."""
     of_metric, of_loss = ([row for row in rows if row["name"] == name] for name in (metric, "loss"))
     series = [[row["value"] for row in found] or None for found in (of_metric, of_loss)]
-    return [_final(of_metric, best_epoch), _final(of_loss, best_epoch), *series]
+    return [final(of_metric, best_epoch), final(of_loss, best_epoch), *series]
 
 
-def _final(rows: Sequence[Row], best_epoch: int | None) -> object:
+def final(rows: Sequence[Row], best_epoch: int | None) -> float | None:
+    """The last value, or that of the best epoch where its state was kept; None without any."""
     values = [row["value"] for row in rows if best_epoch is None or row["epoch"] == best_epoch]
     return values[-1] if values else None
 

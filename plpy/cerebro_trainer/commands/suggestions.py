@@ -1,6 +1,6 @@
-"""Which points of a search space to try next: the only module that knows Optuna.
+"""Which points of a search space to try next: the only module that knows Optuna and cmaes.
 
-A request brings all that is to be known, the finished trials among it, so that nothing is remembered here between
+A request brings all that is to be known, the trials of the search among it, so that nothing is remembered here between
 two of them, and the same request has the same answer.
 """
 
@@ -8,28 +8,39 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import integer, items, number, record, text, typed
 
 try:
+    import cmaes
     import optuna
 except ImportError as missing:
     raise RequestError(
         f"no configurations can be suggested: {missing}",
         sqlstate="55000",
-        hint="Install Optuna (the package optuna) for the interpreter that trainer_python in cerebro.setting names."
-        " automl_method 'hyperband' does without.",
+        hint="Install the packages optuna and cmaes for the interpreter that trainer_python in cerebro.setting names."
+        " automl_method 'hyperband' and the sampler 'random' do without.",
     ) from missing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 Distributions: TypeAlias = dict[str, optuna.distributions.BaseDistribution]
+Number: TypeAlias = "optuna.distributions.IntDistribution | optuna.distributions.FloatDistribution"
 Point: TypeAlias = dict[str, Any]
 ALTERNATIVE = "alternative"
-ALGORITHMS = ("rand", "tpe")
+ALGORITHMS = ("rand", "tpe", "cmaes")
+STATES = {
+    "running": optuna.trial.TrialState.RUNNING,
+    "stopped": optuna.trial.TrialState.PRUNED,
+    "completed": optuna.trial.TrialState.COMPLETE,
+    "failed": optuna.trial.TrialState.COMPLETE,
+}
 TRIES = 100
 """For a point that was not tried before, by the sampler that was asked for, and then as many by random search."""
 
@@ -37,21 +48,23 @@ TRIES = 100
 def suggest(header: Mapping[str, Any]) -> list[Point]:
     """As many points as are wanted, all different from each other and from those of the trials.
 
-    Fewer, where a small space has hardly one left.
+    Fewer, where a small space has hardly one left. A trial is a point, its values by epoch, and its state: one that
+    failed was the worst; of one that was stopped its values up to there are weighed.
     """
     space = [_distributions(alternative) for alternative in _alternatives(header)]
     trials, count = items(header, "trials"), integer(header, "count", minimum=1)
     seed = _seed(integer(header, "seed"), len(trials))
     random = optuna.samplers.RandomSampler(seed=seed)
-    wanted = text(header, "algorithm", ALGORITHMS)
-    sampler = random if wanted == "rand" else optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    algorithm = text(header, "algorithm", ALGORITHMS)
+    sampler = random if algorithm == "rand" else _tpe(seed)
     study = optuna.create_study()
     for trial in trials:
-        study.add_trial(_finished(trial, space))
+        study.add_trial(_frozen(trial, space))
     seen = {_identity(record(trial, "point")) for trial in trials}
+    evolution = Evolution(study.trials, space, seed) if algorithm == "cmaes" else None
     points: list[Point] = []
     while len(points) < count:
-        point = _new(study, sampler, space, seen) or _new(study, random, space, seen)
+        point = _new(study, sampler, space, seen, evolution) or _new(study, random, space, seen)
         if point is None:
             break
         seen.add(_identity(point))
@@ -59,11 +72,19 @@ def suggest(header: Mapping[str, Any]) -> list[Point]:
     return points
 
 
+def _tpe(seed: int) -> optuna.samplers.BaseSampler:
+    """Its options are passed explicitly, because what is usual changed with version 5."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
+
+
 def _new(
     study: optuna.Study,
     sampler: optuna.samplers.BaseSampler,
     space: Sequence[Distributions],
     seen: set[tuple[Any, ...]],
+    evolution: Evolution | None = None,
 ) -> Point | None:
     """A point that was not seen before. It counts as being tried, so that the next one keeps away from it."""
     study.sampler = sampler
@@ -71,11 +92,76 @@ def _new(
         trial = study.ask()
         chosen = int(trial.suggest_categorical(ALTERNATIVE, range(len(space))))
         values = {name: _drawn(trial, name, found) for name, found in space[chosen].items()}
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        if evolution:
+            values |= evolution.ask(chosen)
         point = {"alternative": chosen, "values": values}
         if _identity(point) not in seen:
+            study.add_trial(_frozen({"point": point, "values": [], "state": "running"}, space))
             return point
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
     return None
+
+
+class Evolution:
+    """CMA-ES (Hansen, arXiv 1604.00772) over the numbers of each alternative, where there are two or more of them.
+
+    Generations are made of the trials that are done, in their order, and are told anew each time: so its state is the
+    log of the search and nothing else. Choices are drawn by another sampler.
+    """
+
+    def __init__(self, trials: Sequence[optuna.trial.FrozenTrial], space: Sequence[Distributions], seed: int) -> None:
+        self._numbers: list[dict[str, Number]] = [
+            {
+                name: found
+                for name, found in alternative.items()
+                if isinstance(found, (optuna.distributions.IntDistribution, optuna.distributions.FloatDistribution))
+            }
+            for alternative in space
+        ]
+        done = [trial for trial in trials if trial.value is not None and math.isfinite(trial.value)]
+        self._optimizers = [
+            self._told(number, [trial for trial in done if trial.params[ALTERNATIVE] == number], seed)
+            for number in range(len(space))
+        ]
+
+    def _told(self, number: int, trials: Sequence[optuna.trial.FrozenTrial], seed: int) -> cmaes.CMA | None:
+        numbers = self._numbers[number]
+        if len(numbers) < 2:
+            return None
+        middle, bounds = np.full(len(numbers), 0.5), np.array([[0.0, 1.0]] * len(numbers))
+        optimizer = cmaes.CMA(mean=middle, sigma=1 / 6, bounds=bounds, seed=seed)
+        size = optimizer.population_size
+        for start in range(0, len(trials) - size + 1, size):
+            generation = trials[start : start + size]
+            optimizer.tell([(_place(trial.params, numbers), float(trial.value or 0.0)) for trial in generation])
+        return optimizer
+
+    def ask(self, alternative: int) -> dict[str, Any]:
+        """Values of the numbers of an alternative; none where there are too few of them."""
+        optimizer, numbers = self._optimizers[alternative], self._numbers[alternative]
+        if optimizer is None:
+            return {}
+        return {name: _at(numbers[name], float(place)) for name, place in zip(numbers, optimizer.ask(), strict=True)}
+
+
+def _place(params: Mapping[str, Any], numbers: Mapping[str, Number]) -> np.ndarray[Any, Any]:
+    """Where values lie between their bounds, from 0 to 1."""
+    found = []
+    for name, distribution in numbers.items():
+        low, high, value = (_scaled(distribution, each) for each in (distribution.low, distribution.high, params[name]))
+        found.append((value - low) / (high - low) if high > low else 0.5)
+    return np.array(found)
+
+
+def _at(distribution: Number, place: float) -> float:
+    low, high = _scaled(distribution, distribution.low), _scaled(distribution, distribution.high)
+    value = low + place * (high - low)
+    value = min(max(math.exp(value) if distribution.log else value, distribution.low), distribution.high)
+    return round(value) if isinstance(distribution, optuna.distributions.IntDistribution) else value
+
+
+def _scaled(distribution: Number, value: float) -> float:
+    return math.log(value) if distribution.log else float(value)
 
 
 def _drawn(trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution) -> Any:
@@ -88,19 +174,27 @@ def _drawn(trial: optuna.Trial, name: str, distribution: optuna.distributions.Ba
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _finished(trial: Mapping[str, Any], space: Sequence[Distributions]) -> optuna.trial.FrozenTrial:
-    """A trial that is done; one without a loss was the worst."""
+def _frozen(trial: Mapping[str, Any], space: Sequence[Distributions]) -> optuna.trial.FrozenTrial:
+    """A trial as Optuna has it."""
     point = record(trial, "point")
     chosen = integer(point, "alternative", minimum=0)
     if chosen >= len(space):
         raise RequestError(f"a trial is of alternative {chosen}, but there are {len(space)}")
-    loss = None if trial.get("loss") is None else number(trial, "loss")
+    state = text(trial, "state", tuple(STATES))
+    values = {int(epoch): _worst(value) for epoch, value in typed(trial, "values", list)}
+    last = values[max(values)] if values and state != "failed" else math.inf
     alternative = optuna.distributions.CategoricalDistribution(range(len(space)))
     return optuna.trial.create_trial(
-        value=math.inf if loss is None or math.isnan(loss) else loss,
+        state=STATES[state],
+        value=last if STATES[state] == optuna.trial.TrialState.COMPLETE else None,
+        intermediate_values=values,
         params={ALTERNATIVE: chosen, **record(point, "values")},
         distributions={ALTERNATIVE: alternative, **space[chosen]},
     )
+
+
+def _worst(value: float) -> float:
+    return float(value) if math.isfinite(value) else math.inf
 
 
 def _alternatives(header: Mapping[str, Any]) -> list[list[dict[str, Any]]]:

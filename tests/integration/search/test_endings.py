@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
 from interpreters import interpreter
 from processes import eventually, trainers
-from searches import OUTPUTS, compiles, family, runs, search, states
+from searches import BOTH, OUTPUTS, compiles, family, run_of, search, states
 from workbench import Workbench
 
 DIVERGING = family("SGD", "[1e37, 3e38, 'log']")
@@ -36,47 +37,45 @@ def watcher(bench: Workbench) -> Iterator[Workbench]:
 
 
 def nothing_of(bench: Workbench, output: str) -> bool:
-    """Whether no table of a search is there, nor a state of any run."""
-    return not bench.exists(*(output + s for s in OUTPUTS), f"{output}_mst", f"{output}_mst_summary") and not states(
-        bench
-    )
+    """Whether no table of a search is there."""
+    return not bench.exists(*(output + s for s in OUTPUTS), f"{output}_mst", f"{output}_mst_summary")
 
 
 @pytest.mark.long
 def test_what_fails_is_out_and_the_others_go_on(bench: Workbench) -> None:
     search(bench, "mixed", compiles(DIVERGING, STEADY), automl_params="R=9, eta=3", random_state=2)
     failed = bench.rows(
-        "SELECT DISTINCT c.mst_key, c.params ->> 'compile_params' LIKE '%%e+3%%' FROM cerebro.config c"
-        " WHERE c.run_id = ANY (%s) AND c.status = 'failed'",
-        runs(bench, "mixed"),
+        "SELECT c.mst_key, c.params ->> 'compile_params' LIKE '%%e+3%%' FROM cerebro.config c"
+        " WHERE c.run_id = %s AND c.status = 'failed'",
+        run_of(bench, "mixed"),
     )
     assert failed and all(large for _, large in failed)
     best, loss = bench.row("SELECT mst_key, training_loss_final FROM mixed_info JOIN mixed_mst USING (mst_key)")
     assert (best,) not in failed and loss < 1.1
     for key, _ in failed:
-        assert len(bench.value("SELECT run_ids FROM mixed_info WHERE mst_key = %s", key)) == 1, "it did not go on"
+        assert bench.value("SELECT model_weights IS NULL FROM mixed WHERE mst_key = %s", key)
     assert bench.value("SELECT count(*) FROM mixed_info") == bench.value("SELECT count(*) FROM mixed") == 15
 
 
 @pytest.mark.long
-def test_a_batch_in_which_all_failed_ends_no_search(bench: Workbench) -> None:
-    """On one segment each batch is one configuration."""
+@pytest.mark.parametrize("algorithm", ["rand", "tpe"])
+def test_some_that_fail_end_no_search(bench: Workbench, algorithm: str) -> None:
+    output = f"alone_{algorithm}"
     search(
         bench,
-        "alone",
+        output,
         compiles(DIVERGING, STEADY),
         source="narrow",
         automl_method="hyperopt",
         random_state=0,
-        automl_params="num_configs=6, num_iterations=1, algorithm=rand",
+        automl_params=f"num_configs=6, num_iterations=1, algorithm={algorithm}",
     )
-    statuses = bench.rows(
-        "SELECT status, count(*) FROM cerebro.run WHERE run_id = ANY (%s) GROUP BY 1 ORDER BY 1", runs(bench, "alone")
-    )
-    assert [status for status, _ in statuses] == ["completed", "failed"]
-    assert bench.value("SELECT compile_params NOT LIKE '%%e+3%%' FROM alone_mst")
-    weighted = "SELECT count(*) FROM alone JOIN alone_info USING (mst_key) WHERE model_weights IS NOT NULL"
-    assert bench.value(weighted) == bench.value(f"{weighted} AND training_loss_final IS NOT NULL") >= 1
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_of(bench, output)) == "completed"
+    count = "SELECT count(*) FROM cerebro.config WHERE run_id = %s AND status = "
+    assert bench.value(f"{count} 'failed'", run_of(bench, output)) >= 1
+    assert bench.value(f"SELECT compile_params NOT LIKE '%%e+3%%' FROM {output}_mst")
+    weighted = f"SELECT count(*) FROM {output} JOIN {output}_info USING (mst_key) WHERE model_weights IS NOT NULL"
+    assert bench.value(weighted) == bench.value(f"{count} 'completed'", run_of(bench, output)) >= 1
     assert not states(bench)
 
 
@@ -92,46 +91,31 @@ def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, param
 
 @pytest.mark.long
 @pytest.mark.parametrize("by", ["cancel", "terminate"])
-def test_a_cancelled_search_leaves_its_log_alone(bench: Workbench, watcher: Workbench, by: str) -> None:
-    """Meanwhile there are states of the configurations that go on and of the best one only."""
+def test_a_search_that_ended_early_can_be_resumed(bench: Workbench, watcher: Workbench, by: str) -> None:
     session, before = bench.another(), watcher.newest_run()
     caller = session.pid()
-    with session.calling(lambda: search(session, "endless", automl_params="R=143, eta=12")) as searching:
-        eventually(lambda: watcher.newest_run() == before + 2)
-        first = f"r{before + 1}_c"
-        assert {name.split("_")[1] for name in states(watcher) if name.startswith(first)} == {
-            f"c{key}"
-            for (key,) in watcher.rows(
-                "SELECT mst_key FROM cerebro.config WHERE run_id = %s INTERSECT"
-                " SELECT mst_key FROM cerebro.config WHERE run_id = %s",
-                before + 1,
-                before + 2,
-            )
-        }
+    params: dict[str, Any] = {"automl_params": "R=27, eta=3", "random_state": 3}
+    with session.calling(lambda: search(session, f"cut_{by}", BOTH, **params)) as searching:
+        eventually(lambda: watcher.newest_run() > before)
+        run = watcher.newest_run()
+        promoted = "SELECT count(*) > 0 FROM cerebro.decision WHERE run_id = %s AND action = 'promote'"
+        eventually(lambda: watcher.value(promoted, run))
         watcher.rows(f"SELECT pg_{by}_backend(%s)", caller)
         with pytest.raises(psycopg2.Error) as caught:
             searching.result()
     assert by == "terminate" or caught.value.pgcode == "57014"
     session.close()
     eventually(lambda: not trainers({caller, *watcher.workers()}))
-    assert not watcher.exists(*(f"endless{suffix}" for suffix in OUTPUTS), "endless_mst", "endless_mst_summary")
-    statuses = "SELECT status FROM cerebro.run WHERE run_id > %s ORDER BY run_id"
-    if by == "cancel":
-        assert watcher.rows(statuses, before) == [("completed",), ("cancelled",)]
-        assert not states(watcher)
-    else:
-        eventually(lambda: watcher.rows(statuses, before)[-1] in [("failed",), ("interrupted",)])
-        watcher.rows("SELECT cerebro.vacuum_runs('0 s')")
-        assert not states(watcher)
-
-
-@pytest.mark.long
-def test_a_part_of_a_search_is_not_resumed(bench: Workbench, watcher: Workbench) -> None:
-    with pytest.raises(psycopg2.Error):
-        search(bench, "hopeless", compiles(DIVERGING), automl_method="hyperopt", automl_params="num_configs=2")
-    with pytest.raises(psycopg2.Error, match="is part of a search") as caught:
-        bench.rows("SELECT cerebro.resume(%s)", bench.newest_run())
-    assert caught.value.pgcode == "0A000" and "madlib_automl()" in str(caught.value.diag.message_hint)
+    assert nothing_of(watcher, f"cut_{by}")
+    ended = {"cancel": ["cancelled"], "terminate": ["failed", "interrupted"]}[by]
+    eventually(lambda: watcher.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) in ended)
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    search(bench, f"whole_{by}", BOTH, **params)
+    best = "SELECT mst_key, compile_params, fit_params FROM"
+    assert bench.rows(f"{best} cut_{by}_mst") == bench.rows(f"{best} whole_{by}_mst")
+    assert bench.weights(f"cut_{by}") == bench.weights(f"whole_{by}")
+    assert run_of(bench, f"cut_{by}") == run
+    assert not [name for name in states(bench) if name.startswith(f"r{run}_")]
 
 
 @pytest.mark.long
@@ -161,7 +145,7 @@ def test_a_table_that_only_the_caller_sees(bench: Workbench, method: str) -> Non
     bench.pack("own", 2)
     params = {"hyperband": "R=3", "hyperopt": "num_configs=3, num_iterations=1"}[method]
     search(bench, "private", source="own", automl_method=method, automl_params=params)
-    assert bench.value("SELECT count(*) FROM private WHERE model_weights IS NOT NULL") == 3
+    assert bench.value("SELECT bool_and(model_weights IS NOT NULL) FROM private")
     bench.rows("COMMIT")
     assert not states(bench)
     bench.rows("DROP TABLE own, own_summary, private, private_info, private_summary, private_mst, private_mst_summary")

@@ -107,11 +107,23 @@ def test_one_model_that_is_averaged_ends_early_too(bench: Workbench) -> None:
     assert bench.rows(EPOCHS_OF, bench.newest_run()) == [(1, "stopped", 2)]
 
 
-def test_a_search_decides_itself(bench: Workbench) -> None:
-    grid = "{'batch_size': [8, 16, 24, 32, 40, 48], 'callbacks': [\"[EarlyStopping()]\"]}"
-    compiled = "{'loss': ['categorical_crossentropy'], 'optimizer_params_list': [{'optimizer': ['SGD']}]}"
-    call = "SELECT madlib_automl('packed', 'best', 'models', 'selected', ARRAY[1], %s, %s, 'hyperband', 'R=2, eta=2')"
-    refused(bench, call, compiled, grid, code="0A000", words="EarlyStopping")
+def test_a_search_keeps_the_best_epoch(bench: Workbench) -> None:
+    """Of those that end by themselves: its model is that of the epoch with the lowest loss."""
+    stopping = "[EarlyStopping(monitor='loss', restore_best_weights=True)]"
+    grid = repr({"batch_size": [8, 16, 24, 32, 40], "callbacks": [stopping]})
+    compiled = (
+        "{'loss': ['categorical_crossentropy'], 'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1, 3.0]}]}"
+    )
+    call = (
+        "SELECT madlib_automl('packed', 'best', 'models', 'selected', ARRAY[1], %s, %s, 'hyperband', 'R=4, eta=2',"
+        " random_state => 2, metrics_compute_frequency => 1)"
+    )
+    bench.rows(call, compiled, grid)
+    told = "SELECT training_loss, training_loss_final FROM best_info JOIN selected USING (mst_key)"
+    losses, final = bench.row(told)
+    assert final == min(losses)
+    bench.rows("SELECT madlib_evaluate('best', 'packed', 'best_again')")
+    assert bench.value("SELECT loss FROM best_again") == pytest.approx(final, abs=1e-6)
 
 
 WORSE = "monitor='loss', mode='max', patience=2, restore_best_weights=True"

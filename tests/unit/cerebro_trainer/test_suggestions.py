@@ -21,7 +21,7 @@ COMPILE = """{'loss': ['categorical_crossentropy'], 'optimizer_params_list': [
     {'optimizer': ['Adam', 'Adagrad'], 'lr': [0.01, 0.02, 'linear']}], 'metrics': ['accuracy']}"""
 FIT = "{'batch_size': [4, 16, 'linear'], 'epochs': [1, 2]}"
 SPACE = read_space(COMPILE, FIT, [1, 2])
-algorithms = st.sampled_from(["rand", "tpe"])
+algorithms = st.sampled_from(["rand", "tpe", "cmaes"])
 
 
 def asked(space: Space, algorithm: str, count: int, seed: int, trials: list[Any] | None = None) -> list[Any]:
@@ -33,7 +33,11 @@ def asked(space: Space, algorithm: str, count: int, seed: int, trials: list[Any]
 
 
 def tried(points: list[Any], losses: list[float | None]) -> list[Any]:
-    return [{"point": point, "loss": loss} for point, loss in zip(points, losses, strict=True)]
+    found = zip(points, losses, strict=True)
+    return [
+        {"point": p, "values": [] if v is None else [[3, v]], "state": "failed" if v is None else "completed"}
+        for p, v in found
+    ]
 
 
 @given(algorithms, st.integers(-(2**31), 2**31 - 1))
@@ -64,8 +68,11 @@ def test_the_same_request_has_the_same_answer(algorithm: str, seed: int, losses:
 
 
 def test_another_seed_has_another_answer() -> None:
-    answers = [json.dumps(asked(SPACE, algorithm, 3, seed)) for algorithm in ("rand", "tpe") for seed in (0, 1)]
-    assert answers[0] != answers[1] and answers[2] != answers[3]
+    answers = [
+        json.dumps(asked(SPACE, algorithm, 3, seed)) for algorithm in ("rand", "tpe", "cmaes") for seed in (0, 1)
+    ]
+    assert len(set(answers[::2])) == len(set(answers[1::2])) == 2
+    assert all(one != other for one, other in zip(answers[::2], answers[1::2], strict=True))
 
 
 @given(algorithms, st.integers(0, 99))
@@ -77,7 +84,8 @@ def test_a_small_space_is_tried_whole_and_nothing_twice(algorithm: str, seed: in
     assert len({json.dumps(point, sort_keys=True) for point in found}) == len(found) == 6
 
 
-def test_tpe_comes_nearer_to_the_best_than_chance() -> None:
+@pytest.mark.parametrize("learning", ["tpe", "cmaes"])
+def test_what_learns_comes_nearer_to_the_best_than_chance(learning: str) -> None:
     space = read_space("{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1])
 
     def best(algorithm: str, seed: int) -> float:
@@ -88,16 +96,18 @@ def test_tpe_comes_nearer_to_the_best_than_chance() -> None:
                 abs(p["values"]["compile/lr"] - 0.02) + abs(p["values"]["fit/batch_size"] - 40) / 512 for p in points
             ]
             trials += tried(points, list(losses))
-        return float(min(trial["loss"] for trial in trials))
+        return float(min(trial["values"][0][1] for trial in trials))
 
-    assert sum(best("tpe", seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
+    assert sum(best(learning, seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"space": []}, {"space": [[{"name": "a", "kind": "other"}]]}, {"space": [3]}, {"count": 0}, {"seed": "x"},
-        {"algorithm": "atpe"}, {"trials": [{"point": {"alternative": 9, "values": {}}}]},
+        {"algorithm": "atpe"},
+        {"trials": [{"point": {"alternative": 9, "values": {}}, "values": [], "state": "running"}]},
+        {"trials": [{"point": {"alternative": 0, "values": {}}, "values": [], "state": "other"}]},
     ],
     ids=str,
 )  # fmt: skip

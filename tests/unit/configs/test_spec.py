@@ -92,7 +92,7 @@ def test_a_spec_comes_back_from_its_log(spec: Spec) -> None:
 def test_the_log_of_the_first_version_is_read() -> None:
     spec = Spec.from_json(OLD)
     assert (spec.source.float_targets, spec.source.target_shapes, spec.functions) == ((False,), None, {})
-    assert (spec.title, spec.max_attempts, spec.search, spec.arguments.single) == ("first", 3, None, None)
+    assert (spec.arguments.name, spec.max_attempts, spec.search, spec.arguments.single) == ("first", 3, None, None)
     assert spec.source.differing(replace(spec.source, target_shapes=((2,),), table="other")) == []
 
 

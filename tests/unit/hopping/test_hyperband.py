@@ -7,11 +7,12 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.errors import InvalidParameter
-from cerebro_plpy.hopping.hyperband import Hyperband, Round, survivors
+from cerebro_plpy.hopping.course import Course
+from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband, Round
 
 numbers = st.floats() | st.integers(-3, 3).map(float)
 
@@ -110,17 +111,39 @@ def test_wrong_numbers_are_refused_in_madlib_s_words(numbers: tuple[int, int, in
     assert "Received" in str(caught.value.detail)
 
 
-@given(st.dictionaries(st.integers(0, 20), numbers), st.integers(0, 10))
-def test_nobody_who_is_out_was_better(losses: dict[int, float], count: int) -> None:
-    stay = survivors(losses, losses, count)
-    real = [key for key, loss in losses.items() if not math.isnan(loss)]
-    assert len(stay) == min(count, len(real))
-    assert stay == sorted(set(stay)) and set(stay) <= set(real)
-    assert all((losses[a], a) < (losses[b], b) for a in stay for b in set(real) - set(stay))
+METHODS = st.sampled_from([Hyperband(R, eta, skip) for R, eta in ((6, 3), (9, 3), (9, 2), (27, 3)) for skip in (0, 1)])
 
 
-@given(st.dictionaries(st.integers(0, 20), numbers, min_size=1), st.integers(1, 10))
-def test_only_the_keys_asked_for_go_on(losses: dict[int, float], count: int) -> None:
-    asked = [key for key in losses if key % 2]
-    assume(asked)
-    assert set(survivors(losses, asked, count)) <= set(asked)
+@given(METHODS, st.lists(numbers, min_size=60, max_size=60), st.sets(st.integers(1, 60), max_size=9))
+def test_diagonals_are_trained_one_after_the_other(method: Hyperband, losses: list[float], failing: set[int]) -> None:
+    """With nobody failing they are those of the schedule; nobody who is out of a round was better than who went on."""
+    keys, ends = range(1, method.configs + 1), method.ends()
+    course = Course(Diagonals(method, keys), keys, 2, fixed=False)
+    heard, begun = [*course.due()], list[dict[tuple[int, int], list[int]]]()
+    values: dict[int, float] = {}
+    while course.under_way:
+        coming = [key for key, trial in course.trials.items() if trial.under_way]
+        places: dict[tuple[int, int], list[int]] = {}
+        for key in coming:
+            places.setdefault(method.place(key, course.trials[key].limit), []).append(key)
+        begun.append(places)
+        for key in coming:
+            values[key] = losses[(key * 7 + course.trials[key].limit) % len(losses)]
+            if key in failing and len(begun) > key % 3:
+                course.over(key, "it failed", failed=True)
+            else:
+                course.heard(key, course.trials[key].limit, values[key])
+            heard += course.due()
+    if not failing and all(map(math.isfinite, losses)):
+        planned = [{(r.s, r.i): r.configs for r in diagonal} for diagonal in method.diagonals()]
+        assert [{place: len(found) for place, found in places.items()} for places in begun] == planned
+    for before, after in pairwise(begun):
+        for (s, i), found in after.items():
+            if i == 0:
+                continue
+            assert set(found) <= set(before[s, i - 1]), "nobody returns, or changes the bracket"
+            end = ends[s][i - 1]
+            worst = max((course.trials[key].values[end], key) for key in found)
+            out = [key for key in before[s, i - 1] if key not in found and end in course.trials[key].values]
+            able = [key for key in out if not course.trials[key].over and math.isfinite(course.trials[key].values[end])]
+            assert all((course.trials[key].values[end], key) > worst for key in able)

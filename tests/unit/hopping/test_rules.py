@@ -15,6 +15,7 @@ from cerebro_plpy.hopping.rules import (
     Asha,
     Brackets,
     Median,
+    Room,
     Rule,
     Settled,
     Stepwise,
@@ -144,7 +145,7 @@ def test_asha_takes_the_job_of_the_paper(drawn: Mapping[int, tuple[int, list[flo
         key: Trial(limit, {e: v for e, v in by_epoch(values, (1, 3, 9)) if e < limit + reported}, over)
         for key, (limit, values, reported, over) in drawn.items()
     }
-    wanted, found = plain_job(trials, (1, 3, 9), 3), Asha(9).decide(trials, 1, None)
+    wanted, found = plain_job(trials, (1, 3, 9), 3), Asha(9).decide(trials, Room(1), None)
     if wanted:
         assert [(each.mst_key, each.limit) for each in found] == [wanted]
     else:
@@ -178,7 +179,7 @@ def test_the_median_rule_stops_whom_the_paper_stops(
     trials = {key: Trial(3, dict(by_epoch(values, (1, 2, 3)))) for key, (_, values, _, _) in drawn.items()}
     rule = Median((1, 2, 3, 4), 1, 2)
     for key in trials:
-        (found,) = rule.decide(trials, 1, key)
+        (found,) = rule.decide(trials, Room(1), key)
         others = [trial.values for other, trial in trials.items() if other != key]
         means = [sum(finite(v) / len(each) for v in each.values()) for each in others]
         own = min(map(finite, trials[key].values.values()))

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.fit_arguments import single_model
-from cerebro_plpy.calls.search_arguments import AutomlArguments
 from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.configs.spec import FitArguments
 from cerebro_plpy.records import fields

@@ -349,7 +349,8 @@ CONVERSATIONS: dict[str, list[Request]] = {
     ],
     "suggest": [
         ask("suggest", space=SPACE, algorithm="rand", seed=1, count=1,
-            trials=[{"point": POINT, "loss": 0.5}, {"point": POINT}]),
+            trials=[{"point": POINT, "state": "completed", "values": [[1, 0.5]]},
+                    {"point": POINT, "state": "running", "values": []}]),
     ],
     "gpus": [ask("gpus")],
 }  # fmt: skip
@@ -386,7 +387,11 @@ def all_parts(header: Header) -> Iterator[tuple[str, Header]]:
 def test_the_page_is_read() -> None:
     """Otherwise an empty page would agree with everything."""
     assert REQUESTS["open"] == {"dataset": Field("text", False), "cache_bytes": Field("integer", False)}
-    assert OBJECTS["trial"] == {"point": Field("`point`", False), "loss": Field("number", True)}
+    assert OBJECTS["trial"] == {
+        "point": Field("`point`", False),
+        "state": Field("text", False),
+        "values": Field("list of list of number", False),
+    }
     named = {kind for described in (*REQUESTS.values(), *OBJECTS.values()) for field in described.values()
              for kind in [re.sub(r"(list|map) of ", "", field.type)]}  # fmt: skip
     assert {kind.strip("`") for kind in named} <= {*PLAIN, *OBJECTS}

@@ -13,25 +13,16 @@ ALTER TABLE {output} ALTER COLUMN model_weights SET STORAGE EXTERNAL
 
 -- name: info_columns
 -- What the table of a search has beside those of output.info.
-, metrics_iters integer[]{places}, run_ids bigint[]
+, metrics_iters integer[]{places}
 
 -- name: places
 , s integer, i integer
 
 -- name: add_info_columns
-, %s::integer[]{places}, %s::bigint[]
+, %s::integer[]{places}
 
 -- name: add_places
 , %s::integer, %s::integer
-
--- name: metrics
--- What a configuration came to in these runs, and when, in seconds since the first run of the search began.
-SELECT m.run_id, m.epoch, m.dataset, m.name, m.value, extract(epoch FROM m.time - f.started_at)::double precision AS elapsed
-FROM cerebro.metric m CROSS JOIN cerebro.run_log f
-WHERE f.run_id = %s::bigint AND m.run_id = ANY (%s::bigint[]) AND m.mst_key = %s::integer ORDER BY m.run_id, m.epoch
-
--- name: times
-SELECT min(r.started_at)::text AS began, max(r.ended_at)::text AS ended FROM cerebro.run_log r WHERE r.run_id = ANY (%s::bigint[])
 
 -- name: summary
 CREATE TABLE {output} (
@@ -39,7 +30,7 @@ CREATE TABLE {output} (
     model_arch_table text, model_selection_table text, automl_method text, automl_params text, random_state text, object_table text,
     use_gpus boolean, metrics_compute_frequency integer, name text, description text, start_training_time timestamp,
     end_training_time timestamp, madlib_version text, num_classes integer[], {class_columns}, dependent_vartype text[],
-    normalizing_const real, run_ids bigint[])
+    normalizing_const real, run_id bigint)
 {distributed_replicated}
 
 -- name: add_summary
@@ -48,7 +39,7 @@ INSERT INTO {output} VALUES (
     %s::text, %s::text, %s::text, %s::text, %s::text, %s::text,
     %s::boolean, %s::integer, %s::text, %s::text, %s::timestamptz::timestamp,
     %s::timestamptz::timestamp, %s::text, %s::integer[], {class_values}, %s::text[],
-    %s::real, %s::bigint[])
+    %s::real, %s::bigint)
 
 -- name: add_best
 INSERT INTO {output} (mst_key, model_id, compile_params, fit_params) VALUES (%s::integer, %s::integer, %s::text, %s::text)

@@ -16,8 +16,8 @@ SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no
        pg_catalog.array_agg(v.form ORDER BY v.visit_no)
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' GROUP BY v.mst_key, v.epoch
 
--- name: recorded_backends
-SELECT c.mst_key, c.backend, c.warm_started_from FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+-- name: recorded_configs
+SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
 -- Configurations that ended for this reason, or were stopped by somebody, and the last epoch that metrics were computed of.
@@ -116,7 +116,8 @@ FROM pg_catalog.json_to_recordset(%s::json)
 SELECT max(c.mst_key) FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: origin
-UPDATE cerebro.config_log c SET source = %s::text, cloned_from = %s::integer, warm_started_from = %s::integer
+UPDATE cerebro.config_log c SET source = %s::text, cloned_from = %s::integer, warm_started_from = %s::integer,
+       point = nullif(%s::jsonb -> c.mst_key::text, 'null')
 WHERE c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[])
 
 -- name: acts
@@ -245,7 +246,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
-       c.warm_started_from,
+       c.warm_started_from, c.source, c.point::text AS point,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 

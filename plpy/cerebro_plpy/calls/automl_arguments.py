@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Union
 
-from cerebro_plpy.configs.hyperopt import Hyperopt
+from cerebro_plpy.configs.sampling import RANDOM, TPE
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_plpy.records import dataclass
@@ -40,6 +40,46 @@ class AutomlArguments:
     name: str | None
     description: str | None
     use_caching: bool | None
+
+
+SAMPLERS = {"rand": RANDOM, "tpe": TPE}
+
+
+@dataclass(frozen=True)
+class Hyperopt:
+    """So many configurations, each trained for so many iterations, suggested by random search or by TPE."""
+
+    num_configs: int
+    num_iterations: int
+    algorithm: str
+
+    @property
+    def configs(self) -> int:
+        """How many configurations are tried."""
+        return self.num_configs
+
+    @property
+    def epochs(self) -> int:
+        """How long each is trained."""
+        return self.num_iterations
+
+    @property
+    def sampler(self) -> str:
+        """What suggests them."""
+        return SAMPLERS[self.algorithm]
+
+    def check(self, module: str) -> None:
+        """Raises InvalidParameter, with MADlib's texts, for what cannot be searched by."""
+        if self.algorithm not in SAMPLERS:
+            raise InvalidParameter(
+                f"{module}: valid algorithm 'automl_params' for hyperopt: 'rand', 'tpe'",
+                detail=f"Received {self.algorithm!r}.",
+            )
+        if min(self.num_configs, self.num_iterations) < 1:
+            raise InvalidParameter(
+                f"{module}: num_configs and num_iterations in 'automl_params' must be > 0",
+                detail=f"Received {self.num_configs} and {self.num_iterations}.",
+            )
 
 
 Method = Union[Hyperband, Hyperopt]

@@ -1,0 +1,24 @@
+"""The configurations of one run and what is known of them, for all who decide about them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerebro_plpy.hopping.residence import Residence
+from cerebro_plpy.run.log import RunLog
+from cerebro_plpy.run.positions import Positions
+from cerebro_plpy.run.request import FitRequest
+from cerebro_plpy.run.training import ConfigTraining
+
+
+class Roster(NamedTuple):
+    """What was asked, where it is logged, and by mst_key where each configuration stands and what it came to.
+
+    `residence` says where each would best be trained, if that matters.
+    """
+
+    request: FitRequest
+    log: RunLog
+    positions: Positions
+    training: dict[int, ConfigTraining]
+    residence: Residence | None

@@ -1,0 +1,57 @@
+"""What suggests configurations to a search that learns.
+
+It works in a process with the trainer's interpreter: Optuna and numpy stay out of the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from cerebro_plpy.configs.points import Point, describe
+from cerebro_plpy.configs.space import Space
+from cerebro_plpy.hopping.rules import Trial
+from cerebro_plpy.trainer import settings, wire
+from cerebro_plpy.trainer.link import Link
+from cerebro_plpy.trainer.settings import Settings, TrainerOptions
+
+Suggest = Callable[[Sequence[Mapping[str, Any]], int], Sequence[Point]]
+
+
+def nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
+    """No point, where nothing is drawn."""
+    return ()
+
+
+class Sampler(AbstractContextManager["Sampler"]):
+    """Suggests points of a space; the process is started when it is first needed, and ends with the block."""
+
+    def __init__(self, chosen: Settings, check: Callable[[], None], space: Space, algorithm: str, seed: int) -> None:
+        self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
+        self._check = check
+        self._request = {"space": describe(space), "algorithm": algorithm, "seed": seed}
+        self._link: Link | None = None
+
+    def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
+        """At most so many points that none of the trials had; see `told`."""
+        if self._link is None or not self._link.alive():
+            self._link = Link(self._spec, self._check)
+        request = wire.request("suggest", self._request, trials=list(trials), count=count)
+        points: list[Point] = self._link.ask(request)["points"]
+        return points
+
+    def __exit__(self, *error: Any) -> None:
+        if self._link is not None:
+            self._link.close()
+
+
+def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
+    """What a sampler is told of a trial of a search over so many epochs."""
+    if trial.failed:
+        state = "failed"
+    elif trial.under_way or not trial.values:
+        state = "running"
+    else:
+        state = "completed" if epochs in trial.values else "stopped"
+    return {"point": point, "values": sorted(trial.values.items()), "state": state}

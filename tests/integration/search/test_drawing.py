@@ -1,0 +1,133 @@
+"""Searches that draw configurations of a space while they go on: which, how many, and again after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg2
+import pytest
+from models import NOISY
+from processes import eventually
+from workbench import Workbench, compile_text
+
+SEGMENTS = 2
+SPACE: dict[str, Any] = {
+    "compile_params": {
+        "loss": ["categorical_crossentropy"],
+        "metrics": ["accuracy"],
+        "optimizer_params_list": [
+            {"optimizer": ["SGD"], "lr": [0.0001, 0.5, "log"], "momentum": [0.5, 0.99, "log_near_one"]},
+            {"optimizer": ["Adam"], "lr": [0.0001, 0.1, "log"]},
+        ],
+    },
+    "fit_params": {"batch_size": [4, 8, 16]},
+}
+CONFIGS = """SELECT mst_key, source, point IS NOT NULL, compile_params, fit_params, status
+ FROM cerebro.config_log WHERE run_id = %s ORDER BY 1"""
+DECISIONS = """SELECT decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason
+ FROM cerebro.decision WHERE run_id = %s ORDER BY 1"""
+CALL: Mapping[str, object] = {"validation_table": "held_back", "seed": 3, "schedule": "rotation"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(bench: Workbench) -> None:
+    bench.pack("packed", SEGMENTS)
+    bench.rows("SELECT validation_preprocessor_dl('points', 'held_back', 'label', 'x', 'packed')")
+    bench.configure("two", [compile_text(f"SGD(learning_rate={rate})") for rate in (0.1, 0.01)], ["batch_size=8"])
+    bench.configure("noisy", [compile_text("SGD(learning_rate=0.1)")], ["batch_size=1,epochs=4"], bench.model(NOISY))
+
+
+def params(configs: int, **more: object) -> str:
+    return json.dumps({"configs": configs, "space": SPACE, **more})
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
+def test_what_learns_draws_one_after_the_other(bench: Workbench, sampler: str) -> None:
+    run = bench.fit("packed", sampler, "two", 2, search=sampler, search_params=params(9), **CALL)
+    found = bench.rows(CONFIGS, run)
+    assert [(key, source, drawn) for key, source, drawn, *_ in found] == [
+        (key, "call" if key <= 2 else "search", key > 2) for key in range(1, 10)
+    ]
+    assert len({(compiled, fitted) for _, _, _, compiled, fitted, _ in found}) == 9
+    assert {status for *_, status in found} == {"completed"}
+    began = "SELECT min(started_at) FROM cerebro.visit WHERE run_id = %s AND mst_key = %s"
+    first_end = bench.value(
+        "SELECT min(time) FROM cerebro.metric WHERE run_id = %s AND name = 'loss' AND dataset = 'validation'", run
+    )
+    assert bench.value(began, run, 9) > first_end, "the last is drawn when others have told what they came to"
+    assert bench.value(f"SELECT count(model_weights) FROM {sampler}") == 9
+
+
+def test_two_runs_with_one_seed_draw_alike(bench: Workbench) -> None:
+    call = {**CALL, "search": "asha", "search_params": params(8, sampler="tpe"), "workers": 1}
+    one, other = (bench.fit("packed", name, "two", 3, **call) for name in ("one", "other"))
+    assert bench.rows(CONFIGS, one) == bench.rows(CONFIGS, other)
+    assert bench.rows(DECISIONS, one) == bench.rows(DECISIONS, other)
+    assert bench.weights("one") == bench.weights("other")
+
+
+@pytest.mark.parametrize("search", ["random", "hyperband"])
+def test_what_does_not_learn_is_drawn_before(bench: Workbench, search: str) -> None:
+    run = bench.fit("packed", f"by_{search}", "two", 3, search=search, search_params=params(6), **CALL)
+    found = bench.rows(CONFIGS, run)
+    assert [source for _, source, *_ in found] == ["call"] * 2 + ["search"] * 4
+    assert len({(compiled, fitted) for _, _, _, compiled, fitted, _ in found}) == 6
+
+
+def test_a_small_space_is_tried_whole(bench: Workbench) -> None:
+    space = {"compile_params": {**SPACE["compile_params"], "optimizer_params_list": [{"optimizer": ["SGD"]}]}}
+    for search in ("random", "tpe"):
+        asked = json.dumps({"configs": 9, "space": {**space, "fit_params": {"batch_size": [4, 8, 16]}}})
+        run = bench.fit("packed", f"small_{search}", "two", 1, search=search, search_params=asked, **CALL)
+        assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) == 2 + 3
+
+
+def test_who_resumes_draws_as_it_would_have_been(bench: Workbench) -> None:
+    slow = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
+    asked = json.dumps({"configs": 7, "space": slow})
+    call = {**CALL, "search": "tpe", "search_params": asked, "workers": 1}
+    whole = bench.fit("packed", "whole", "noisy", 3, **call)
+    drawn, decided = bench.rows(CONFIGS, whole), bench.rows(DECISIONS, whole)
+    watcher = bench.another()
+    with bench.fitting("packed", "cut", "noisy", 3, **call) as fitted:
+        eventually(lambda: watcher.value("SELECT count(*) > 4 FROM cerebro.config WHERE run_id > %s", whole))
+        assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    cut = watcher.newest_run()
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", cut)
+    assert bench.rows(CONFIGS, cut) == drawn and bench.rows(DECISIONS, cut) == decided
+    assert bench.weights("cut") == bench.weights("whole")
+
+
+WRONG = {
+    "no space": ("tpe", {"configs": 4}, "space is None; expected a JSON object"),
+    "no number": ("tpe", {"space": SPACE}, "configs in search_params is None; expected how many"),
+    "a sampler that is none": (
+        "asha",
+        {"space": SPACE, "configs": 4, "sampler": "x"},
+        "sampler in search_params is 'x'",
+    ),
+    "two samplers": ("tpe", {"space": SPACE, "configs": 4, "sampler": "tpe"}, "has a sampler, but search is one"),
+    "nothing to learn from": ("halving", {"space": SPACE, "configs": 4, "sampler": "tpe"}, "nothing to learn from yet"),
+    "a grid": ("grid", {"space": SPACE, "configs": 4}, "'grid' draws nothing"),
+    "a key": ("tpe", {"space": {"optimizer": ["SGD"]}, "configs": 4}, "space has 'optimizer'; expected compile_params"),
+    "a loss": (
+        "tpe",
+        {"space": {"compile_params": {"loss": ["mse", "nll"], "optimizer": ["SGD"]}}, "configs": 4},
+        "nll",
+    ),
+    "a model": ("tpe", {"space": {**SPACE, "models": [77]}, "configs": 4}, "no model arch found in table models"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_before_anything_begins(bench: Workbench, wrong: tuple[str, object, str]) -> None:
+    search, asked, message = wrong
+    runs = bench.value("SELECT count(*) FROM cerebro.run")
+    with pytest.raises(psycopg2.Error, match=message):
+        bench.fit("packed", "wrong", "two", 2, search=search, search_params=json.dumps(asked), **CALL)
+    assert bench.value("SELECT count(*) FROM cerebro.run") == runs
