@@ -27,9 +27,21 @@ class Steering:
         arguments = {"run_id": run_id, "mst_key": mst_key, "change": json.dumps(change), "warm": warm}
         return int(self._calls.call_cerebro("clone_config", **arguments))
 
-    def add_configs(self, run_id: int, selection_table: str) -> int:
-        """Adds the configurations of a model selection table: cerebro.add_configs."""
-        return int(self._calls.call_cerebro("add_configs", run_id=run_id, selection_table=selection_table))
+    def add_configs(
+        self,
+        run_id: int,
+        space: Mapping[str, object] | None = None,
+        n: int | None = None,
+        selection_table: str | None = None,
+    ) -> int:
+        """Adds `n` configurations of a space, or those of a model selection table: cerebro.add_configs."""
+        drawn = {"space": None if space is None else json.dumps(space), "n": n}
+        return int(self._calls.call_cerebro("add_configs", run_id=run_id, **drawn, selection_table=selection_table))
+
+    def drill_down(self, run_id: int, mst_key: int, space: Mapping[str, object], n: int | None = None) -> int:
+        """Adds configurations that are like one, but for what the space says: cerebro.drill_down."""
+        arguments = {"run_id": run_id, "mst_key": mst_key, "space": json.dumps(space), "n": n}
+        return int(self._calls.call_cerebro("drill_down", **arguments))
 
     def set_epochs(self, run_id: int, n: int, mst_key: int | None = None) -> int:
         """Says for how many epochs a configuration, or all of them, are trained: cerebro.set_epochs."""

@@ -22,12 +22,19 @@ return acts.clone_config(plpy, GD, run_id, mst_key, change, warm)
 $$;
 COMMENT ON FUNCTION cerebro.clone_config(bigint, integer, jsonb, boolean) IS 'Add a configuration to a run that goes on: another one with other compile or fit parameters, which begins from a copy of its state where it is warm. Returns the id of the act';
 
-CREATE OR REPLACE FUNCTION cerebro.add_configs(run_id bigint, selection_table text) RETURNS bigint
+CREATE OR REPLACE FUNCTION cerebro.add_configs(run_id bigint, space jsonb DEFAULT NULL, n integer DEFAULT NULL, selection_table text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
-return acts.add_configs(plpy, GD, run_id, selection_table)
+return acts.add_configs(plpy, GD, run_id, space, n, selection_table)
 $$;
-COMMENT ON FUNCTION cerebro.add_configs(bigint, text) IS 'Add the configurations of a model selection table to a run that goes on. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.add_configs(bigint, jsonb, integer, text) IS 'Add n configurations of a space, or those of a model selection table, to a run that goes on. Returns the id of the act';
+
+CREATE OR REPLACE FUNCTION cerebro.drill_down(run_id bigint, mst_key integer, space jsonb, n integer DEFAULT NULL) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import acts
+return acts.drill_down(plpy, GD, run_id, mst_key, space, n)
+$$;
+COMMENT ON FUNCTION cerebro.drill_down(bigint, integer, jsonb, integer) IS 'Add configurations to a run that goes on that are like one of it, but for what the space says: all of it, or n. Returns the id of the act';
 
 CREATE OR REPLACE FUNCTION cerebro.set_epochs(run_id bigint, n integer, mst_key integer DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

@@ -27,9 +27,18 @@ def clone_config(
     return call(plpy, gd, lambda db: acts.clone_config(db, asked, change, warm is not False))
 
 
-def add_configs(plpy: Any, gd: Globals, run_id: int | None, selection_table: str | None) -> int:
-    """Add the configurations of a table; the id of the act."""
-    return call(plpy, gd, lambda db: acts.add_configs(db, Asked("add_configs", run_id), selection_table))
+def add_configs(
+    plpy: Any, gd: Globals, run_id: int | None, space: str | None, n: int | None, selection_table: str | None
+) -> int:
+    """Add configurations of a space or of a table; the id of the act."""
+    return call(plpy, gd, lambda db: acts.add_configs(db, Asked("add_configs", run_id), space, n, selection_table))
+
+
+def drill_down(
+    plpy: Any, gd: Globals, run_id: int | None, mst_key: int | None, space: str | None, n: int | None
+) -> int:
+    """Add configurations that are like one, but for what a space says; the id of the act."""
+    return call(plpy, gd, lambda db: acts.drill_down(db, Asked("drill_down", run_id, mst_key), space, n))
 
 
 def set_epochs(plpy: Any, gd: Globals, run_id: int | None, n: int | None, mst_key: int | None) -> int:

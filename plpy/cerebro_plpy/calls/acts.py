@@ -10,9 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls.act_spaces import around, drawn, read
 from cerebro_plpy.configs.compile_params import COMPILE_KEYS, UNQUOTED, parse_compile_params
 from cerebro_plpy.configs.custom_functions import UNSEEN
 from cerebro_plpy.configs.fit_params import FIT_KEYS, parse_fit_params
+from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.literals import CALLS, keywords
 from cerebro_plpy.database.caller import Database, Row
@@ -24,7 +26,7 @@ from cerebro_plpy.tables.selection import read_configs as selection_of
 
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 LIVE = ("running", "paused")
-JOINING = ("clone_config", "add_configs")
+JOINING = ("clone_config", "add_configs", "drill_down")
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -97,13 +99,42 @@ def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[st
     return texts
 
 
-def add_configs(db: Database, asked: Asked, table: str | None) -> int:
-    """Ask for the configurations of a model selection table; the id of the act."""
+def add_configs(db: Database, asked: Asked, space: str | None, n: int | None, table: str | None) -> int:
+    """Ask for configurations of a space, or for those of a model selection table; the id of the act."""
+    if (space is None) == (table is None):
+        raise InvalidParameter(
+            f"{asked.action} error: {'neither' if space is None else 'both'} space {'nor' if space is None else 'and'}"
+            " selection_table; expected one of them.",
+            hint="cerebro.add_configs(run_id, selection_table => 'a_table'), or a space as JSON, and n.",
+        )
+    if space is not None:
+        existing = _existing(db, asked)
+        models = {row.model_id for row in existing}
+        return to_run(db, asked, {"configs": drawn(asked.action, read(asked.action, space), n, models, existing)})
+    if n is not None:
+        raise InvalidParameter(f"{asked.action} error: n is {n}, but all of a selection_table are added.")
     catalog = Catalog(db, asked.action)
     selection = catalog.relation(table, "model selection")
     found = selection_of(catalog, LocalSession(db), selection, UNSEEN)
     rows = [{"model_id": c.model_id, "compile_params": c.compile_text, "fit_params": c.fit_text} for c in found]
     return to_run(db, asked, {"configs": rows})
+
+
+def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> int:
+    """Ask for configurations that are like one, but for what a space says; the id of the act."""
+    if space is None:
+        raise NullNotAllowed(f"{asked.action} error: space is NULL; expected what is to be varied, as JSON.")
+    found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
+    given, rows = read(asked.action, space), list[dict[str, object]]()
+    if found:
+        whole = around(asked.action, found[0], given)
+        rows = drawn(asked.action, whole, n, [found[0]["model_id"]], _existing(db, asked))
+    return _of_known_config(db, asked, {"configs": rows})
+
+
+def _existing(db: Database, asked: Asked) -> list[ConfigRow]:
+    """The configurations that a run has."""
+    return [ConfigRow(**row) for row in db.glance(sql("act.configs"), asked.run_id)]
 
 
 def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> int:

@@ -59,8 +59,9 @@ class Recruits:
         return self._join(self._new([row]), origin, (parent.config, stored) if stored else None)
 
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
-        """Let configurations join that somebody has read from a model selection table, or drawn."""
-        return self._join(self._new(act.change["configs"]), Origin("act"), None)
+        """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
+        one around another configuration."""
+        return self._join(self._new(act.change["configs"]), Origin("act", act.mst_key), None)
 
     def draw(self, count: int, trials: Mapping[int, Trial]) -> tuple[Sequence[Config], Joined]:
         """Let so many configurations join that a sampler suggests, or fewer where it has no more."""

@@ -76,7 +76,7 @@ class Steering:
         elif act.action == "continue_run":
             self._go_on()
             self._log.act_done(act, None)
-        elif act.action in ("clone_config", "add_configs"):
+        elif act.action in ("clone_config", "add_configs", "drill_down"):
             self._search.admit(act)
             self._go_on()  # what is refused changes nothing
         elif act.action == "set_epochs" and act.mst_key is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -223,12 +224,33 @@ def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workb
     bench.configure("more", more, ["batch_size=1,epochs=12"], bench.value("SELECT min(model_id) FROM slow"))
     with live(bench, person, "grown", search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)
-        done(person, "add_configs(%s, 'more')", run)
+        done(person, "add_configs(%s, selection_table => 'more')", run)
         fitted.result()
     joined = "SELECT mst_key, source, epochs > 0 FROM cerebro.config WHERE run_id = %s AND mst_key > 3 ORDER BY 1"
     assert bench.rows(joined, run) == [(4, "act", True), (5, "act", True)]
     rules = "SELECT DISTINCT rule FROM cerebro.decision WHERE run_id = %s AND mst_key > 3"
     assert bench.rows(rules, run) == [("asha",)]
+
+
+def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> None:
+    """Drawn when they are asked for: a replay repeats them."""
+    space = {
+        "compile_params": {"loss": ["categorical_crossentropy"], "metrics": ["accuracy"], "lr": [0.001, 0.1, "log"]}
+    }
+    near = {"compile_params": {"lr": [0.021, 0.022]}, "fit_params": {"batch_size": [1, 2]}}
+    with live(bench, person, "spaced") as (run, fitted):
+        done(person, "add_configs(%s, %s, 2)", run, json.dumps({**space, "fit_params": {"batch_size": [2]}}))
+        act = done(person, "drill_down(%s, 2, %s)", run, json.dumps(near))
+        fitted.result()
+    joined = "SELECT mst_key, source, cloned_from, compile_params, fit_params FROM cerebro.config WHERE run_id = %s"
+    found = bench.rows(f"{joined} AND mst_key > 3 ORDER BY 1", run)
+    assert [row[:3] for row in found] == [(key, "act", None if key < 6 else 2) for key in range(4, 10)]
+    assert all("RMSprop(lr=" in compiled and fitting == "batch_size=2" for *_, compiled, fitting in found[:2])
+    texts = {(compiled.split("'")[1], fitting) for *_, compiled, fitting in found[2:]}
+    fits = [f"batch_size={size},epochs=12" for size in (1, 2)]
+    assert texts == {(f"SGD(lr={rate})", fit) for rate in (0.021, 0.022) for fit in fits}
+    assert bench.value("SELECT change -> 'configs' -> 0 ->> 'fit_params' FROM cerebro.act WHERE act_id = %s", act)
+    check_replay(bench, run, "spaced", keys=9)
 
 
 def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Workbench) -> None:
@@ -249,8 +271,8 @@ def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> Non
         for change, code in (('{"lr": 1}', "22023"), ("[1]", "22023"), ('{"batch_size": 0}', "22023")):
             refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, change, code=code)
         refused(person, "SELECT cerebro.clone_config(%s, 9, '{}')", run, code="42704")
-        refused(person, "SELECT cerebro.add_configs(%s, 'nowhere')", run, code="42P01")
-        act = person.value("SELECT cerebro.add_configs(%s, 'strange')", run)
+        refused(person, "SELECT cerebro.add_configs(%s, selection_table => 'nowhere')", run, code="42P01")
+        act = person.value("SELECT cerebro.add_configs(%s, selection_table => 'strange')", run)
         eventually(lambda: person.row(ACT, act)[0] == "refused")
         assert "are not among those" in person.row(ACT, act)[1]
         fitted.result()
