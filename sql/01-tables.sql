@@ -47,6 +47,7 @@ CREATE TABLE cerebro.config_log (
     cloned_from    integer,
     warm_started_from integer,
     point          jsonb,
+    released       boolean NOT NULL DEFAULT FALSE,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -55,6 +56,7 @@ COMMENT ON COLUMN cerebro.config_log.backend IS 'the framework that trains it: t
 COMMENT ON COLUMN cerebro.config_log.best_epoch IS 'the epoch of which the state is kept as the best so far, where one is kept';
 COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architecture was made by, of which params has the fields';
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
+COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped while the run went on, for which live_states left no room';
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';

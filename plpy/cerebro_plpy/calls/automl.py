@@ -106,7 +106,7 @@ def _rule(arguments: AutomlArguments, method: Method) -> tuple[str, str]:
     drawn = {"configs": method.configs, "space": space}
     if not isinstance(method, Hyperband):
         return method.sampler, json.dumps(drawn)
-    numbers = {"R": method.R, "eta": method.eta, "skip_last": method.skip_last}
+    numbers = {"R": method.R, "eta": method.eta, "skip_last": method.skip_last, "live_states": 1}
     return DIAGONALS, json.dumps({**drawn, **numbers})
 
 

@@ -268,7 +268,8 @@ def searching(
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
     rule = rule_over(named, keys, Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending), repeat)
-    return Searching(spec.arguments.search or "replay", rule, keys, models.drawing) if rule else None
+    live = named.live_states if named else None
+    return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None
 
 
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:

@@ -11,8 +11,9 @@ from cerebro_plpy.configs import sampling
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
-from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, halving, hyperband, rungs
+from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, rungs
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
@@ -28,6 +29,8 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
 """Their parameters, whole numbers, with what is usual."""
 TARGET = "target"
 """A parameter of all of them: the value of the metric that ranks at which all is over."""
+LIVE_STATES = "live_states"
+"""Another one: how many configurations that rest keep their states, where they will hardly go on."""
 LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0}
 
 
@@ -47,6 +50,7 @@ class SearchRule:
     parameters: Mapping[str, int]
     target: float | None = None
     sampling: Sampling | None = None
+    live_states: int | None = None
 
     @property
     def every_epoch(self) -> bool:
@@ -133,10 +137,15 @@ def read_rule(
     target = given.pop(TARGET, None)
     if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
         raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
+    live = given.pop(LIVE_STATES, None)
+    if live is not None and (type(live) is not int or live < 1):
+        raise InvalidParameter(
+            f"{module} error: live_states in search_params is {live!r:.80}; expected a whole number, at least 1."
+        )
     rule = GRID if name in SAMPLERS else name
     drawn = _sampling(module, name, given) if others == SAMPLERS else None
     parameters = _parameters(module, rule, given, epochs)
-    return SearchRule(rule, parameters, None if target is None else float(target), drawn)
+    return SearchRule(rule, parameters, None if target is None else float(target), drawn, live)
 
 
 def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import ClassVar, NamedTuple
 
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.hopping.brackets import left_behind
 from cerebro_plpy.hopping.rules import Decision, Room, Trials, ranking
 from cerebro_plpy.records import dataclass
 
@@ -150,6 +151,12 @@ class Diagonals:
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
+
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`: those that were left behind."""
+        ends = self.method.ends()
+        dealt = [([self.mst_keys[key - 1] for key in keys], ends[s]) for s, keys in self.method.brackets()]
+        return left_behind(trials, dealt)
 
 
 def _round(trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]) -> list[Decision]:

@@ -8,8 +8,7 @@ rule knows nothing but these values, and draws nothing: the same results in the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
@@ -82,6 +81,10 @@ class Rule(Protocol):
         """Whether nothing begins any more."""
         ...
 
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """The configs that rest and will not go on, or hardly; the one that would be missed least comes first."""
+        ...
+
 
 @dataclass(frozen=True)
 class Asha:
@@ -120,6 +123,12 @@ class Asha:
         """See `Rule`."""
         return False
 
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`: those two rungs below the highest one that anybody trains for."""
+        ends = self.asked
+        highest = max((ends.index(trial.limit) for trial in trials.values() if trial.limit in ends), default=0)
+        return [key for rung in ends[: max(0, highest - 1)] for key in resting(trials, rung)]
+
     def _job(self, trials: Trials, more: bool) -> Decision | None:
         steps = list(zip(self.asked, self.asked[1:]))
         for rung, limit in reversed(steps):
@@ -144,46 +153,6 @@ class Asha:
 
 
 @dataclass(frozen=True)
-class Brackets:
-    """Successive halving in brackets side by side, as in Hyperband (Li et al., JMLR 2018, algorithm 1).
-
-    A bracket is its configs and the epochs at which its rungs end: once all of its configs have come there, `1/eta` of
-    those that began with it go on, at least one. One bracket is successive halving.
-    """
-
-    takes_more: ClassVar[bool] = False
-    brackets: Sequence[tuple[Collection[int], Sequence[int]]]
-    eta: int
-
-    @property
-    def asked(self) -> Sequence[int]:
-        """All epochs at which rungs end."""
-        return tuple(sorted({epoch for _, ends in self.brackets for epoch in ends}))
-
-    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
-        """See `Rule`."""
-        return [each for keys, ends in self.brackets for each in self._of_bracket(trials, keys, ends)]
-
-    def ended(self, trials: Trials) -> bool:
-        """See `Rule`."""
-        return False
-
-    def _of_bracket(self, trials: Trials, keys: Collection[int], ends: Sequence[int]) -> list[Decision]:
-        own = {key: trials[key] for key in keys if key in trials}
-        new = [key for key, trial in own.items() if not (trial.limit or trial.over)]
-        found = [Decision(key, "start", ends[0], f"one of {len(own)} of its bracket") for key in new]
-        if new or any(trial.under_way for trial in own.values()):
-            return found
-        for number, (rung, limit) in enumerate(zip(ends, ends[1:]), 1):
-            ranked = [key for key in ranking(own, rung) if own[key].goes_on_from(rung)]
-            if ranked and all(trial.limit <= rung for trial in own.values()):
-                best = ranked[: max(1, len(keys) // self.eta**number)]
-                why = f"among the best {len(best)} of {len(ranked)} after epoch {rung}"
-                return [Decision(key, "promote", limit, why) for key in best]
-        return []
-
-
-@dataclass(frozen=True)
 class Stepwise:
     """All configs go on from one evaluation to the next; nobody is stopped but by a target."""
 
@@ -198,6 +167,10 @@ class Stepwise:
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
         return False
+
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`: nobody rests."""
+        return ()
 
     def _further(self, trials: Trials, latest: int | None) -> list[Decision]:
         if latest is None:
@@ -265,6 +238,10 @@ class UntilReached:
         """See `Rule`."""
         return bool(self._reached(trials)) or self.rule.ended(trials)
 
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`."""
+        return self.rule.losers(trials)
+
     def _reached(self, trials: Trials) -> list[int]:
         return [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
 
@@ -290,6 +267,10 @@ class Settled:
         """See `Rule`."""
         return True
 
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`: nobody knows who may be steered."""
+        return ()
+
 
 def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:
     """Ends of rungs, each `eta` times as long as the one before it; the last one is the last epoch."""
@@ -299,26 +280,9 @@ def rungs(epochs: int, eta: int, first: int) -> tuple[int, ...]:
     return (*ends[:-1], epochs)
 
 
-def hyperband(mst_keys: Sequence[int], epochs: int, eta: int) -> Brackets:
-    """The brackets of Hyperband over configs: theirs are the proportions of the algorithm, whose largest bracket has
-    the shortest first rung.
-
-    >>> [(len(keys), ends) for keys, ends in hyperband(range(143), 81, 3).brackets]
-    [(81, (1, 3, 9, 27, 81)), (34, (3, 9, 27, 81)), (15, (9, 27, 81)), (8, (27, 81)), (5, (81,))]
-    >>> [(len(keys), ends) for keys, ends in hyperband(range(10), 9, 3).brackets]
-    [(5, (1, 3, 9)), (3, (3, 9)), (2, (9,))]
-    """
-    depth = len(rungs(epochs, eta, 1))
-    sizes = [-(-depth * eta**s // (s + 1)) for s in range(depth - 1, -1, -1)]
-    bounds = [round(len(mst_keys) * reached / sum(sizes)) for reached in accumulate(sizes, initial=0)]
-    ends = [rungs(epochs, eta, 1)[depth - 1 - s :] for s in range(depth - 1, -1, -1)]
-    dealt = [mst_keys[start:stop] for start, stop in zip(bounds, bounds[1:])]
-    return Brackets(tuple((tuple(keys), end) for keys, end in zip(dealt, ends) if keys), eta)
-
-
-def halving(mst_keys: Sequence[int], epochs: int, eta: int, first: int) -> Brackets:
-    """Successive halving of all configs."""
-    return Brackets(((tuple(mst_keys), rungs(epochs, eta, first)),), eta)
+def resting(trials: Trials, epoch: int) -> list[int]:
+    """The configs that rest after an epoch, the worst first."""
+    return [key for key in reversed(ranking(trials, epoch)) if trials[key].goes_on_from(epoch)]
 
 
 def ranking(trials: Trials, epoch: int) -> list[int]:

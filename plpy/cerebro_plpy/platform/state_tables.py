@@ -51,6 +51,11 @@ def spare_table(run_id: int, mst_key: int, visit_no: int, attempt: int) -> str:
     return _state_table(f"r{run_id}_c{mst_key}_{visit_no}_{attempt}")
 
 
+def prefix(run_id: int, mst_key: int) -> str:
+    """What the names of all tables with states of a configuration begin with."""
+    return f"r{run_id}_c{mst_key}_"
+
+
 def start_table(run_id: int, mst_key: int) -> str:
     """The table with the state that a configuration begins from, a copy of another one's; quoted."""
     return _state_table(f"r{run_id}_c{mst_key}_0")

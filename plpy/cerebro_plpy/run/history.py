@@ -49,12 +49,14 @@ def read(control: Session, run_id: int, configs: Iterable[Config]) -> dict[int, 
         mst_key: Kept(epoch, StoredState(best_table(run_id, mst_key, epoch), segment_id))
         for mst_key, epoch, segment_id in control.run(sql("run.past_best"), (run_id,))
     }
+    released = {mst_key for (mst_key,) in control.run(sql("run.past_released"), (run_id,))}
     return {
         c.mst_key: Past(
             visits.get(c.mst_key, []),
             _evaluations(c, metrics.get(c.mst_key, ())),
             attempts.get(c.mst_key, {}),
             best.get(c.mst_key),
+            c.mst_key in released,
         )
         for c in configs
     }

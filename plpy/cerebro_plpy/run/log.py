@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -244,12 +244,30 @@ class RunLog:
         try:
             for group in [*groups, *([each] for each in used)]:
                 names = [name for name, _ in group]
-                self._control.run(sql("run.drop_state_tables", states=", ".join(names)), (names, self.run_id, names))
+                self._drop(names)
                 freed += sum(size for _, size in group)
         except CerebroError as error:
             if error.sqlstate != LOCK_NOT_AVAILABLE:
                 raise
         return freed
+
+    def release_states(self, mst_keys: Collection[int]) -> None:
+        """The states of these configurations are of no use any more: their tables go now, or with the last ones of the
+        run where somebody, such as a backup, reads them."""
+        self._control.run(sql("run.released"), (self.run_id, list(mst_keys)))
+        for key in mst_keys:
+            rows = self._control.run(sql("run.states_of"), (self.run_id, state_tables.prefix(self.run_id, key)))
+            names = [name for (name,) in rows]
+            try:
+                if names:
+                    self._drop(names)
+            except CerebroError as error:
+                if error.sqlstate != LOCK_NOT_AVAILABLE:
+                    raise
+
+    def _drop(self, names: Sequence[str]) -> None:
+        text = sql("run.drop_state_tables", states=", ".join(names))
+        self._control.run(text, (list(names), self.run_id, list(names)))
 
     def attempts_lost(self, attempts: Iterable[tuple[Visit, int, int]], reason: str) -> None:
         """The session that made these visits, by their numbers and those of the attempts, is gone: whatever it

@@ -91,13 +91,14 @@ class Drawing(NamedTuple):
 
 
 class Searching(NamedTuple):
-    """What decides, by its name, which configurations go on, over all of a run, failed ones too; and what others are
-    drawn of, if any are."""
+    """What decides, by its name, which configurations go on, over all of a run, failed ones too; what others are
+    drawn of, if any are; and how many that will hardly go on may keep their states, None for all."""
 
     name: str
     rule: Rule
     mst_keys: tuple[int, ...]
     drawing: Drawing | None = None
+    live_states: int | None = None
 
 
 @dataclass(frozen=True)

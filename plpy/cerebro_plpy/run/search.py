@@ -203,6 +203,25 @@ class Search:
             self._tell(rows, self._evaluations())
             for decision in heard.decisions:
                 self._follow(decision)
+            self._make_room(course)
+
+    def _make_room(self, course: Course) -> None:
+        """Drop the states of those that will hardly go on, where they are more than may be kept."""
+        most = self._request.search.live_states if self._request.search else None
+        if most is None:
+            return
+        losers = [key for key in course.rule.losers(course.trials) if key in self._positions.progress]
+        able = [key for key in losers if not self._training[key].unstored]
+        gone = able[: max(0, len(able) - most)]
+        if not gone:
+            return
+        made = [Decision(key, "stop", course.trials[key].limit, "its state is dropped for live_states") for key in gone]
+        self._log.decided(self._name, self._rows(Heard(None, tuple(made))))
+        for decision in made:
+            course.settle(decision)
+            self._positions.end(decision.mst_key)
+            self._training[decision.mst_key].release()
+        self._log.release_states(gone)
 
     @property
     def waits(self) -> bool:

@@ -97,6 +97,8 @@ class Steering:
         last = self._positions.plan.epochs
         if training.completed() or key in self._bounds.endings.stopped or key in self._bounds.written:
             raise InvalidParameter(f"mst_key {key} is not trained any more")
+        if training.released:
+            raise InvalidParameter(f"the state of mst_key {key} was dropped, for which live_states left no room")
         if act.action == "stop_config":
             if progress.held or progress.finished:
                 raise InvalidParameter(f"mst_key {key} is stopped already")

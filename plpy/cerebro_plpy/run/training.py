@@ -41,13 +41,14 @@ class Past(NamedTuple):
     """What a configuration did before its run was interrupted; nothing, where the run only begins.
 
     `visits` are those completed, in order; `attempts` are all that were made, whatever became of them; `best` is the
-    state that was kept.
+    state that was kept. The states of one that was `released` are gone.
     """
 
     visits: Sequence[tuple[Visit, VisitResult]] = ()
     evaluations: Sequence[Evaluation] = ()
     attempts: Mapping[Step, int] = {}
     best: Kept | None = None
+    released: bool = False
 
     def completed(self, segments: Sequence[int]) -> Iterator[Visit]:
         """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
@@ -84,6 +85,7 @@ class ConfigTraining:
     parts: dict[int, dict[int, Part]] = field(default_factory=dict)  # by epoch and segment
     evaluations: list[Evaluation] = field(default_factory=list)
     best: Kept | None = None
+    released: bool = False
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
@@ -94,10 +96,16 @@ class ConfigTraining:
         training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
             training.trained(visit, result)
+        if past.released:
+            training.release()
         # A run that ended early may have left more in its tables than its log tells.
         tables = [] if past.attempts else state_tables.state_tables(run_id, config.mst_key, route.tables)
         training.holding = {table: set() for table in tables}
         return training
+
+    def release(self) -> None:
+        """Its states are dropped: it can be trained no further."""
+        self.released, self.stored, self.best = True, None, None
 
     def passes_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
         """How often its visits will still go through the rows of a segment."""

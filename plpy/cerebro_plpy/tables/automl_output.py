@@ -23,7 +23,7 @@ MODULE = "madlib_keras_automl"
 
 
 class Tried(NamedTuple):
-    """A configuration as the log has it, with its metrics; `loss` is the one that decides, None without any."""
+    """A configuration as the log has it, with its metrics; `loss` is the one that decides, None without a state."""
 
     config: Row
     metrics: Sequence[Row]
@@ -62,7 +62,7 @@ def _tried(db: Database, run: LoggedRun) -> list[Tried]:
     for config in outputs.held_configs(db, run):
         metrics = outputs.logged_metrics(db, run.run_id, config)
         losses = [row for row in metrics if (row["dataset"], row["name"]) == (dataset, "loss")]
-        alive = config["status"] != "failed"
+        alive = config["state_table"] is not None
         found.append(Tried(config, metrics, outputs.final(losses, config["best_epoch"]) if alive else None))
     return found
 

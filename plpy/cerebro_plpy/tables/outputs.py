@@ -233,8 +233,8 @@ def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) 
 
 
 def logged_metrics(db: Database, run_id: int, config: Row) -> list[Row]:
-    """What was measured of a configuration that has a state."""
-    if not config["state_table"]:
+    """What was measured of a configuration that has a state, or had one."""
+    if not (config["state_table"] or config["released"]):
         return []
     rows = _logged(run_id, db.glance(sql("output.metrics"), config["mst_key"], run_id))
     return [row for row in rows if row["name"]]

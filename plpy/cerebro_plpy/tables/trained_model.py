@@ -227,8 +227,8 @@ def _missing_tables(catalog: Catalog, relation: Relation, maker: str) -> WrongOb
 def _no_weights(catalog: Catalog, which: str, relation: Relation) -> ObjectNotReady:
     return ObjectNotReady(
         f"{catalog.module} error: the model {which} has no weights in table '{relation.spelling}'.",
-        hint="It failed in training (see cerebro.leaderboard for the reason), or madlib_automl() did not train it to"
-        " the end: of a search the best and those that finished the last round have weights.",
+        hint="It failed in training, or a search has dropped its state because others did better: see"
+        " cerebro.leaderboard for the reason.",
     )
 
 

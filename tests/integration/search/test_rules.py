@@ -122,6 +122,38 @@ def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench
     assert bench.weights("cut_again") == bench.weights("cut")
 
 
+@pytest.mark.parametrize("search", ["asha", "halving"])
+def test_who_is_left_far_behind_leaves_no_state(bench: Workbench, search: str) -> None:
+    """Its metrics stay; and the run can be resumed, and repeated."""
+    call: dict[str, object] = {**SEARCH, "search": search, "search_params": '{"live_states": 1}', "workers": 1}
+    whole = bench.fit("packed", f"bounded_{search}", "slow", EPOCHS, **call)
+    released = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND released ORDER BY 1"
+    gone = [key for (key,) in bench.rows(released, whole)]
+    left = [key for key, epoch in epochs(bench, whole).items() if epoch < EPOCHS and key not in gone]
+    assert gone and len(left) >= 1
+    weights = f"SELECT mst_key FROM bounded_{search} WHERE model_weights IS NULL ORDER BY 1"
+    assert [key for (key,) in bench.rows(weights)] == gone
+    measured = f"SELECT count(training_loss_final) FROM bounded_{search}_info"
+    assert bench.value(measured) == len(RATES)
+    with pytest.raises(psycopg2.Error, match="has no weights"):
+        bench.rows(f"SELECT madlib_predict('bounded_{search}', 'points', 'id', 'x', 'o', mst_key => {gone[0]})")
+    watcher = bench.another()
+    with bench.fitting("packed", f"cut_{search}", "slow", EPOCHS, **call) as fitted:
+        eventually(lambda: watcher.newest_run() > whole and watcher.rows(released, watcher.newest_run()))
+        cut = watcher.newest_run()
+        tables = "SELECT count(*) FROM pg_class WHERE relname LIKE 'r' || %s || '\\_c' || %s || '\\_%%'"
+        eventually(lambda: not watcher.value(tables, cut, watcher.rows(released, cut)[0][0]))
+        assert watcher.value("SELECT cerebro.cancel(%s)", cut)
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", cut)
+    bench.fit("packed", f"again_{search}", "slow", EPOCHS, schedule="replay", replay_run=cut)
+    held = "SELECT mst_key, model_weights FROM {}_{} WHERE model_weights IS NOT NULL ORDER BY 1"
+    found, again = (dict[int, bytes](bench.rows(held.format(name, search))) for name in ("cut", "again"))
+    assert found == {key: again[key] for key in found}, "a replay trains those as well whose states were dropped"
+
+
 def test_a_target_ends_the_search(bench: Workbench) -> None:
     params = '{"target": 0.5}'
     run = bench.fit("packed", "reached", "nine", EPOCHS, **{**SEARCH, "search": "grid", "search_params": params})
@@ -140,6 +172,7 @@ def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
         ("expected a number", {"search": "asha", "search_params": '{"target": "high"}'}),
         ("at least 2", {"search": "asha", "search_params": '{"eta": 1}'}),
         ("JSON object", {"search": "asha", "search_params": "[1]"}),
+        ("live_states", {"search": "asha", "search_params": '{"live_states": 0}'}),
         ("but there are 9 epochs", {"search": "asha", "search_params": '{"first_epochs": 10}'}),
         ("no metrics to decide by", {"search": "asha", "training_metrics": False}),
         ("a replay repeats", {"search": "asha", "schedule": "replay", "replay_run": 1}),

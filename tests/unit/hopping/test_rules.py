@@ -10,10 +10,10 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.hopping.brackets import Brackets, halving, hyperband
 from cerebro_plpy.hopping.course import Course, Heard
 from cerebro_plpy.hopping.rules import (
     Asha,
-    Brackets,
     Median,
     Room,
     Rule,
@@ -22,8 +22,6 @@ from cerebro_plpy.hopping.rules import (
     Trial,
     Trials,
     UntilReached,
-    halving,
-    hyperband,
     rungs,
 )
 

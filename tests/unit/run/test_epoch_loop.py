@@ -26,8 +26,9 @@ from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
 from cerebro_plpy.hopping import course
+from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.patience import Patience
-from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule, halving
+from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums

@@ -62,8 +62,8 @@ ORDER BY l.n
 
 -- name: configs
 -- The state of each configuration that has one: the newest, or the one that is kept as the best. A failed one counts as
--- having none. Of averaging, replicas are none.
-SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, v.state_table, v.segment_id,
+-- having none, and so does one whose state was dropped. Of averaging, replicas are none.
+SELECT c.mst_key, c.status, c.model_id, c.compile_params, c.fit_params, c.backend, c.best_epoch, c.released, v.state_table, v.segment_id,
        cerebro.is_state(c.run_id, v.state_table) AS kept
 FROM cerebro.config_log c
 LEFT JOIN (
@@ -74,7 +74,7 @@ LEFT JOIN (
     WHERE v.run_id = %s::bigint AND v.status = 'completed' AND (v.kind = 'average' OR r.spec ->> 'schedule' <> %s::text)
       AND (v.epoch <= k.best_epoch OR k.best_epoch IS NULL){visits}
     ORDER BY v.mst_key, v.visit_no DESC) v
-    ON v.mst_key = c.mst_key AND c.status <> 'failed'
+    ON v.mst_key = c.mst_key AND c.status <> 'failed' AND NOT c.released
 WHERE c.run_id = %s::bigint{configs} ORDER BY c.mst_key
 
 -- name: architecture

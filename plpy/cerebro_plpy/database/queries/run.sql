@@ -78,6 +78,18 @@ FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.rel
 WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name) AND n.name <> ALL (%s::text[])
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'relation' AND l.relation = t.oid AND l.pid = %s::integer)
 
+-- name: states_of
+SELECT n.name FROM pg_catalog.pg_class t CROSS JOIN LATERAL (SELECT 'cerebro_state."' || t.relname || '"' AS name) n
+WHERE t.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND cerebro.is_state(%s::bigint, n.name)
+  AND pg_catalog.starts_with(t.relname::text, %s::text)
+
+-- name: released
+-- Their states are of no use any more.
+UPDATE cerebro.config_log c SET released = TRUE WHERE c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[])
+
+-- name: past_released
+SELECT c.mst_key FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.released
+
 -- name: drop_state_tables
 -- Any may be gone, where nobody heard that it was dropped.
 SET LOCAL lock_timeout = '2s';
@@ -275,7 +287,8 @@ WHERE m.run_id = %s::bigint GROUP BY m.mst_key, m.epoch, m.dataset, r.started_at
 -- Configurations that are to go on from a state whose table is gone.
 SELECT n.mst_key
 FROM (SELECT DISTINCT ON (v.mst_key) v.mst_key, v.state_table FROM cerebro.visit v JOIN cerebro.config_log c USING (run_id, mst_key)
-      WHERE v.run_id = %s::bigint AND v.status = 'completed' AND c.status <> 'failed' ORDER BY v.mst_key, v.visit_no DESC) n
+      WHERE v.run_id = %s::bigint AND v.status = 'completed' AND c.status <> 'failed' AND NOT c.released
+      ORDER BY v.mst_key, v.visit_no DESC) n
 WHERE cerebro.is_state(%s::bigint, n.state_table) IS NOT TRUE
 
 -- name: workers_left
