@@ -13,7 +13,7 @@ from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampl
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
-from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, rungs
+from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, Within, rungs
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
@@ -31,15 +31,19 @@ TARGET = "target"
 """A parameter of all of them: the value of the metric that ranks at which all is over."""
 LIVE_STATES = "live_states"
 """Another one: how many configurations that rest keep their states, where they will hardly go on."""
+MAX_VISITS = "max_visits"
+"""And another: how many visits are made in all."""
 LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0}
 
 
 class Span(NamedTuple):
-    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better."""
+    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better; and how
+    many visits make an epoch."""
 
     epochs: int
     evaluated: Sequence[int]
     descending: bool = False
+    segments: int = 1
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class SearchRule:
     target: float | None = None
     sampling: Sampling | None = None
     live_states: int | None = None
+    max_visits: int | None = None
 
     @property
     def every_epoch(self) -> bool:
@@ -78,6 +83,13 @@ class SearchRule:
     def over(self, mst_keys: Sequence[int], span: Span) -> Rule:
         """The rule for a run of these configurations."""
         rule = self._over(mst_keys, span)
+        if self.max_visits is not None:
+            rule = Within(rule, self.max_visits // span.segments)
+            if rule.epochs < rule.asked[0]:
+                raise InvalidParameter(
+                    f"max_visits in search_params is {self.max_visits}; expected at least"
+                    f" {rule.asked[0] * span.segments}, which one configuration makes until the first decision."
+                )
         if self.target is None:
             return rule
         return UntilReached(rule, -self.target if span.descending else self.target)
@@ -137,15 +149,16 @@ def read_rule(
     target = given.pop(TARGET, None)
     if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
         raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
-    live = given.pop(LIVE_STATES, None)
-    if live is not None and (type(live) is not int or live < 1):
-        raise InvalidParameter(
-            f"{module} error: live_states in search_params is {live!r:.80}; expected a whole number, at least 1."
-        )
+    bounds = {key: given.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
+    for key, bound in bounds.items():
+        if bound is not None and (type(bound) is not int or bound < 1):
+            raise InvalidParameter(
+                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
+            )
     rule = GRID if name in SAMPLERS else name
     drawn = _sampling(module, name, given) if others == SAMPLERS else None
     parameters = _parameters(module, rule, given, epochs)
-    return SearchRule(rule, parameters, None if target is None else float(target), drawn, live)
+    return SearchRule(rule, parameters, None if target is None else float(target), drawn, **bounds)
 
 
 def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:

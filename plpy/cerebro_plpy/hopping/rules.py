@@ -65,7 +65,8 @@ class Rule(Protocol):
     It `takes_more` configs than it was made for, or not.
     """
 
-    takes_more: ClassVar[bool]
+    @property
+    def takes_more(self) -> bool: ...
 
     @property
     def asked(self) -> Sequence[int]: ...
@@ -216,9 +217,13 @@ class Median(Stepwise):
 class UntilReached:
     """Another rule, until a config has a value that is as good as the target: then nothing goes on."""
 
-    takes_more: ClassVar[bool] = True
     rule: Rule
     target: float
+
+    @property
+    def takes_more(self) -> bool:
+        """See `Rule`."""
+        return self.rule.takes_more
 
     @property
     def asked(self) -> Sequence[int]:
@@ -244,6 +249,48 @@ class UntilReached:
 
     def _reached(self, trials: Trials) -> list[int]:
         return [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
+
+
+@dataclass(frozen=True)
+class Within:
+    """Another rule, as long as no more than so many epochs are to be trained in all; what would be more does not begin.
+
+    Those of a config that ends early, or fails, count as far as they were decided.
+    """
+
+    rule: Rule
+    epochs: int
+
+    @property
+    def takes_more(self) -> bool:
+        """See `Rule`."""
+        return self.rule.takes_more
+
+    @property
+    def asked(self) -> Sequence[int]:
+        """See `Rule`."""
+        return self.rule.asked
+
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        left, found = self._left(trials), list[Decision]()
+        for each in self.rule.decide(trials, room, latest):
+            more = each.limit - trials[each.mst_key].limit
+            if more <= left:
+                left -= more
+                found.append(each)
+        return found
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return self._left(trials) < self.asked[0] or self.rule.ended(trials)
+
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`."""
+        return self.rule.losers(trials)
+
+    def _left(self, trials: Trials) -> int:
+        return self.epochs - sum(trial.limit for trial in trials.values())
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,14 @@ def test_who_is_left_far_behind_leaves_no_state(bench: Workbench, search: str) -
     assert found == {key: again[key] for key in found}, "a replay trains those as well whose states were dropped"
 
 
+def test_no_more_visits_are_made_than_may_be(bench: Workbench) -> None:
+    run = bench.fit("packed", "budgeted", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 21}'})
+    made = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
+    assert made == 20, "ten epochs over two segments"
+    with pytest.raises(psycopg2.Error, match="expected at least 2"):
+        bench.fit("packed", "none", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 1}'})
+
+
 def test_a_target_ends_the_search(bench: Workbench) -> None:
     params = '{"target": 0.5}'
     run = bench.fit("packed", "reached", "nine", EPOCHS, **{**SEARCH, "search": "grid", "search_params": params})

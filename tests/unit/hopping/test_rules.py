@@ -22,6 +22,7 @@ from cerebro_plpy.hopping.rules import (
     Trial,
     Trials,
     UntilReached,
+    Within,
     rungs,
 )
 
@@ -194,6 +195,50 @@ def test_a_target_ends_all(values: list[int], target: int, picks: list[int]) -> 
     assert bool(reached) == bool(stopped) == (min(values) <= target)
     assert not course.under_way and all(f"mst_key={reached[0]}" in each.why for each in stopped)
     assert len(reached) <= 1, "nobody goes on after the first"
+
+
+@given(st.integers(1, 30), st.integers(1, 200), st.booleans(), PICKS, st.data())
+def test_no_more_epochs_are_decided_than_may_be(
+    count: int, most: int, fixed: bool, picks: list[int], data: st.DataObject
+) -> None:
+    """And where something is left that anything could begin with, it does."""
+    rules: list[Rule] = [Asha(9), halving(range(count), 9, 3, 1), Stepwise((1, 3, 9))]
+    rule = data.draw(st.sampled_from(rules))
+    course = Course(Within(rule, most), range(count), 3, fixed=fixed)
+    worked_through(course, lambda key, epoch: float(key), picks)
+    spent = sum(course.limits.values())
+    assert spent <= most
+    assert spent == most or most - spent < 6 or spent == sum(limits_without(rule, count, picks))
+
+
+def limits_without(rule: Rule, count: int, picks: list[int]) -> list[int]:
+    course = Course(rule, range(count), 3, fixed=False)
+    worked_through(course, lambda key, epoch: float(key), picks)
+    return [*course.limits.values()]
+
+
+@given(st.integers(0, 12), st.integers(1, 5), PICKS, st.sampled_from([Asha(9), Stepwise((9,)), Median((1, 3, 9))]))
+def test_others_are_drawn_when_there_is_room(draws: int, width: int, picks: list[int], rule: Rule) -> None:
+    """All of them in the end, but never more at a time than could begin."""
+    course = Course(rule, range(2), width, fixed=False, draws=draws)
+    known, coming = list(range(2)), 0
+    order = iter(picks)
+    while True:
+        for heard in course.due():
+            if heard.wanted:
+                assert heard.wanted <= width - sum(trial.under_way for trial in course.trials.values())
+                for _ in range(heard.wanted):
+                    known.append(len(known))
+                    course.enter(known[-1])
+        under_way = [key for key, trial in course.trials.items() if trial.under_way and key not in course._waiting]
+        if not under_way:
+            break
+        key = under_way[next(order, 0) % len(under_way)]
+        course.heard(key, course.trials[key].limit, float(key))
+        coming += 1
+    assert len(known) == 2 + draws and not course.draws
+    assert all(trial.limit for trial in course.trials.values())
+    assert any(trial.limit == 9 for trial in course.trials.values())
 
 
 @given(searches(), PICKS)
