@@ -72,7 +72,7 @@ class Orchestrator:
         self._began = time.monotonic()
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
-        roster = Roster(request, log, self._positions, self._training, self._residence)
+        roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
         self._search = Search(roster, Recruits(roster, around), around.decided)
         self._endings = Endings(roster, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
 from cerebro_plpy.hopping.residence import Residence
@@ -14,7 +15,7 @@ from cerebro_plpy.run.training import ConfigTraining
 class Roster(NamedTuple):
     """What was asked, where it is logged, and by mst_key where each configuration stands and what it came to.
 
-    `residence` says where each would best be trained, if that matters.
+    `residence` says where each would best be trained, if that matters; of those in `keeping` the state is being copied.
     """
 
     request: FitRequest
@@ -22,3 +23,4 @@ class Roster(NamedTuple):
     positions: Positions
     training: dict[int, ConfigTraining]
     residence: Residence | None
+    keeping: Set[int]

@@ -27,7 +27,9 @@ class Search:
 
     def __init__(self, roster: Roster, recruits: Recruits, tell: Decided) -> None:
         self._recruits, self._tell = recruits, tell
-        self._request, self._log, self._positions, self._training, self._residence = roster
+        self._request, self._log, self._positions, self._training = roster[:4]
+        self._residence, self._keeping = roster.residence, roster.keeping
+        self._spare: set[int] = set()  # configurations whose states are to go
         request = roster.request
         self._configs = {config.mst_key: config for config in request.configs}
         self._ranking = request.spec.ranking
@@ -190,6 +192,7 @@ class Search:
             return
         if self._course:
             self._ask(self._course)
+        self._release()
         if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
 
@@ -210,8 +213,7 @@ class Search:
         most = self._request.search.live_states if self._request.search else None
         if most is None:
             return
-        losers = [key for key in course.rule.losers(course.trials) if key in self._positions.progress]
-        able = [key for key in losers if not self._training[key].unstored]
+        able = [key for key in course.rule.losers(course.trials) if key in self._positions.progress]
         gone = able[: max(0, len(able) - most)]
         if not gone:
             return
@@ -220,8 +222,17 @@ class Search:
         for decision in made:
             course.settle(decision)
             self._positions.end(decision.mst_key)
-            self._training[decision.mst_key].release()
-        self._log.release_states(gone)
+            self._training[decision.mst_key].released = True  # nobody may continue it any more
+        self._spare.update(gone)
+
+    def _release(self) -> None:
+        """Drop the states that are to go, as soon as nobody stores or copies them."""
+        gone = [key for key in sorted(self._spare) if not self._training[key].unstored and key not in self._keeping]
+        if gone:
+            self._spare.difference_update(gone)
+            for key in gone:
+                self._training[key].release()
+            self._log.release_states(gone)
 
     @property
     def waits(self) -> bool:
