@@ -179,7 +179,8 @@ class Course:
             " validation_table => %s, metrics_compute_frequency => %s, search => %s, search_params => %s)",
             *(self.source, self.output, self.configs, self.plan.epochs, self.plan.schedule, self.plan.workers),
             *(self.plan.framework, ATTEMPTS, *self._evaluation),
-            *(("asha", '{"eta": 2}') if self.plan.search else (None, None)),
+            "asha" if self.plan.search else None,
+            self.plan.search_params,
         )
         if self.plan.background:
             self._await(run)
@@ -240,7 +241,7 @@ class Course:
     def _check_log(self, session: Workbench) -> None:
         """It looks like that of a run that nothing befell, but for visits that failed and were made again."""
         run = self.scene.run = self._runs()[0][0]
-        keys = len(self.plan.optimizers)
+        keys = len(self.plan.optimizers) + self.plan.drawn
         made, once = session.row(ONCE, run)
         assert made == once <= self.plan.visits
         assert not session.rows("SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,16 @@ KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weigh
 """The state with the largest loss is kept, and none is stopped."""
 ACTS = ("stop_config", "prioritise", "pause_run")
 """What a person asks of the first configuration, or of the run, which then is to go on at once."""
+SPACE = {
+    "compile_params": {
+        "loss": ["categorical_crossentropy"],
+        "metrics": ["accuracy"],
+        "optimizer": ["SGD"],
+        "lr": [0.001, 0.1, "log"],
+    },
+    "fit_params": {"batch_size": [1], "epochs": [6], "callbacks": [f"[{KEEPING}]"]},
+}
+"""What a search draws others of."""
 SIZES = (1, 2, 3, 3)
 """How many faults befall a round: those that meet tell most."""
 
@@ -53,6 +64,8 @@ class Round:
     optimizers: Sequence[str]
     misfortunes: Sequence[Misfortune]
     search: bool = False
+    drawn: int = 0
+    """How many configurations the search draws beside the others."""
     acts: Sequence[tuple[int, str]] = ()
     """What a person asks, each after so many visits."""
 
@@ -67,14 +80,23 @@ class Round:
         return "batch_size=1,epochs=6" + (f",callbacks=[{KEEPING}]" if self.evaluated else "")
 
     @property
+    def search_params(self) -> str | None:
+        """What its search is told."""
+        if not self.search:
+            return None
+        drawn = {"sampler": "tpe", "configs": len(self.optimizers) + self.drawn, "space": SPACE} if self.drawn else {}
+        return json.dumps({"eta": 2, **drawn})
+
+    @property
     def visits(self) -> int:
         """How many visits the run has."""
-        return self.segments * self.epochs * len(self.optimizers)
+        return self.segments * self.epochs * (len(self.optimizers) + self.drawn)
 
     def __str__(self) -> str:
         call = "submit" if self.background else "fit"
         size = f"{len(self.optimizers)} configurations, {self.segments} segments, {self.epochs} epochs"
         how = f"{self.framework}, {self.schedule}, {call}, {self.workers} workers{', a search' * self.search}"
+        how += f" that draws {self.drawn}" * bool(self.drawn)
         how += "".join(f", {act} after visit {visits}" for visits, act in self.acts)
         return f"{self.name}: {how}, {size}: {'; '.join(str(each) for each in self.misfortunes)}"
 
@@ -124,4 +146,5 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
     )
     asked = draw.sample(ACTS, draw.randint(0, len(ACTS))) if len(optimizers) > 1 else []
     acts = sorted((draw.randint(1, last), act) for act in asked)
-    return replace(plan, search=plan.evaluated and draw.random() < 0.7, acts=acts)
+    search = plan.evaluated and draw.random() < 0.7
+    return replace(plan, search=search, acts=acts, drawn=draw.randint(0, 2) if search else 0)
