@@ -214,11 +214,10 @@ class Median(Stepwise):
 
 
 @dataclass(frozen=True)
-class UntilReached:
-    """Another rule, until a config has a value that is as good as the target: then nothing goes on."""
+class Bounded:
+    """Another rule, which decides unless a bound says otherwise."""
 
     rule: Rule
-    target: float
 
     @property
     def takes_more(self) -> bool:
@@ -229,6 +228,25 @@ class UntilReached:
     def asked(self) -> Sequence[int]:
         """See `Rule`."""
         return self.rule.asked
+
+    def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
+        """See `Rule`."""
+        return self.rule.decide(trials, room, latest)
+
+    def ended(self, trials: Trials) -> bool:
+        """See `Rule`."""
+        return self.rule.ended(trials)
+
+    def losers(self, trials: Trials) -> Sequence[int]:
+        """See `Rule`."""
+        return self.rule.losers(trials)
+
+
+@dataclass(frozen=True)
+class UntilReached(Bounded):
+    """Another rule, until a config has a value that is as good as the target: then nothing goes on."""
+
+    target: float
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
@@ -243,33 +261,18 @@ class UntilReached:
         """See `Rule`."""
         return bool(self._reached(trials)) or self.rule.ended(trials)
 
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`."""
-        return self.rule.losers(trials)
-
     def _reached(self, trials: Trials) -> list[int]:
         return [key for key, trial in trials.items() if min(trial.values.values(), default=math.inf) <= self.target]
 
 
 @dataclass(frozen=True)
-class Within:
+class Within(Bounded):
     """Another rule, as long as no more than so many epochs are to be trained in all; what would be more does not begin.
 
     Those of a config that ends early, or fails, count as far as they were decided.
     """
 
-    rule: Rule
     epochs: int
-
-    @property
-    def takes_more(self) -> bool:
-        """See `Rule`."""
-        return self.rule.takes_more
-
-    @property
-    def asked(self) -> Sequence[int]:
-        """See `Rule`."""
-        return self.rule.asked
 
     def decide(self, trials: Trials, room: Room, latest: int | None) -> Sequence[Decision]:
         """See `Rule`."""
@@ -284,10 +287,6 @@ class Within:
     def ended(self, trials: Trials) -> bool:
         """See `Rule`."""
         return self._left(trials) < self.asked[0] or self.rule.ended(trials)
-
-    def losers(self, trials: Trials) -> Sequence[int]:
-        """See `Rule`."""
-        return self.rule.losers(trials)
 
     def _left(self, trials: Trials) -> int:
         return self.epochs - sum(trial.limit for trial in trials.values())

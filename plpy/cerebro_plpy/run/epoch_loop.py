@@ -103,7 +103,7 @@ class Orchestrator:
     def run(self) -> None:
         """Train until every configuration is done or has failed, or the time is over."""
         self._complete()
-        while not (schedule.run_finished(self._progress) and self._assignments.over):
+        while not self._over():
             self._around.check()
             self._steering.listen()
             self._decide()
@@ -124,6 +124,14 @@ class Orchestrator:
             raise ConfigFailure(f"all {len(self.failed)} configurations failed", detail=reasons(self.failed))
         self._search.close()
         self._budget.check_trained(self._plan, len(self.states), self.failed)
+
+    def _over(self) -> bool:
+        """Whether there is nothing left to do, also when all is decided that is known."""
+        if not (schedule.run_finished(self._progress) and self._assignments.over):
+            return False
+        if self._search.draws and not self._steering.paused:
+            self._decide()
+        return schedule.run_finished(self._progress) and not (self._search.draws and self._steering.paused)
 
     def _decide(self) -> None:
         """Who goes on, by what became known since the last time."""
@@ -187,17 +195,9 @@ class Orchestrator:
         if not training.visits and attempt == 1 and tour[0].kind == "train":
             self._log.config_running(key)
         known = self._measurements.forms(training, worker)
-        visits = [*training.train_visits(tour, attempt, self._rows_ahead(training), known)]
+        rows = self._choice.rows_ahead(self._positions, training, len(self._assignments.numbers))
+        visits = [*training.train_visits(tour, attempt, rows, known)]
         self._assignments.train(worker, tour, visits)
-
-    def _rows_ahead(self, training: ConfigTraining) -> int:
-        """The rows that a worker is still to train with this configuration's program and batch size."""
-        waiting = ((self._training[key], progress) for key, progress in self._progress.items())
-        alike = ((each, progress) for each, progress in waiting if each.compilation == training.compilation)
-        passes = sum(each.passes_ahead(self._plan, progress) for each, progress in alike)
-        workers = len(self._assignments.numbers)
-        sharing = self._residence.sharing(workers) if self._residence else workers
-        return passes * self._request.source.rows // len(self._plan.segments) // sharing
 
     def _succeed(self, worker: Worker, task: Task, value: Any) -> None:
         if isinstance(task, Storing):

@@ -69,6 +69,11 @@ class Search:
         """Whether a rule decides who goes on."""
         return self._course is not None
 
+    @property
+    def draws(self) -> bool:
+        """Whether others may still join that are drawn."""
+        return self._course is not None and self._course.draws > 0 and not self._over
+
     def insists(self, mst_key: int) -> bool:
         """Whether somebody wants a configuration to be trained on, whatever its metrics say."""
         return mst_key in self._insisted

@@ -158,6 +158,11 @@ def test_no_more_visits_are_made_than_may_be(bench: Workbench) -> None:
     run = bench.fit("packed", "budgeted", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 21}'})
     made = bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", run)
     assert made == 20, "ten epochs over two segments"
+    few = bench.fit("packed", "few", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 8}'})
+    states = "SELECT status, epochs > 0, count(*) FROM cerebro.config WHERE run_id = %s GROUP BY 1, 2 ORDER BY 2"
+    assert bench.rows(states, few) == [("stopped", False, 5), ("stopped", True, 4)], "some have not begun"
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", few) == "completed"
+    assert bench.value("SELECT count(model_weights) FROM few") == 4
     with pytest.raises(psycopg2.Error, match="expected at least 2"):
         bench.fit("packed", "none", "nine", EPOCHS, **{**SEARCH, "search_params": '{"max_visits": 1}'})
 

@@ -164,7 +164,8 @@ FROM (SELECT DISTINCT ON (n.mst_key) n.mst_key, n.reason FROM cerebro.decision_l
 WHERE c.run_id = %s::bigint AND c.mst_key = d.mst_key AND c.mst_key = ANY (%s::integer[]) AND c.status IN ('waiting', 'running')
 
 -- name: search_over
-UPDATE cerebro.config_log c SET status = 'stopped' WHERE c.run_id = %s::bigint AND c.status = 'paused'
+UPDATE cerebro.config_log c SET status = 'stopped', reason = coalesce(c.reason, 'the search was over before it began')
+WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 
 -- name: past_decisions
 SELECT d.mst_key, d.action, d.last_epoch, d.reason, d.cause FROM cerebro.decision_log d WHERE d.run_id = %s::bigint ORDER BY d.decision_no
