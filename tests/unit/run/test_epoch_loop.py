@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, cycle, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from specs import spec_of
 from trials import trials
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
@@ -28,7 +30,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, 
 from cerebro_plpy.hopping import course
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.patience import Patience
-from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule
+from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
@@ -46,9 +48,10 @@ from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import DecisionRow, RunLog
+from cerebro_plpy.run.log import DecisionRow, Joined, Origin, RunLog
+from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.replay import Orders, endings
-from cerebro_plpy.run.request import Deadline, Evaluation, FitRequest, Repeat, Searching
+from cerebro_plpy.run.request import Deadline, Drawing, Evaluation, FitRequest, Repeat, Searching
 from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.run.training import Kept, Past
 from cerebro_plpy.tables.architectures import StoredModel
@@ -463,6 +466,10 @@ def requested(
     )
 
 
+DRAWN = 100
+"""The first key of those that are drawn."""
+
+
 class Log(RunLog):
     """A log that knows which configurations it was told to be completed, and which to be stopped, and why."""
 
@@ -472,6 +479,18 @@ class Log(RunLog):
         self.completed: set[int] = set()
         self.status: dict[int, str] = {}
         self.stopped: dict[int, str] = {}
+        self.drawn = 0
+
+    def next_key(self) -> int:
+        return DRAWN + self.drawn
+
+    def make_state_tables(self, request: FitRequest, mst_keys: Iterable[int]) -> None:
+        self.drawn += len(list(mst_keys))
+
+    def configs_joined(self, request: FitRequest, configs: Sequence[Config], origin: Origin) -> Joined:
+        return Joined([], [])
+
+    def joined(self, joined: Joined) -> None: ...
 
     def config_completed(self, mst_key: int) -> None:
         self.completed.add(mst_key)
@@ -824,6 +843,56 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
         or max(limits[key] for key in trial.alive) == 5
         or trial.orchestrator.failed
     )
+
+
+@given(
+    kind=st.sampled_from(["asha", "grid"]),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    configs=st.integers(1, 3),
+    epochs=st.integers(1, 3),
+    draws=st.integers(1, 5),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    losses=st.lists(st.integers(0, 9), min_size=8, max_size=8),
+    faults=FEW,
+    looks=LOOKS,
+)
+@example("grid", "rotation", 1, 1, 5, 2, 2, [0] * 8, {}, [1])  # the rule hears of several at once, when all are done
+@trials(200)
+def test_a_search_trains_all_that_it_draws(
+    kind: str,
+    schedule: str,
+    configs: int,
+    epochs: int,
+    draws: int,
+    segments: int,
+    workers: int,
+    losses: list[int],
+    faults: dict[int, Fault],
+    looks: list[int],
+) -> None:
+    """Also where all others are done when there is room for one; and none before."""
+    request = requested(configs, segments, epochs, {1, epochs}, schedule)
+
+    def draw(self: Recruits, count: int, trials: object) -> tuple[Sequence[Config], Joined]:
+        first = self._log.next_key()
+        known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
+        return self._join(known, Origin("search"), None)
+
+    space = Space(({},), {}, Choices((1,)))
+    rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))
+    search = Searching("rule", rule, tuple(range(configs)), Drawing(space, "tpe", draws, {}))
+    keys = [*range(configs), *range(DRAWN, DRAWN + draws)]
+    of_segments = {(key, epoch): float(losses[n]) for n, key in enumerate(keys) for epoch in (1, 2, 3)}
+    platform = Unreliable((faults.get(n) for n in naturals()), losses=of_segments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recruits, "draw", draw)
+        trial = continued(replace(request, search=search), workers, platform, looks, {})
+    assert trial.log.drawn == draws and trial.orchestrator.failed == {}
+    limits = {row.mst_key: row.last_epoch for row in platform.decided}
+    assert sorted(limits) == keys and max(limits.values()) == epochs
+    wanted = {(k, e, s) for k in keys for e in range(1, limits[k] + 1) for s in range(segments)}
+    assert set(platform.trained) == wanted
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
