@@ -93,7 +93,8 @@ def write(db: Database, run: LoggedRun, output: Relation, states: Relation | Non
         written = written or at_once(model_written(db, begun.tables, run, config))
         if not written.metrics:
             metrics_written(db, begun.tables, run, config, written)
-    _write_summary(db, begun.tables.summary, output, run)
+    newest = run if run.status == "completed" else read_run(db, run.run_id)  # metrics may have come meanwhile
+    _write_summary(db, begun.tables.summary, output, newest)
 
 
 def model_written(db: Database, tables: OutputTables, run: LoggedRun, config: Row) -> Pieces[Written]:
@@ -117,7 +118,7 @@ def _remove(db: Database, tables: OutputTables, mst_key: int) -> None:
 
 
 def names(output: Relation, suffixes: Sequence[str]) -> dict[str, str]:
-    """The quoted names of the output tables, by suffix."""
+    """The quoted names of output tables."""
     return {suffix: quote_qualified((output.schema, output.name + suffix)) for suffix in ("", *suffixes)}
 
 
@@ -228,8 +229,8 @@ def _write_info(db: Database, table: str, run: LoggedRun, config: Row, architect
 def found_metrics(db: Database, run: LoggedRun, config: Row, architecture: str) -> tuple[object, ...]:
     """The `metric_columns` of a configuration of a run; one without a state came to nothing."""
     parsed = parse_compile_params(config["compile_params"], UNSEEN)
-    rows = logged_metrics(db, run.run_id, config)
-    return metric_columns(rows, parsed, architecture, run.spec.source.dependent, config["best_epoch"])
+    rows, columns = logged_metrics(db, run.run_id, config), run.spec.source.dependent
+    return metric_columns(rows, parsed, architecture, columns, config["best_epoch"])
 
 
 def logged_metrics(db: Database, run_id: int, config: Row) -> list[Row]:
@@ -256,10 +257,9 @@ def metric_columns(
     metric = measured[0].logged if measured else None
     series = {kind: [row for row in rows if row["dataset"] == kind] for kind in ("training", "validation")}
     elapsed = [row["elapsed"] for row in deciding_losses(rows)] or None
-    types = per_output.in_order(compiled.metrics_given, names) or None
     return (
         elapsed,
-        types,
+        per_output.in_order(compiled.metrics_given, names) or None,
         compiled.loss_given,
         *_values(series["training"], metric, best_epoch),
         *_values(series["validation"], metric, best_epoch),
