@@ -6,7 +6,7 @@ What can be wrong with any of them is checked before the run begins.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from random import Random
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from cerebro_plpy.configs.draws import Choices, Draw
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.grid import ConfigRow, draw_rows, made_row
 from cerebro_plpy.configs.points import Point, config_row
-from cerebro_plpy.configs.sampling import RANDOM, Sampling, read_space
+from cerebro_plpy.configs.sampling import Sampling, read_space
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.database.catalog import Catalog
@@ -28,7 +28,7 @@ from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.replay import RunRecord
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.run.sampler import Sampler
-from cerebro_plpy.tables.architectures import read_architectures
+from cerebro_plpy.tables.architectures import StoredModel, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs
 from cerebro_plpy.tables.selection import check_callbacks
 
@@ -41,20 +41,15 @@ class Wish(NamedTuple):
     """What is to be drawn: so many of a space, by a sampler that begins from a seed."""
 
     space: Space
-    sampler: str
+    sampling: Sampling
     size: int
     seed: int
-
-    @property
-    def learns(self) -> bool:
-        """Whether what is drawn depends on what became of others."""
-        return self.sampler != RANDOM
 
 
 def wish_of(sampling: Sampling, models: Models, functions: Functions | None, seed: int) -> Wish:
     """What a search wants beside the configurations that there are."""
     space = read_space(sampling.space, {config.model_id for config in models.configs}, functions)
-    return Wish(space, sampling.sampler, max(0, sampling.configs - len(models.configs)), seed)
+    return Wish(space, sampling, max(0, sampling.configs - len(models.configs)), seed)
 
 
 def with_draws(
@@ -66,21 +61,20 @@ def with_draws(
     """
     table, space = models.table, wish.space
     assert table is not None
-    fresh = sorted(set(model_ids(space)) - models.architectures.keys())
-    architectures = {**models.architectures, **read_architectures(workplace.reader, table, fresh)}
+    architectures = _architectures(workplace, models, model_ids(space))
     numbered = enumerate(_probes(space), 1)
     probes = check_configs(
         [_config(number, row, space.functions) for number, row in numbered], architectures, source, table
     )
     check_callbacks(catalog.db, (probe.fit for probe in probes))
     points, rows = _first(workplace, models, wish, len(source.segments) + 1)
-    if len(rows) < wish.size and not wish.learns:
+    if len(rows) < wish.size and not wish.sampling.learns:
         catalog.db.notice(f"{len(rows)} configurations are drawn, not {wish.size}: the space holds no others")
     first = 1 + max((config.mst_key for config in models.configs), default=0)
     drawn = [_config(key, row, space.functions) for key, row in enumerate(rows, first)]
     configs = check_configs([*models.configs, *drawn], architectures, source, table)
-    left = wish.size - len(rows) if wish.learns else 0
-    drawing = Drawing(space, wish.sampler, left, {each.mst_key: point for each, point in zip(drawn, points)})
+    left = wish.size - len(rows) if wish.sampling.learns else 0
+    drawing = Drawing(space, wish.sampling.sampler, left, {each.mst_key: point for each, point in zip(drawn, points)})
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
 
 
@@ -90,9 +84,7 @@ def with_rest(
     """The models of an interrupted run that has this log, with what it is still to draw."""
     called = {row["model_id"] for row in log if row["source"] == "call"}
     space = read_space(sampling.space, called, functions)
-    fresh = sorted(set(model_ids(space)) - models.architectures.keys())
-    assert models.table is not None
-    architectures = {**models.architectures, **read_architectures(workplace.reader, models.table, fresh)}
+    architectures = _architectures(workplace, models, model_ids(space))
     return models._replace(architectures=architectures, drawing=_rest(sampling, log, space))
 
 
@@ -106,6 +98,13 @@ def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
 def model_ids(space: Space) -> list[int]:
     """The models that a space names."""
     return [model for model in space.models.values if isinstance(model, int)]
+
+
+def _architectures(workplace: Workplace, models: Models, wanted: Iterable[int]) -> dict[int, StoredModel]:
+    """Those of the models, and others that are wanted."""
+    assert models.table is not None
+    fresh = sorted(set(wanted) - models.architectures.keys())
+    return {**models.architectures, **read_architectures(workplace.reader, models.table, fresh)}
 
 
 def with_joined(
@@ -127,8 +126,7 @@ def with_joined(
             " a replay does not come to"
         )
     joined = [each for each in recorded.joined if each.mst_key not in recorded.warm | keys]
-    fresh = sorted({each.model_id for each in joined} - models.architectures.keys())
-    architectures = {**models.architectures, **read_architectures(workplace.reader, table, fresh)}
+    architectures = _architectures(workplace, models, (each.model_id for each in joined))
     rows = ((each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params)) for each in joined)
     configs = [*models.configs, *(_config(key, row, functions) for key, row in rows)]
     checked = check_configs(configs, architectures, source, table)
@@ -138,14 +136,14 @@ def with_joined(
 def _first(
     workplace: Workplace, models: Models, wish: Wish, busy: int
 ) -> tuple[Sequence[Point | None], Sequence[ConfigRow]]:
-    if not wish.learns:
+    if not wish.sampling.learns:
         existing = [ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs]
         rows = draw_rows(wish.space, wish.size, wish.seed, existing) if wish.size else ()
         return [None] * len(rows), rows
     count = min(wish.size, busy - len(models.configs))
     if count < 1:
         return (), ()
-    with Sampler(workplace.settings, workplace.check, wish.space, wish.sampler, wish.seed) as sampler:
+    with Sampler(workplace.settings, workplace.check, wish.space, wish.sampling.sampler, wish.seed) as sampler:
         points = sampler.suggest([], count)
     return points, [config_row(wish.space, point) for point in points]
 

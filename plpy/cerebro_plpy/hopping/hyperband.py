@@ -139,7 +139,7 @@ class Diagonals:
         if any(trial.under_way for trial in trials.values()):
             return []
         ends = self.method.ends()
-        brackets = {s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.method.brackets()}
+        brackets = self._brackets
         for diagonal in self.method.diagonals():
             if any(trials[key].limit >= ends[r.s][r.i] for r in diagonal for key in brackets[r.s]):
                 continue
@@ -155,8 +155,11 @@ class Diagonals:
     def losers(self, trials: Trials) -> Sequence[int]:
         """See `Rule`: those that were left behind."""
         ends = self.method.ends()
-        dealt = [([self.mst_keys[key - 1] for key in keys], ends[s]) for s, keys in self.method.brackets()]
-        return left_behind(trials, dealt)
+        return left_behind(trials, [(keys, ends[s]) for s, keys in self._brackets.items()])
+
+    @property
+    def _brackets(self) -> dict[int, list[int]]:
+        return {s: [self.mst_keys[key - 1] for key in keys] for s, keys in self.method.brackets()}
 
 
 def _round(trials: Trials, keys: Sequence[int], found: Round, ends: Sequence[int]) -> list[Decision]:
