@@ -188,6 +188,8 @@ class TrainOptions(TypedDict, total=False):
     workers: int
     use_gpus: bool
     background: bool
+    group_by: str
+    min_group_rows: int
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -57,7 +57,8 @@ class Progress:
 class Standing:
     """One config's place in the leaderboard of its run; `value` is its newest `metric` on `dataset`.
 
-    `template` is that of cerebro.train; `validation` and `training` are the metric over either data set.
+    `template` is that of cerebro.train; `validation` and `training` are the metric over either data set. Of each group
+    of rows, if there are any, configs are ranked apart.
     """
 
     run_id: int
@@ -75,6 +76,7 @@ class Standing:
     validation: float | None = None
     training: float | None = None
     seconds: float | None = None
+    group_value: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

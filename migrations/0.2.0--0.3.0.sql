@@ -26,6 +26,10 @@ ALTER TABLE cerebro.config_log ADD COLUMN cloned_from integer;
 ALTER TABLE cerebro.config_log ADD COLUMN warm_started_from integer;
 ALTER TABLE cerebro.config_log ADD COLUMN point jsonb;
 ALTER TABLE cerebro.config_log ADD COLUMN released boolean NOT NULL DEFAULT FALSE;
+ALTER TABLE cerebro.config_log ADD COLUMN group_value text;
+ALTER TABLE cerebro.config_log ADD COLUMN segments integer[];
+COMMENT ON COLUMN cerebro.config_log.group_value IS 'the group whose rows alone it sees; NULL where it sees those of all';
+COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in an epoch; NULL for all of its run';
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
 COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped while the run went on, for which live_states left no room';
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
@@ -188,6 +192,7 @@ CREATE TABLE cerebro.version_log (
     profile         jsonb,
     importance       double precision[],
     importance_error double precision[],
+    group_by         text,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -203,6 +208,30 @@ COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
+COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
+
+CREATE TABLE cerebro.group_log (
+    owner           name NOT NULL DEFAULT current_user,
+    model           text NOT NULL,
+    version         integer NOT NULL,
+    group_value     text NOT NULL,
+    run_id          bigint NOT NULL,
+    mst_key         integer NOT NULL,
+    template        text NOT NULL,
+    params          jsonb NOT NULL,
+    value           double precision,
+    training_rows   bigint NOT NULL,
+    margin          double precision,
+    architecture    json NOT NULL,
+    compile_params  text NOT NULL,
+    backend         text NOT NULL,
+    state_bytes     bigint NOT NULL,
+    PRIMARY KEY (owner, model, version, group_value)
+);
+COMMENT ON TABLE cerebro.group_log IS 'The models of groups of rows that a version has beside the one of all rows; read the view cerebro.model_group';
+COMMENT ON COLUMN cerebro.group_log.group_value IS 'the text of the value that the rows of the group have in the column that the version is grouped by';
+COMMENT ON COLUMN cerebro.group_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
+COMMENT ON COLUMN cerebro.group_log.value IS 'the metric of the version over the rows of the group that were held back';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,
@@ -231,14 +260,17 @@ COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others tha
 
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.group_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_state ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.group_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_state USING (owner = current_user) WITH CHECK (owner = current_user);
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.group_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_state', '');
 

@@ -48,6 +48,8 @@ CREATE TABLE cerebro.config_log (
     warm_started_from integer,
     point          jsonb,
     released       boolean NOT NULL DEFAULT FALSE,
+    group_value    text,
+    segments       integer[],
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -58,6 +60,8 @@ COMMENT ON COLUMN cerebro.config_log.template IS 'the template that its architec
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
 COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped while the run went on, for which live_states left no room';
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
+COMMENT ON COLUMN cerebro.config_log.group_value IS 'the group whose rows alone it sees; NULL where it sees those of all';
+COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in an epoch; NULL for all of its run';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
@@ -230,6 +234,7 @@ CREATE TABLE cerebro.version_log (
     profile         jsonb,
     importance       double precision[],
     importance_error double precision[],
+    group_by         text,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -245,6 +250,30 @@ COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
 COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric of rows that were held back gets where a column is shuffled, in the order of the recipe; see cerebro.importance';
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
+COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
+
+CREATE TABLE cerebro.group_log (
+    owner           name NOT NULL DEFAULT current_user,
+    model           text NOT NULL,
+    version         integer NOT NULL,
+    group_value     text NOT NULL,
+    run_id          bigint NOT NULL,
+    mst_key         integer NOT NULL,
+    template        text NOT NULL,
+    params          jsonb NOT NULL,
+    value           double precision,
+    training_rows   bigint NOT NULL,
+    margin          double precision,
+    architecture    json NOT NULL,
+    compile_params  text NOT NULL,
+    backend         text NOT NULL,
+    state_bytes     bigint NOT NULL,
+    PRIMARY KEY (owner, model, version, group_value)
+);
+COMMENT ON TABLE cerebro.group_log IS 'The models of groups of rows that a version has beside the one of all rows; read the view cerebro.model_group';
+COMMENT ON COLUMN cerebro.group_log.group_value IS 'the text of the value that the rows of the group have in the column that the version is grouped by';
+COMMENT ON COLUMN cerebro.group_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
+COMMENT ON COLUMN cerebro.group_log.value IS 'the metric of the version over the rows of the group that were held back';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,
@@ -283,6 +312,7 @@ ALTER TABLE cerebro.act_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.form_timing ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.group_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_state ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_runs ON cerebro.run_log USING (owner = current_user) WITH CHECK (owner = current_user);
@@ -291,6 +321,7 @@ CREATE POLICY own_numbers ON cerebro.run_log AS RESTRICTIVE FOR INSERT WITH CHEC
 CREATE POLICY own_timings ON cerebro.form_timing USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.group_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_state USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_runs ON cerebro.config_log USING (EXISTS (SELECT FROM cerebro.run_log r WHERE r.run_id = config_log.run_id AND r.owner = current_user));
@@ -311,6 +342,7 @@ SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.act_log_act_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.group_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_state', '');
 

@@ -24,20 +24,20 @@ IS 'Pack a table for validation: normalised, encoded and spread as its training 
 
 CREATE OR REPLACE FUNCTION cerebro.pack_mixed(
     source text, output text, dependent text, independent text, dependent_type text, weight text, rows bigint,
-    classes text[], recipes json) RETURNS void
+    classes text[], recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.pack_mixed(plpy, GD, source, output, dependent, independent, dependent_type, weight, rows, classes, recipes)
+return packing.pack_mixed(plpy, GD, source, output, dependent, independent, dependent_type, weight, rows, classes, recipes, grouped)
 $$;
-COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text, bigint, text[], json) IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names';
+COMMENT ON FUNCTION cerebro.pack_mixed(text, text, text, text, text, text, bigint, text[], json, json) IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
 
 CREATE OR REPLACE FUNCTION cerebro.pack_beside(
-    source text, output text, dependent text, independent text, training text, recipes json) RETURNS void
+    source text, output text, dependent text, independent text, training text, recipes json, grouped json) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
-return packing.pack_beside(plpy, GD, source, output, dependent, independent, training, recipes)
+return packing.pack_beside(plpy, GD, source, output, dependent, independent, training, recipes, grouped)
 $$;
-COMMENT ON FUNCTION cerebro.pack_beside(text, text, text, text, text, json) IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
+COMMENT ON FUNCTION cerebro.pack_beside(text, text, text, text, text, json, json) IS 'Internal: pack a table for validation as its training table was, of raw values to which recipes are applied';
 
 CREATE OR REPLACE FUNCTION cerebro.rows_seen(rows bigint) RETURNS boolean
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

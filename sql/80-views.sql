@@ -29,9 +29,10 @@ COMMENT ON VIEW cerebro.run IS 'Runs that the reader may see; a run whose orches
 CREATE OR REPLACE VIEW cerebro.config WITH (security_barrier) AS
 SELECT c.run_id, c.mst_key, c.params,
        CASE WHEN r.status = 'interrupted' AND c.status IN ('waiting', 'running', 'paused') THEN 'stopped' ELSE c.status END AS status,
-       c.reason, coalesce(v.visits, 0) / nullif(cardinality(r.segments), 0) AS epochs,
+       c.reason, coalesce(v.visits, 0) / nullif(cardinality(coalesce(c.segments, r.segments)), 0) AS epochs,
        c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.best_epoch, c.template,
-       c.source, c.cloned_from, c.warm_started_from, CASE WHEN c.status IN ('paused', 'stopped') THEN d.rule END AS ended_by
+       c.source, c.cloned_from, c.warm_started_from, CASE WHEN c.status IN ('paused', 'stopped') THEN d.rule END AS ended_by,
+       c.group_value
 FROM cerebro.config_log c JOIN cerebro.run r USING (run_id)
 LEFT JOIN (
     SELECT t.run_id, t.mst_key, count(*)::integer AS visits FROM cerebro.visit t
@@ -59,11 +60,11 @@ WITH last AS (
     FROM cerebro.visit v WHERE v.status = 'completed' GROUP BY v.run_id, v.mst_key
 )
 SELECT c.run_id,
-       rank() OVER (PARTITION BY c.run_id
+       rank() OVER (PARTITION BY c.run_id, c.group_value
                     ORDER BY c.status = 'failed', l.value IS NULL OR l.value = 'NaN',
                              CASE WHEN b.descending THEN -l.value ELSE l.value END) AS rank,
        c.mst_key, c.params, c.epochs, c.status, b.dataset, b.name AS metric, l.value, t.training_time, c.reason,
-       c.template, o.validation, o.training, extract(epoch FROM t.training_time)::double precision AS seconds
+       c.template, o.validation, o.training, extract(epoch FROM t.training_time)::double precision AS seconds, c.group_value
 FROM cerebro.config c
 JOIN ranked_by b USING (run_id)
 LEFT JOIN last l ON l.run_id = c.run_id AND l.mst_key = c.mst_key AND l.dataset = b.dataset AND l.name = b.name
@@ -72,12 +73,12 @@ LEFT JOIN (
            max(s.value) FILTER (WHERE s.dataset = 'training') AS training
     FROM last s GROUP BY s.run_id, s.mst_key, s.name) o ON o.run_id = c.run_id AND o.mst_key = c.mst_key AND o.name = b.name
 LEFT JOIN trained t ON t.run_id = c.run_id AND t.mst_key = c.mst_key;
-COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last';
+COMMENT ON VIEW cerebro.leaderboard IS 'Configurations of a run, best first, by the newest value of the metric that ranks it: that of the validation set where there is one, else of the training set; failed ones last. Of each group of rows, if there are any, they are ranked apart';
 
 CREATE OR REPLACE VIEW cerebro.progress WITH (security_barrier) AS
 WITH config AS (
-    SELECT c.run_id, c.mst_key, c.status, cardinality(r.segments) AS segments,
-           coalesce(d.last_epoch, r.epochs) * cardinality(r.segments) AS total,
+    SELECT c.run_id, c.mst_key, c.status, cardinality(coalesce(c.segments, r.segments)) AS segments,
+           coalesce(d.last_epoch, r.epochs) * cardinality(coalesce(c.segments, r.segments)) AS total,
            c.status = 'failed' OR c.status = 'stopped' AND c.reason IS NOT NULL AS ended,
            count(*) FILTER (WHERE v.status = 'completed' AND v.kind = 'train') AS done,
            max(v.epoch) AS epoch, min(v.started_at) AS first_start, max(v.ended_at) AS last_end
@@ -86,7 +87,7 @@ WITH config AS (
         SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key, l.last_epoch FROM cerebro.decision_log l
         ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
         ON d.run_id = c.run_id AND d.mst_key = c.mst_key
-    GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(r.segments), coalesce(d.last_epoch, r.epochs)
+    GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(coalesce(c.segments, r.segments)), coalesce(d.last_epoch, r.epochs)
 ), configs AS (
     SELECT k.run_id, count(*) FILTER (WHERE k.status = 'running') AS running,
            count(*) FILTER (WHERE k.status = 'failed') AS failed,
@@ -97,7 +98,7 @@ WITH config AS (
     FROM config k GROUP BY k.run_id
 ), best AS (
     SELECT DISTINCT ON (l.run_id) l.run_id, l.mst_key, l.value FROM cerebro.leaderboard l
-    WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL ORDER BY l.run_id, l.mst_key
+    WHERE l.rank = 1 AND l.status <> 'failed' AND l.value IS NOT NULL AND l.group_value IS NULL ORDER BY l.run_id, l.mst_key
 )
 SELECT r.run_id, r.name, r.owner, r.status,
        least(r.epochs, coalesce(c.epoch, 1)) AS epoch,
@@ -183,10 +184,18 @@ COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each w
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
        v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
-       v.software, v.fingerprint
+       v.software, v.fingerprint, v.group_by
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
 WHERE cerebro.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see: what each was trained on and how, and what it came to';
+
+CREATE OR REPLACE VIEW cerebro.model_group WITH (security_barrier) AS
+SELECT g.model, g.owner, g.version, g.version = m.deployed AS deployed, v.group_by, g.group_value, g.run_id, g.mst_key, g.template, g.params,
+       v.metric, g.value, g.training_rows, g.margin, g.state_bytes, g.backend
+FROM cerebro.group_log g JOIN cerebro.version_log v ON v.owner = g.owner AND v.model = g.model AND v.version = g.version
+     JOIN cerebro.model_log m ON m.owner = g.owner AND m.model = g.model
+WHERE cerebro.may_see(g.owner) AND NOT m.dropped;
+COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versions have beside the one of all rows: which predict the rows whose column group_by has that value';
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS "column", f.feature ->> 'kind' AS kind,

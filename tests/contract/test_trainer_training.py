@@ -46,6 +46,46 @@ def test_streamed_and_cached_give_the_same_bits(trainer: Peer, shuffle: bool) ->
     assert without_times(streamed_loss) == without_times(cached_loss)
 
 
+def test_a_job_over_some_buffers_sees_no_others(trainer: Peer) -> None:
+    """Kept or streamed; and what it is evaluated by are those, too."""
+    parts = buffers(21, 13, 8, 5)
+    trainer.tell({"do": "open", "dataset": "d", "cache_bytes": 1 << 30})
+    for number in (1, 3):  # alone, under the same numbers
+        trainer.send_buffer("d", number, parts[number])
+    trainer.ask({"do": "close", "dataset": "d"})
+    loss, state = trainer.train(program(NOISY), NEW, epochs=2)
+    found = trainer.evaluate(program(NOISY), state)["d"]
+    for cache_bytes in (1 << 30, 0):
+        trainer.load("d", parts, cache_bytes=cache_bytes)
+        trainer.begin("train", program(NOISY), NEW, fit=fit(epochs=2), order=place(), buffers={"d": [1, 3]})
+        for pass_no in range(0 if cache_bytes else 2):
+            for position, arrays in enumerate(parts):
+                trainer.send_buffer("d", position, arrays, **{"pass": pass_no})
+        assert without_times(trainer.ask({"do": "finish"})) == without_times(loss)
+        assert content(trainer.state()) == content(state)
+    trainer.load("d", parts)
+    trainer.begin("evaluate", program(NOISY), state, buffers={"d": [1, 3]})
+    assert trainer.ask({"do": "finish"})["datasets"]["d"] == found
+
+
+def test_neighbours_that_are_a_block_are_trained_on_as_one_buffer(trainer: Peer) -> None:
+    parts = buffers(21, 13, 8, 5)
+    joined = [
+        [(name, np.concatenate([dict(part)[name] for part in some])) for name in ("x", "y")]
+        for some in (parts[:2], parts[2:])
+    ]
+    trainer.tell({"do": "open", "dataset": "d", "cache_bytes": 1 << 30})
+    for number, arrays in zip((0, 2), joined, strict=True):
+        trainer.send_buffer("d", number, arrays)
+    trainer.ask({"do": "close", "dataset": "d"})
+    loss, state = trainer.train(program(NOISY), NEW, epochs=2)
+    trainer.load("d", parts)
+    found, again = trainer.train(program(NOISY), NEW, epochs=2, block_rows=30)
+    assert without_times(found) == without_times(loss) and content(again) == content(state)
+    with pytest.raises(TrainerFailed, match="steps_per_epoch"):
+        trainer.train(program(NOISY), NEW, steps_per_epoch=1, block_rows=30)
+
+
 def test_result_says_what_was_done(trainer: Peer, framework: str) -> None:
     trainer.load("d", buffers(21, 13))
     result, _ = trainer.train(program(), NEW, epochs=3, batch_size=8)

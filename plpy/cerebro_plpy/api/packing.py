@@ -49,13 +49,16 @@ def pack_mixed(
     rows: int | None,
     classes: list[str] | None,
     recipes: str | None,
+    grouped: str | None,
 ) -> None:
-    """Pack a table for training whose rows are in random order already, and are known."""
+    """Pack a table for training whose rows are in random order already, or come group by group, and are known."""
     given = pack.PackArguments(source, output, dependent, independent, None, None)
 
     def packed(db: Database) -> None:
         names = tuple(fields.kind("classes", classes, list))
-        known = pack.Known(fields.whole("rows", rows, 1), names, fields.record("recipes", recipes))
+        known = pack.Known(
+            fields.whole("rows", rows, 1), names, fields.record("recipes", recipes), pack.layout(grouped)
+        )
         pack.pack_training(db, gd, given, pack.TrainingOptions(None, None, None, None, dependent_type, weight, known))
 
     call(plpy, gd, packed)
@@ -88,10 +91,15 @@ def pack_beside(
     independent: str | None,
     training: str | None,
     recipes: str | None,
+    grouped: str | None,
 ) -> None:
     """Pack a table as its training table was packed, whose values were raw, too."""
     given = pack.PackArguments(source, output, dependent, independent, None, None)
-    call(plpy, gd, lambda db: pack.pack_validation(db, gd, given, training, fields.record("recipes", recipes)))
+
+    def packed(db: Database) -> None:
+        pack.pack_validation(db, gd, given, training, fields.record("recipes", recipes), pack.layout(grouped))
+
+    call(plpy, gd, packed)
 
 
 def rows_seen(plpy: Any, gd: Globals, rows: int | None) -> bool:

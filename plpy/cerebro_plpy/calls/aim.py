@@ -18,12 +18,15 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.platform import Platform, Reader
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.features.columns import raw_columns
+from cerebro_plpy.features.groups import LEAST_ROWS, check_column, read_groups
 from cerebro_plpy.features.split import Split, read_split
 from cerebro_plpy.features.table import RawTable, Wishes, drawn
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
 
+MODULE = "train"
 MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
 CALIBRATED = ("log_loss", "auc")
@@ -87,6 +90,10 @@ def aim_of(catalog: Catalog, session: Session, arguments: TrainArguments, source
         bound=known.bound if known else None,
         held=held,
     )
+    if arguments.group_by is not None:
+        tables = [source, *([held] if held else [])]
+        for each in tables:
+            check_column(module, raw_columns(session, each.oid), arguments.group_by, wanted.target)
     first = named(module, session, arguments.start_from)
     return Aim(arguments, wanted, source, model, wishes, seed, first, core_share())
 
@@ -105,7 +112,9 @@ def workload(aim: Aim, platform: Platform, table: RawTable, segments: int) -> Wo
     workers = min(aim.arguments.workers or min(usual, aim.arguments.configs or usual), segments)
     inputs = table.recipe.table
     weights = usual_weights(inputs, table.target.head)
-    return Workload(table.rows, table.validation_rows, weights, segments, workers, aim.core, most_epochs(inputs))
+    rows, groups = (table.rows, table.validation_rows), table.groups
+    grouped = (len(groups.found), 1 - groups.loose[0] / table.rows) if groups else (0, 0.0)
+    return Workload(*rows, weights, segments, workers, aim.core, most_epochs(inputs), *grouped)
 
 
 def core_share() -> float:
@@ -118,11 +127,20 @@ def core_share() -> float:
 
 
 def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: float) -> RawTable:
-    """The table, or as much of it as one epoch can go over where so many seconds are left; see also `templates_of`."""
+    """The table, or as much of it as one epoch can go over where so many seconds are left, with its groups; see also
+    `templates_of`."""
     templates_of(aim, table)
     load = workload(aim, db.platform, table, segments_of(db, table))
     share = sample_share(load, visit_seconds(aim, table, seconds))
-    return table if share == 1 else drawn(reader, table, share)
+    return _with_groups(aim, reader, table if share == 1 else drawn(reader, table, share))
+
+
+def _with_groups(aim: Aim, reader: Reader, table: RawTable) -> RawTable:
+    asked = aim.arguments
+    if asked.group_by is None:
+        return table
+    least = asked.min_group_rows or LEAST_ROWS
+    return replace(table, groups=read_groups(reader, MODULE, table.parts, asked.group_by, least))
 
 
 def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:

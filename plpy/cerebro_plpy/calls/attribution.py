@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Optional
 
 from cerebro_plpy.calls.importance import places
-from cerebro_plpy.calls.predict_source import Raw, answered, id_text, raw_blocks
+from cerebro_plpy.calls.predict_source import Raw, answered, by_version, id_text, raw_blocks, whole_version
 from cerebro_plpy.calls.raw_source import deployed_version, raw_source
 from cerebro_plpy.calls.version_prediction import arrays, asker
 from cerebro_plpy.database.caller import Database, Row
@@ -33,7 +33,8 @@ def attribution_blocks_of(
     model, source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = deployed_version(db, MODULE, model)
-    table, _, recipe = raw_source(catalog, version.recipe, source)
+    rows = raw_source(catalog, version.recipe, source)
+    table, _, recipe = rows
     names, covered = [each.column for each in recipe.inputs], patches(recipe)
     raw = Raw(table.quoted, recipe, _texts(id_text(catalog, table, id_col), names))
     asked = {
@@ -41,9 +42,11 @@ def attribution_blocks_of(
         "columns": places(version.recipe, version.recipe.places),
         "patches": places(version.recipe, covered),
     }
-    teller = asker(db, gd, version, wire.request("attribute", asked))
+    whole = whole_version(catalog, version, rows)
     found = (
-        _block(rows, told, names, covered) for rows, told in answered(raw_blocks(db, version, raw, BLOCK_ROWS), teller)
+        _block(block, told, names, covered)
+        for each, its in by_version(whole, raw_blocks(db, whole, raw, BLOCK_ROWS))
+        for block, told in answered(its, asker(db, gd, each, wire.request("attribute", asked)))
     )
     return chain([first for first in (next(found, None),) if first], found)
 

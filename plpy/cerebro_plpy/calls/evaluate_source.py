@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, predicted, raw_blocks
+from cerebro_plpy.calls.predict_source import SETTINGS, Block, Raw, Whole, predicted, raw_blocks, whole_version
 from cerebro_plpy.calls.raw_source import deployed_version, raw_source
-from cerebro_plpy.calls.version_prediction import predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
@@ -32,6 +31,7 @@ class Labelled(NamedTuple):
     """A version, the rows that it predicts, and the columns that they are grouped by."""
 
     version: Version
+    whole: Whole
     table: Relation
     raw: Raw
     groups: tuple[str, ...]
@@ -61,18 +61,21 @@ def _statement(found: Labelled, asked: tuple[object, ...]) -> tuple[Any, ...]:
 
 def evaluation_blocks_of(db: Database, gd: dict[str, Any], arguments: Arguments) -> Iterator[Block]:
     """Predictions of the rows that have a target, block by block; the ids are arrays of the target and the group."""
-    version, _, raw, _ = _labelled(db, arguments)
-    blocks = _known(db, raw_blocks(db, version, raw), version.target)
-    return predicted(version, blocks, predictor(db, gd, version))
+    found = _labelled(db, arguments)
+    rows = _known(db, raw_blocks(db, found.whole, found.raw), found.version.target)
+    return predicted(db, gd, found.whole, rows)
 
 
 def _labelled(db: Database, arguments: Arguments) -> Labelled:
     model, source, group_by = arguments
     version = deployed_version(db, MODULE, model)
-    table, columns, recipe = raw_source(Catalog(db, MODULE), version.recipe, source)
+    catalog = Catalog(db, MODULE)
+    rows = raw_source(catalog, version.recipe, source)
+    table, columns, recipe = rows
     target = usable_label(MODULE, columns, version.target, version.task)
     groups = _groups(columns, group_by or (), table)
-    return Labelled(version, table, Raw(table.quoted, recipe, _pair(target, groups)), groups)
+    raw = Raw(table.quoted, recipe, _pair(target, groups))
+    return Labelled(version, whole_version(catalog, version, rows), table, raw, groups)
 
 
 def _pair(target: Expression, groups: Sequence[str]) -> Expression:

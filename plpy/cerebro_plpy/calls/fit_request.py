@@ -15,8 +15,9 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule
+from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule, rule_of_groups
 from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec
+from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.checks import seconds
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
@@ -36,6 +37,7 @@ from cerebro_plpy.tables.selection import SINGLE_KEY, parameter_errors, read_con
 from cerebro_plpy.trainer import settings
 
 WRITER = "tensorflow"
+UNGROUPED: Mapping[str, GroupPlace] = {}
 
 
 class Call(NamedTuple):
@@ -163,6 +165,8 @@ def make_request(
         repeat=repeat,
         commit_seconds=workplace.settings.commit_seconds,
         search=searching(catalog.module, spec, models, repeat),
+        groups=spec.train.groups if spec.train else {},
+        block_rows=spec.train.block_rows if spec.train else None,
     )
     return replace(request, workers=widths.workers(workplace, request))
 
@@ -254,11 +258,17 @@ def evaluated_epochs(
     return ()
 
 
-def rule_over(rule: SearchRule | None, mst_keys: Sequence[int], span: Span, repeat: Repeat) -> Rule | None:
+def rule_over(
+    rule: SearchRule | None,
+    mst_keys: Sequence[int],
+    span: Span,
+    repeat: Repeat,
+    groups: Mapping[str, GroupPlace] = UNGROUPED,
+) -> Rule | None:
     """What decides which of these configurations go on: in a replay, what was decided."""
     if repeat.limits:
         return Settled(repeat.limits)
-    return rule.over(mst_keys, span) if rule else None
+    return rule_of_groups(rule, mst_keys, span, groups) if rule else None
 
 
 def searching(
@@ -268,7 +278,7 @@ def searching(
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
     span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments))
-    rule = rule_over(named, keys, span, repeat)
+    rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
     live = named.live_states if named else None
     return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None
 

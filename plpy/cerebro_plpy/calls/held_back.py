@@ -16,8 +16,9 @@ from cerebro_plpy.database.names import columns_of
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.features.columns import raw_columns
-from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, network_inputs
+from cerebro_plpy.features.encoding import TEXTS, Expression, NetworkInput, category, network_inputs
 from cerebro_plpy.features.matching import matched
+from cerebro_plpy.features.part import both
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import Told
 from cerebro_plpy.features.split import read_split
@@ -55,11 +56,17 @@ def margin_of(distances: Sequence[float], covered: float = COVERED) -> float | N
     return sorted(distances)[place - 1] if place <= len(distances) else None
 
 
-def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network: Network) -> list[Told]:
-    """What a network says of the rows of a table that a run holds back, in the order that rows have of their own."""
+def predictions(
+    workplace: Workplace, spec: TrainSpec, source: Relation, network: Network, group: str | None = None
+) -> list[Told]:
+    """What a network says of the rows of a table that a run holds back, in the order that rows have of their own; or of
+    those of a group."""
     columns = raw_columns(workplace.control, source.oid)
     inputs = network_inputs(matched(MODULE, network.recipe, columns, source.spelling))
-    rows = _rows(held_back(MODULE, source.quoted, columns, spec), network.recipe, inputs)
+    held = held_back(MODULE, source.quoted, columns, spec)
+    if group is not None and spec.group_by is not None:
+        held = _of_group(held, spec.group_by, group)
+    rows = _rows(held, network.recipe, inputs)
     placed = workplace.platform.raw_rows(workplace.control, source.oid, rows)
     crew = crew_for(workplace, network.backend, False, placed.segments)
     arrays = [{"column": each.name, **each.entry} for each in inputs]
@@ -81,6 +88,12 @@ def predictions(workplace: Workplace, spec: TrainSpec, source: Relation, network
         workplace.dismiss(crew.workers)
         raise
     return [told for _, told in sorted(found, key=lambda each: (each[0], each[1].label))]
+
+
+def _of_group(held: Held, column: str, group: str) -> Held:
+    value = category(column)
+    side = both(held.side, Expression(f"{value.text} = %s", (*value.values, group)))
+    return held._replace(side=side, columns=(*held.columns, column))
 
 
 def held_table(catalog: Catalog, spec: TrainSpec) -> Relation:

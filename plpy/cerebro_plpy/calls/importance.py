@@ -63,6 +63,8 @@ def importance(db: Database, gd: dict[str, Any], model: str | None, source: str 
     """The importance of each column with its standard error, the largest first."""
     version = deployed_version(db, MODULE, model)
     rows = raw_source(Catalog(db, MODULE), version.recipe, source)
+    if version.group_by is not None:
+        db.notice(f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}")
     sample = Sample(rows, ALL, MOST_ROWS, ALIKE._replace(copies=_has_copies(db, rows)))
     found = _importances(db, gd, version, sample)
     if not found:

@@ -20,10 +20,11 @@ from cerebro_plpy.packing import columns, fill
 from cerebro_plpy.packing.classes import as_in_training, surprises, with_found_classes
 from cerebro_plpy.packing.columns import Column
 from cerebro_plpy.packing.fill import Packing
+from cerebro_plpy.packing.grouped import Layout
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.compatibility import check_order
-from cerebro_plpy.trainer import settings
+from cerebro_plpy.trainer import fields, settings
 
 TARGET_TYPES = ("class", "float")
 LEAST, MOST = 1.2e-38, 3.4e38  # what a real holds with all its digits
@@ -44,12 +45,14 @@ class PackArguments:
 class Known(NamedTuple):
     """What nobody needs to look for of rows that are in random order already: how many there are, and their classes.
 
-    `recipes` are what the packer applies to raw values, by the names of inputs.
+    `recipes` are what the packer applies to raw values, by the names of inputs; `grouped` are the buffers of rows that
+    come group by group.
     """
 
     rows: int
     classes: tuple[str, ...]
     recipes: Mapping[str, str]
+    grouped: Layout | None = None
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,16 @@ def pack_training(db: Database, gd: dict[str, Any], arguments: PackArguments, op
             seed=_seed(options),
             packers=packers,
             recipes=known.recipes if known else {},
+            grouped=known.grouped if known else None,
         )
         for text in surprises(plan.dependent, options.dependent_type is not None):
             db.notice(text)
         fill.pack(db, plan)
+
+
+def layout(text: str | None) -> Layout | None:
+    """The buffers of rows that come group by group, from JSON."""
+    return None if text is None else Layout.from_json(fields.record("grouped", text))
 
 
 def _seed(options: TrainingOptions) -> int | None:
@@ -136,6 +145,7 @@ def pack_validation(
     arguments: PackArguments,
     training: str | None,
     recipes: Mapping[str, str] = MappingProxyType({}),
+    grouped: Layout | None = None,
 ) -> None:
     """Pack a table as its training table was packed: same classes, constant and segments; not shuffled."""
     catalog = Catalog(db, "validation_preprocessor_dl")
@@ -167,6 +177,7 @@ def pack_validation(
             seed=None,
             packers=packers,
             recipes=recipes,
+            grouped=grouped,
         )
         fill.pack(db, plan)
 

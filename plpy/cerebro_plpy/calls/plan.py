@@ -21,6 +21,7 @@ from cerebro_plpy.calls.aim import (
     templates_of,
     workload,
 )
+from cerebro_plpy.calls.grouping import entries
 from cerebro_plpy.calls.train_arguments import TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.effort import Effort, Workload
@@ -67,11 +68,13 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     load = workload(aim, db.platform, table, segments_of(db, table))
     effort = planned_effort(aim, table, load, wanted.budget)
     tried = list(islice(asked(aim, session, table), effort.configs))
+    made = entries(tried, table.groups, table.rows)
     rows = (
         *_data(aim, table, metric),
+        *_groups(table),
         *_columns(table),
         *_configurations(templates_of(aim, table), tried),
-        *_effort(effort, load, _disk(tried, load, table)),
+        *_effort(effort, load, _disk([entry.proposal for entry in made], load, table)),
     )
     return [{**row, "data": json.dumps(row["data"])} for row in rows]
 
@@ -114,6 +117,21 @@ def _data(aim: Aim, table: RawTable, metric: str) -> Iterator[Row]:
     yield _row(
         "metric", metric, "decides which model is the best", "as metric says" if aim.arguments.metric else "usual"
     )
+
+
+def _groups(table: RawTable) -> Iterator[Row]:
+    groups = table.groups
+    if groups is None:
+        return
+    for each in groups.found:
+        rows = {"rows": [each.training, each.validation]}
+        said = f"{each.training} rows to train on, {each.validation} held back"
+        yield _row("group", each.value, said, "it has models of its own, tried as those of all rows are", rows)
+    trained, held = groups.loose
+    what = f"{trained} rows to train on, {held} held back"
+    few = f"{groups.small} values of {groups.column} with fewer than {groups.least} rows"
+    why = f"NULL, and {few}: the model of all rows predicts them"
+    yield _row("group", "others", what, why, {"rows": list(groups.loose), "small": groups.small})
 
 
 def _columns(table: RawTable) -> Iterator[Row]:
@@ -165,7 +183,8 @@ def _configurations(templates: Sequence[Template], tried: Sequence[Proposal]) ->
 
 
 def _effort(effort: Effort, load: Workload, disk: int) -> Iterator[Row]:
-    said = f"{effort.configs} of at most {effort.epochs} epochs each"
+    apart = f", for all rows and for each of {load.groups} groups," if load.groups else ""
+    said = f"{effort.configs}{apart} of at most {effort.epochs} epochs each"
     why = "by the rows and the budget, as far as configs and epochs leave it open"
     yield _row("effort", "configurations", said, why, {"configs": effort.configs, "epochs": effort.epochs})
     where = f"{load.workers} workers over {load.segments} segments"

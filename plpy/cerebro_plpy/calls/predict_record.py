@@ -5,6 +5,7 @@ The statements, the program and the weights of a model stay with the session fro
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
@@ -34,8 +35,9 @@ from cerebro_plpy.features.feature import (
 from cerebro_plpy.features.matching import kind
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables import granted_versions, versions
 from cerebro_plpy.tables.granted_versions import GrantedVersion, Usable, Wanted
+from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict_row"
@@ -51,7 +53,10 @@ Statement = Callable[..., list[Row]]
 
 @dataclass(frozen=True)
 class Kept:
-    """A model that rows were predicted with in this session; `mark` is another one when the model is another one."""
+    """A model that rows were predicted with in this session; `mark` is another one when the model is another one.
+
+    It may have others for `groups` of rows, with `tellers` for those that were asked.
+    """
 
     mark: str
     version: Usable
@@ -60,6 +65,17 @@ class Kept:
     encoded: Statement
     told: Statement
     constants: tuple[object, ...]
+    groups: Mapping[str, Version]
+    tellers: dict[str, Predictor]
+
+    def of_group(self, record: str) -> str | None:
+        """The group of a row that has a model of its own."""
+        column = self.version.group_by if isinstance(self.version, Version) else None
+        if column is None:
+            return None
+        value = json.loads(record).get(column)
+        text = json.dumps(value) if isinstance(value, bool) else str(value)
+        return text if value is not None and text in self.groups else None
 
 
 def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str | None) -> str:
@@ -77,13 +93,24 @@ def predict_record(db: Database, gd: dict[str, Any], wanted: Wanted, record: str
         raise _refused(db, kept, record)
     *columns, keys, _ = row.values()
     _tell_missing(db, kept, keys)
+    version, teller = _of_row(db, gd, kept, record)
     try:
-        kept.teller.ask(1, columns)
-        answer = kept.teller.answer()
+        teller.ask(1, columns)
+        answer = teller.answer()
     finally:
-        kept.teller.end()
-    (said,) = kept.told(kept.version.margin, *columns_told(kept.version, answer))
+        teller.end()
+    (said,) = kept.told(version.margin, *columns_told(version, answer))
     return str(said["told"])
+
+
+def _of_row(db: Database, gd: dict[str, Any], kept: Kept, record: str) -> tuple[Usable, Predictor]:
+    """The model that predicts a row, and what asks it."""
+    group = kept.of_group(record)
+    if group is None:
+        return kept.version, kept.teller
+    if group not in kept.tellers:
+        kept.tellers[group] = predictor(db, gd, kept.groups[group])
+    return kept.groups[group], kept.tellers[group]
 
 
 def _encoded(db: Database, kept: Kept, wanted: Wanted, record: str) -> Row | None:
@@ -128,6 +155,8 @@ def _made(db: Database, gd: dict[str, Any], version: Usable, mark: str) -> Kept:
         encoded=db.repeated(statement, *constants, "", "", ""),
         told=db.repeated(sql("predict.told"), 0.0, *(b"" for _ in blank)),
         constants=constants,
+        groups=versions.of_groups(db, MODULE, version) if isinstance(version, Version) else {},
+        tellers={},
     )
 
 

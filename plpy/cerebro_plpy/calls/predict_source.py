@@ -6,25 +6,27 @@ left after any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple, Optional
 
-from cerebro_plpy.calls.raw_source import raw_source
+from cerebro_plpy.calls.raw_source import RawSource, raw_source
 from cerebro_plpy.calls.version_prediction import columns_told, inputs, predictor
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.names import quote_identifier
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.features.encoding import TEXTS, Expression
-from cerebro_plpy.features.named_columns import column_name
+from cerebro_plpy.features.encoding import TEXTS, Expression, category
+from cerebro_plpy.features.named_columns import column_name, named
 from cerebro_plpy.features.recipe import Recipe
-from cerebro_plpy.tables import granted_versions
+from cerebro_plpy.tables import granted_versions, versions
 from cerebro_plpy.tables.granted_versions import Usable, Wanted
+from cerebro_plpy.tables.versions import Version
 from cerebro_plpy.trainer.predictor import Predictor
 
 MODULE = "predict"
+GROUP = "cerebro_group"
 # Rows of a block, and numbers that go into one or come out of it: what is on its way is a few MB.
 BLOCK_ROWS, BLOCK_ELEMENTS = 4096, 1 << 18
 # The texts of values as those were that the recipe was learned of; but for the zone, which those of ids keep.
@@ -54,18 +56,59 @@ def predict_source(
     source, id_col = arguments
     catalog = Catalog(db, MODULE)
     version = granted_versions.find(db, MODULE, wanted)
-    table, _, recipe = raw_source(catalog, version.recipe, source)
-    raw = Raw(table.quoted, recipe, id_text(catalog, table, id_col))
-    rows = raw_blocks(db, version, raw, shared=shared)
-    blocks = predicted(version, rows, predictor(db, gd, version))
+    rows = raw_source(catalog, version.recipe, source)
+    whole, table = whole_version(catalog, version, rows), rows.table
+    raw = Raw(table.quoted, rows.recipe, id_text(catalog, table, id_col))
+    blocks = predicted(db, gd, whole, raw_blocks(db, whole, raw, shared=shared))
     return chain([first for first in (next(blocks, None),) if first], blocks)
 
 
-def predicted(version: Usable, blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[Block]:
-    """While the trainer computes a block, and the query has the one before, the next one is read."""
-    for rows, told in answered(blocks, teller):
-        prediction, probability, probabilities, number = columns_told(version, told)
-        yield version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
+class Whole(NamedTuple):
+    """A version, and its models of groups by the texts of their values."""
+
+    version: Usable
+    groups: Mapping[str, Version]
+
+    @property
+    def column(self) -> str | None:
+        """That whose values name the groups, if there are any."""
+        return self.version.group_by if isinstance(self.version, Version) and self.groups else None
+
+
+def whole_version(catalog: Catalog, version: Usable, rows: RawSource) -> Whole:
+    """A version with its models of groups; raises UndefinedColumn where rows cannot tell their groups."""
+    if not isinstance(version, Version) or version.group_by is None:
+        return Whole(version, {})
+    named(catalog.module, rows.columns, version.group_by, "the model's group_by", f" in {rows.table.spelling}")
+    return Whole(version, versions.of_groups(catalog.db, catalog.module, version))
+
+
+def predicted(db: Database, gd: dict[str, Any], whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[Block]:
+    """While the trainer computes a block, and the query has the one before, the next one is read.
+
+    Rows of groups come group by group; at the end the caller is told how many of them the model of all rows predicts.
+    """
+    others = 0
+    for version, its in by_version(whole, blocks):
+        for rows, told in answered(its, predictor(db, gd, version)):
+            others += len(rows) if version is whole.version else 0
+            prediction, probability, probabilities, number = columns_told(version, told)
+            yield version.margin, [row["id"] for row in rows], prediction, probability, probabilities, number
+    if others and whole.column:
+        db.notice(f"{others} rows have no model of their own by {whole.column}: that of all rows predicts them")
+
+
+def by_version(whole: Whole, blocks: Iterator[list[Row]]) -> Iterator[tuple[Usable, Iterator[list[Row]]]]:
+    """Which model predicts which rows, of those that come group by group."""
+    for group, parts in groupby(_by_group(blocks), key=lambda part: part[0]):
+        yield whole.version if group is None else whole.groups[group], (rows for _, rows in parts)
+
+
+def _by_group(blocks: Iterator[list[Row]]) -> Iterator[tuple[str | None, list[Row]]]:
+    """The rows of each block, apart where they are of several groups."""
+    for block in blocks:
+        for group, rows in groupby(block, key=lambda row: row.get(GROUP)):
+            yield group, list(rows)
 
 
 def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[list[Row], list[bytes]]]:
@@ -85,21 +128,37 @@ def answered(blocks: Iterator[list[Row]], teller: Predictor) -> Iterator[tuple[l
 
 
 def raw_blocks(
-    db: Database, version: Usable, raw: Raw, most: int = BLOCK_ROWS, *, shared: bool = True
+    db: Database, whole: Whole, raw: Raw, most: int = BLOCK_ROWS, *, shared: bool = True
 ) -> Iterator[list[Row]]:
-    """The rows of a source, each with its id and what the network is given of it, so many at a time at most.
+    """The rows of a source, each with its id and what the network is given of it, so many at a time at most; those of a
+    group after those of another.
 
     See `predict_source` for a session that is `shared`.
     """
+    version = whole.version
     made = [(each.name, each.sent) for each in inputs(version, raw.recipe)]
+    table = raw.table
+    if whole.column:
+        group = _group(whole, whole.column)
+        made.append((GROUP, group))
+        table = sql("predict.in_groups", table=raw.table, group=group.inlined())
     text = "".join(f", {expression.text} AS {as_}" for as_, expression in made)
-    statement = sql("predict.rows", id=raw.id.text, inputs=text, table=raw.table)
+    statement = sql("predict.rows", id=raw.id.text, inputs=text, table=table)
     width = max(raw.recipe.room, len(version.classes))
     size = max(1, min(most, BLOCK_ELEMENTS // width))
     values = (*raw.id.values, *(value for _, expression in made for value in expression.values))
     with db.configured(**SETTINGS):
         blocks = db.blocks(statement, size, *values)
     return iter(partial(_styled if shared else _checked, db, blocks), [])
+
+
+def _group(whole: Whole, column: str) -> Expression:
+    """The group of a row that has a model of its own."""
+    value = category(column)
+    return Expression(
+        f"CASE WHEN {value.text} = ANY (%s::text[]) THEN {value.text} END",
+        (*value.values, list(whole.groups), *value.values),
+    )
 
 
 def _styled(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
@@ -115,7 +174,7 @@ def _checked(db: Database, blocks: Iterator[list[Row]]) -> list[Row]:
 
 
 def _ask(teller: Predictor, rows: list[Row]) -> None:
-    names = [name for name in rows[0] if name != "id"]
+    names = [name for name in rows[0] if name not in ("id", GROUP)]
     teller.ask(len(rows), [b"".join([row[name] for row in rows]) for name in names])
 
 

@@ -25,9 +25,12 @@ from cerebro_plpy.features.part import raw_rows
 from cerebro_plpy.features.profile import Profile
 from cerebro_plpy.features.table import SETTINGS, RawTable
 from cerebro_plpy.features.target import CLASSIFICATION
+from cerebro_plpy.packing.fill import usual_rows
+from cerebro_plpy.packing.grouped import Grouped, Layout, grouped_layouts
 from cerebro_plpy.platform.state_tables import SIDES, data_table
 from cerebro_plpy.platform.workplace import Workplace
 
+MODULE = "train"
 SNAPSHOT = "REPEATABLE READ"
 Look = Callable[[Reader], RawTable]
 KINDS = {True: "class", False: "float"}
@@ -37,7 +40,7 @@ class Prepared(NamedTuple):
     """A raw table, the packed tables that were made of it, and what its training rows were like.
 
     `counts` are those of each class, as far as they are known, and `hashes` what the fingerprint is made of; so many
-    `additions` were packed beside rows of an earlier run.
+    `additions` were packed beside rows of an earlier run. Rows of groups lie as `grouped` says.
     """
 
     table: RawTable
@@ -47,6 +50,7 @@ class Prepared(NamedTuple):
     hashes: tuple[int, int]
     counts: tuple[int, ...]
     additions: int = 0
+    grouped: Grouped | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -73,13 +77,14 @@ def prepare(catalog: Catalog, workplace: Workplace, look: Look, run_id: int) -> 
         control.run(sql("session.configure"), (json.dumps(SETTINGS),))
         table = look(control)
         training, validation = digests(workplace, table)
-        _pack(control, table, run_id, training)
+        grouped = layouts(catalog, table) if table.groups else None
+        _pack(control, table, run_id, (training, grouped))
         seen = profile.measure(control, table.source, table.source.rows or 0, table.recipe)
     inputs = find_packed_inputs(catalog, *(data_table(run_id, name) for name in SIDES))
     data = inputs.read(catalog, workplace.reader)
     counts = tuple(training.counts.get(name, 0) for name in table.target.values)
     hashes = training.hashes, validation.hashes
-    return Prepared(table, seen, inputs, data, hashes, counts)
+    return Prepared(table, seen, inputs, data, hashes, counts, grouped=grouped)
 
 
 def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
@@ -87,30 +92,45 @@ def digests(workplace: Workplace, table: RawTable) -> tuple[Digest, Digest]:
     control, classes, found = workplace.control, table.target.task == CLASSIFICATION, list[Digest]()
     for side, part in zip(SIDES, table.parts):
         output = f"pg_temp.cerebro_{side}"
-        control.run(*raw_rows(workplace.platform, part, output))
+        control.run(*raw_rows(workplace.platform, part, output, table.groups and table.groups.order))
         found.append(digest(control, part, output, classes))
     return found[0], found[1]
 
 
-def _pack(control: Session, table: RawTable, run_id: int, training: Digest) -> None:
-    output, validation = (data_table(run_id, name) for name in SIDES)
-    pack_training(control, table, output, (training.rows, [name for name in training.counts if name is not None]))
-    pack_validation(control, table, (validation, output))
+def layouts(catalog: Catalog, table: RawTable) -> Grouped:
+    """Where rows of groups are to lie on either side."""
+    assert table.groups is not None
+    keys = catalog.db.platform.distribution(catalog.db, MODULE, None, None).first(table.rows).keys
+    block = usual_rows(table.recipe.room + table.target.head.units)
+    return grouped_layouts(table.groups, keys, block)
 
 
-def pack_training(control: Session, table: RawTable, output: str, known: tuple[int, list[str]]) -> None:
+def _pack(control: Session, table: RawTable, run_id: int, of: tuple[Digest, Grouped | None]) -> None:
+    (training, grouped), (output, validation) = of, (data_table(run_id, name) for name in SIDES)
+    known = training.rows, [name for name in training.counts if name is not None]
+    pack_training(control, table, output, known, grouped and grouped.training)
+    pack_validation(control, table, (validation, output), grouped and grouped.validation)
+
+
+def pack_training(
+    control: Session, table: RawTable, output: str, known: tuple[int, list[str]], grouped: Layout | None = None
+) -> None:
     """Pack the raw rows that are trained on; it is `known` how many they are, and of what classes."""
     kind = KINDS[table.target.task == CLASSIFICATION]
     weight = None if table.weight is None else "weight"
-    control.run(
-        sql("features.pack_training"), (output, _inputs(table), kind, weight, *known, _recipes(control, table, 0))
-    )
+    told = _recipes(control, table, 0), _layout(grouped)
+    control.run(sql("features.pack_training"), (output, _inputs(table), kind, weight, *known, *told))
 
 
-def pack_validation(control: Session, table: RawTable, tables: tuple[str, str]) -> None:
+def pack_validation(control: Session, table: RawTable, tables: tuple[str, str], grouped: Layout | None = None) -> None:
     """Pack the raw rows that are held back: the second of these tables has those that are trained on."""
     output, training = tables
-    control.run(sql("features.pack_validation"), (output, _inputs(table), training, _recipes(control, table, 1)))
+    told = _recipes(control, table, 1), _layout(grouped)
+    control.run(sql("features.pack_validation"), (output, _inputs(table), training, *told))
+
+
+def _layout(grouped: Layout | None) -> str | None:
+    return None if grouped is None else json.dumps(grouped.to_json())
 
 
 def _recipes(control: Session, table: RawTable, side: int) -> str:

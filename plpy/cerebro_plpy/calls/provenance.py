@@ -13,7 +13,7 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.errors import DataCorrupted, ObjectNotReady
+from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady
 from cerebro_plpy.features.split import read_split
 from cerebro_plpy.platform.protocol import TrainingPlatform
 from cerebro_plpy.platform.state_tables import version_table
@@ -39,6 +39,16 @@ class Made:
     params: Mapping[str, Any]
     software: Mapping[str, str]
     fingerprint: str | None
+
+
+def refuse_groups(module: str, made: Made) -> None:
+    """Raises FeatureNotSupported for a version with models of groups, whose rows are packed for all of them."""
+    if made.version.group_by is not None:
+        raise FeatureNotSupported(
+            f"{module} error: version {made.version.version} of model {made.version.model!r} has models of groups by"
+            f" {made.version.group_by}, which are trained together only.",
+            hint="Call cerebro.train again with the same group_by, and the same seed for the same bits.",
+        )
 
 
 def read_made(db: Database, module: str, model: str | None, number: int | None) -> Made:

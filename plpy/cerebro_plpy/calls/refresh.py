@@ -16,7 +16,7 @@ from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.fit_request import make_request, metrics_iterations
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.train import SCHEDULE, steps_of
@@ -62,6 +62,7 @@ def refresh(db: Database, gd: dict[str, Any], model: str | None, since: str | No
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
     made = read_made(db, MODULE, model, own(db, MODULE, model)["deployed"])
+    refuse_groups(MODULE, made)
     settings.devices(settings.read(db), made.spec.arguments.use_gpus)
     catalog = Catalog(db, MODULE)
     source, held = sources(catalog, made)

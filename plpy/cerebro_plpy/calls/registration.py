@@ -8,15 +8,16 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import importance_share, most_members
 from cerebro_plpy.calls.ensembles import Candidate, assembled
+from cerebro_plpy.calls.group_models import best_of_groups
 from cerebro_plpy.calls.held_back import MODULE, Network, held_table, margin_of, predictions
+from cerebro_plpy.calls.run_results import has_value, network_of, ranked, states_of
 from cerebro_plpy.calls.version_importance import Latest, add_importance
 from cerebro_plpy.configs.train_spec import TrainSpec
-from cerebro_plpy.database.caller import Database, Row
+from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, DatatypeMismatch, ObjectNotReady, UndefinedColumn
 from cerebro_plpy.features.ensemble import is_better
-from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.scores import SCORES, Told, distances
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.platform.job import StateSource
@@ -28,8 +29,6 @@ from cerebro_plpy.tables.outputs import LoggedRun
 from cerebro_plpy.tables.registry import Added, Name, Result
 from cerebro_plpy.tables.versions import Version
 
-OTHERWISE = ("auc",)
-"""What Keras computes in another way: of the probabilities of all classes at once."""
 UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, UndefinedColumn)
 
 
@@ -37,13 +36,13 @@ def register(db: Database, gd: dict[str, Any], run_id: int, ends: float) -> None
     """Make a version of the best configuration of a run, whose budget ends then, by time.monotonic()."""
     run = outputs.read_run(db, run_id)
     with open_workplace(db, gd, (), run.spec.arguments.workers) as workplace:
-        version, backend = _add(db, workplace, run)
+        version, backend = _add(db, workplace, run, ends)
         train = _train(run)
         if importance_share(train.budget):
             add_importance(workplace, Latest(train.model, version, backend), ends)
 
 
-def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
+def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tuple[int, str]:
     """Make the version; its number, and the framework that it predicts with."""
     train = _train(run)
     source = held_table(Catalog(db, MODULE), train)
@@ -58,7 +57,8 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
     if train.task == REGRESSION:
         result = result._replace(margin=margin_of(distances(told)))
     name = Name(train.split, train.split_seed, train.bound, None)
-    added = registry.add(workplace.control, train.model, name, result, deploy=bool(better))
+    groups = best_of_groups(db, workplace, run, source, ends)
+    added = registry.add(workplace.control, train.model, name, result, groups, deploy=bool(better))
     RunLog(workplace.control, run.run_id).drop_states(keep=[])  # the version has its own
     said = "predicts from now on" if added.version == added.deployed else _why_not(added, better)
     keys = result.ensemble.members if result.ensemble else (result.mst_key,)
@@ -67,15 +67,6 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun) -> tuple[int, str]:
         f" {train.metric} {'unknown' if result.value is None else f'{result.value:.4g}'}, {said}"
     )
     return added.version, network.backend
-
-
-def has_value(result: Result, metric: str) -> bool:
-    """Whether the log has the metric that versions are compared by: the budget may end a run before it is evaluated.
-
-    >>> [has_value(Result(1, 1, value, None, StoredState("t", None)), "accuracy") for value in (0.5, None)]
-    [True, False]
-    """
-    return result.value is not None and metric not in OTHERWISE
 
 
 def _listed(mst_keys: Sequence[int]) -> str:
@@ -92,7 +83,7 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) 
     """The best that a run has come to: a configuration, or an ensemble of several."""
     train = _train(run)
     logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
-    found = [Candidate(each, _network(run, each, logged[each.mst_key]), []) for each in best_of(db, workplace, run)]
+    found = [Candidate(each, network_of(run, each, logged[each.mst_key]), []) for each in best_of(db, workplace, run)]
     if len(found) < 2:
         return found[0]
     library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]
@@ -101,25 +92,15 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) 
 
 def best_of(db: Database, workplace: Workplace, run: LoggedRun) -> list[Result]:
     """The best configurations of a run, by the rows that were held back: as many as its model may be made of."""
-    rows = outputs.read_configs(db, run.run_id)
-    states = {row["mst_key"]: state for row in rows if (state := outputs.state_of(row))}
     train = _train(run)
     most = most_members(train.ensemble, train.budget, train.validation_rows)
-    best = workplace.control.run(sql("version.best"), (run.run_id, list(states), most))
+    best = ranked(workplace, run, states_of(db, run), most)
     if not best:
         raise ObjectNotReady(
             f"run {run.run_id} has no model that could be compared with others",
             hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {run.run_id};",
         )
-    return [Result(run.run_id, mst_key, value, None, states[mst_key]) for mst_key, value in best]
-
-
-def _network(run: LoggedRun, result: Result, logged: Row) -> Network:
-    """The network that a configuration has come to, which is logged so."""
-    train = _train(run)
-    state = StateSource("weights_of_chunks", f"{run.run_id}/{result.mst_key}/best", 0, stored=result.state)
-    recipe, texts = Recipe.from_json(train.recipe), (logged["architecture"], logged["compile_params"])
-    return Network(recipe, train.classes, *texts, state, logged["backend"])
+    return best
 
 
 def _is_better(
@@ -134,7 +115,7 @@ def _is_better(
         old = versions.deployed(db, MODULE, train.model)
         if (old.task, old.target) != (train.task, train.target):
             return None
-        score = SCORES[train.metric](predictions(workplace, train, source, _network_of(old)))
+        score = SCORES[train.metric](predictions(workplace, train, source, _version_network(old)))
     except UNUSABLE as error:
         db.notice(f"the version of model {train.model!r} that predicted so far cannot any more: {error.message}")
         score = math.nan
@@ -155,7 +136,7 @@ def _why_not(added: Added, better: bool | None) -> str:
     )
 
 
-def _network_of(version: Version) -> Network:
+def _version_network(version: Version) -> Network:
     """The network of a version."""
     state = StateSource("weights_of_chunks", version.state_table, 0, stored=StoredState(version.state_table, None))
     texts = version.architecture, version.compile_params

@@ -173,7 +173,8 @@ def config(row: Row, functions: Functions | None) -> Config:
     """A configuration as the log has it."""
     texts = row["compile_params"], row["fit_params"]
     compiled = parse_compile_params(texts[0], functions)
-    return Config(row["mst_key"], row["model_id"], *texts, compiled, parse_fit_params(texts[1]))
+    parsed = compiled, parse_fit_params(texts[1])
+    return Config(row["mst_key"], row["model_id"], *texts, *parsed, group=row["group_value"])
 
 
 def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
 from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
+from cerebro_plpy.calls.grouping import Entry, buffers_of, entries, places
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
@@ -21,7 +22,6 @@ from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
 from cerebro_plpy.configs.templates.effort import Effort, frequency, patience
-from cerebro_plpy.configs.templates.proposals import Proposal
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
@@ -98,6 +98,9 @@ def tell(db: Database, table: RawTable) -> None:
             f"{table.rows} rows, a share of {table.share:.2g}, are trained on: in the time of budget no epoch would go"
             " over all of them"
         )
+    if table.groups and table.groups.small:
+        few = f"{table.groups.small} values of {table.groups.column} have fewer than {table.groups.least} rows"
+        db.notice(f"{few} to train on, or none held back: rows with them have the model of all rows")
     for feature in table.recipe.features:
         if isinstance(feature, LeftOut):
             db.notice(f"column {feature.column} is left out: {feature.reason}")
@@ -110,10 +113,11 @@ def tell(db: Database, table: RawTable) -> None:
 
 def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
-    name, task = table.target.column.name, table.target.task
+    name, task, groups = table.target.column.name, table.target.task, table.groups
+    apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
     return (
         f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
-        f" {table.validation_rows} held back ({table.split}); {len(request.configs)} configurations, of at most"
+        f" {table.validation_rows} held back ({table.split}); {len(request.configs)} configurations{apart}, of at most"
         f" {request.spec.epochs} epochs each, in {aim.wanted.budget:g} s. See cerebro.plan() with the same arguments,"
         " and the arguments columns, types, split, models, space, configs, epochs and budget for more."
     )
@@ -130,7 +134,7 @@ def build_request(
     metric = METRICS[table.target.task][chosen]
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
-    tried = list(islice(asked(aim, workplace.control, table), planned.configs))
+    tried = entries(list(islice(asked(aim, workplace.control, table), planned.configs)), table.groups, table.rows)
     models = models_of(tried, prepared, planned, metric, arguments.backend)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
@@ -155,22 +159,25 @@ def build_request(
     return replace(request, deadline=ends)
 
 
-def models_of(tried: list[Proposal], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
-    """Configurations and their architectures; each configuration has one of its own."""
+def models_of(tried: list[Entry], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
+    """Configurations and their architectures; those of a round have one together."""
     table, source = prepared.table, prepared.data.source
     head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
+    buffers = buffers_of(prepared.grouped, table.groups)
     metrics = ["accuracy"] if metric == "loss" else [metric]
     monitor = f"val_{metric}"
-    for key, (template, params, _) in enumerate(tried, 1):
-        steps = steps_of(source, int(params["batch_size"]), planned.epochs)
+    for key, (number, group, (template, params, _)) in enumerate(tried, 1):
+        size = int(params["batch_size"])
+        steps = steps_of(source, size, planned.epochs) if group is None else buffers[group].steps(size) * planned.epochs
         compiled = template.compile_params(head, params, metrics, steps)
         fitted = template.fit_params(params, monitor, patience(planned.epochs), prepared.counts)
-        architectures[key] = StoredModel(key, template.architecture(table.recipe.table, head, params), False)
-        configs.append(
-            Config(key, key, compiled, fitted, parse_compile_params(compiled, None), parse_fit_params(fitted))
-        )
+        if number not in architectures:
+            architectures[number] = StoredModel(number, template.architecture(table.recipe.table, head, params), False)
+        parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
+        configs.append(Config(key, number, compiled, fitted, *parsed, group=group))
     named = with_metrics(configs, architectures, source)
-    return Models(named, architectures, None, frameworks.frameworks_of(backend, architectures))
+    keys = [config.mst_key for config in configs]
+    return Models(named, architectures, None, frameworks.frameworks_of(backend, keys))
 
 
 def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
@@ -199,9 +206,9 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
     return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})
 
 
-def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal]) -> TrainSpec:
+def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) -> TrainSpec:
     """What the log keeps of the call, and of the table."""
-    table, keyed = prepared.table, dict(enumerate(tried, 1))
+    table, keyed = prepared.table, dict(enumerate((each.proposal for each in tried), 1))
     return TrainSpec(
         model=aim.model,
         relation=aim.source.quoted,
@@ -228,4 +235,7 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Proposal])
         profile=prepared.profile.to_json(),
         newest=table.newest,
         hashes=prepared.hashes,
+        group_by=aim.arguments.group_by,
+        groups=places(prepared.grouped, table.groups, tried),
+        block_rows=prepared.grouped.block_rows if prepared.grouped else None,
     )

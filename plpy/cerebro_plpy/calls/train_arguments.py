@@ -64,6 +64,8 @@ class TrainArguments:
     workers: int | None
     use_gpus: bool | None
     background: bool | None
+    group_by: str | None
+    min_group_rows: int | None
 
 
 class Wanted(NamedTuple):
@@ -89,8 +91,15 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: budget is {arguments.budget!r}; expected at least {LEAST_SECONDS:g} second.",
             hint=f"It is the time for everything; without one it is {BUDGET}.",
         )
-    for name in ("configs", "epochs", "ensemble", "workers"):
+    for name in ("configs", "epochs", "ensemble", "workers", "min_group_rows"):
         check_positive(module, name, getattr(arguments, name))
+    if arguments.group_by is None and arguments.min_group_rows is not None:
+        raise InvalidParameter(
+            f"{module} error: min_group_rows is {arguments.min_group_rows}, but there is no group_by.",
+            hint="Name a column: group_by => 'country'.",
+        )
+    if arguments.group_by is not None:
+        db.platform.check_groups(module)
     if arguments.backend is not None and arguments.backend not in frameworks.BACKENDS:
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."

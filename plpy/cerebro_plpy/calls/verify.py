@@ -16,7 +16,7 @@ from cerebro_plpy.calls.fit_request import make_request, repeat_of
 from cerebro_plpy.calls.held_back import Network
 from cerebro_plpy.calls.inputs import Data, Models, PackedInputs, find_packed_inputs
 from cerebro_plpy.calls.preparation import Prepared, prepare
-from cerebro_plpy.calls.provenance import Made, begun_from, read_made, sources
+from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
 from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
@@ -84,6 +84,7 @@ def verify(db: Database, gd: dict[str, Any], model: str | None, wanted: str | No
     found = own(db, MODULE, model)
     number = found["deployed"] if wanted is None else number_of(MODULE, model, wanted, found)
     made = read_made(db, MODULE, model, number)
+    refuse_groups(MODULE, made)
     catalog = Catalog(db, MODULE)
     with open_workplace(db, gd, (), made.spec.arguments.workers) as workplace:
         run_id = reserve_run(db, workplace)

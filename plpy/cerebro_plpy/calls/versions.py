@@ -27,7 +27,7 @@ def deploy(db: Database, model: str | None, version: str | None) -> int:
 def drop(db: Database, model: str | None) -> None:
     """Remove a model when the caller commits: its versions, their weights, and what their runs had packed."""
     own(db, "drop_model", model)
-    runs = db.glance(sql("version.runs"), model)
+    runs = db.glance(sql("version.runs"), model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [data_table(row["run_id"], side) for row in runs for side in DATA_TABLES]
     with db.patience():

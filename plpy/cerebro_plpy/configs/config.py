@@ -12,7 +12,7 @@ from cerebro_plpy.records import dataclass
 class Config:
     """One configuration of a run: a row of the model selection table, parsed.
 
-    Its metrics have names when its model is known.
+    Its metrics have names when its model is known. One of a `group` sees no rows but those of it.
     """
 
     mst_key: int
@@ -22,3 +22,4 @@ class Config:
     compile: CompileParams
     fit: FitParams
     metrics: tuple[Measured, ...] = ()
+    group: str | None = None

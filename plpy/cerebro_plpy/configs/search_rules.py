@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs import sampling
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
+from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, Within, rungs
+from cerebro_plpy.hopping.selections import Selections
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
@@ -118,6 +120,16 @@ class SearchRule:
                 hint="SELECT hyperband_schedule('a_table', R, eta, skip_last) makes a table of its rounds.",
             )
         return method
+
+
+def rule_of_groups(rule: SearchRule, mst_keys: Sequence[int], span: Span, groups: Mapping[str, GroupPlace]) -> Rule:
+    """The rule of a run: each group has a selection of its own, and so have the configurations that see all rows."""
+    if not groups:
+        return rule.over(mst_keys, span)
+    own = {key for place in groups.values() for key in place.mst_keys}
+    shares = [([key for key in mst_keys if key not in own], span.segments)]
+    shares += [(list(place.mst_keys), len(place.training)) for place in groups.values()]
+    return Selections([(frozenset(keys), rule.over(keys, span._replace(segments=count))) for keys, count in shares])
 
 
 def read_rule(

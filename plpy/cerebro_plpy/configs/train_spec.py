@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.records import asdict, dataclass, field
@@ -16,6 +16,23 @@ class Start(NamedTuple):
     epochs: int
 
 
+class GroupPlace(NamedTuple):
+    """Where the rows of a group are: how many it is trained on, and by segment its buffers, and those held back; and
+    which configurations of the call it has."""
+
+    rows: int
+    training: Mapping[int, tuple[int, ...]]
+    validation: Mapping[int, tuple[int, ...]]
+    mst_keys: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Sequence[Any]) -> GroupPlace:
+        """A list of its fields, with texts for keys."""
+        rows, *sides, keys = values
+        training, validation = ({int(k): tuple(map(int, ids)) for k, ids in side.items()} for side in sides)
+        return cls(int(rows), training, validation, tuple(map(int, keys)))
+
+
 @dataclass(frozen=True)
 class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table.
@@ -26,6 +43,8 @@ class TrainSpec:
     made of. Of `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and
     `profile` where there is one, are as JSON. `newest` has the largest values of columns that may grow, as texts.
     `start` is of a run that refreshes a version, and so is how many `additions` of new rows its packed tables have.
+    By the column `group_by` there are `groups`, each with models of its own; of their buffers, which hold one group
+    each, `block_rows` are a block for models of all rows.
     """
 
     model: str
@@ -55,6 +74,9 @@ class TrainSpec:
     newest: Mapping[str, str | None] = field(default_factory=dict)
     hashes: tuple[int, int] | None = None
     additions: int = 0
+    group_by: str | None = None
+    groups: Mapping[str, GroupPlace] = field(default_factory=dict)
+    block_rows: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -65,5 +87,6 @@ class TrainSpec:
         """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
         start, hashes = values.get("start"), values.get("hashes")
+        groups = {value: GroupPlace.from_json(place) for value, place in (values.get("groups") or {}).items()}
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        return cls(**{**values, **keyed, **refreshed, "classes": tuple(values["classes"])})
+        return cls(**{**values, **keyed, **refreshed, "groups": groups, "classes": tuple(values["classes"])})

@@ -210,6 +210,10 @@ class Platform(Protocol):
 
     # Predictions for roles that may not read a model
 
+    def check_groups(self, module: str) -> None:
+        """Raise where buffers cannot be made to hold one group of rows each."""
+        ...
+
     def check_grants(self, module: str) -> None:
         """Raise where nobody can be granted them."""
         ...

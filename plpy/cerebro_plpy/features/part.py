@@ -38,10 +38,11 @@ def both(one: Expression, other: Expression) -> Expression:
     return Expression(f"({one.text}) AND ({other.text})", (*one.values, *other.values))
 
 
-def raw_rows(platform: Platform, part: Part, output: str) -> Expression:
+def raw_rows(platform: Platform, part: Part, output: str, group: Expression | None = None) -> Expression:
     """The statement that makes a table of the rows of a side: raw inputs, and what a network is to give for them.
 
-    Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of.
+    Rows decide themselves in which order they lie, so that it does not matter how they lie in the table they are of;
+    that of their `group` comes first.
     """
     inputs = packed_inputs(part.recipe)
     named = {**{each.name: each.value for each in inputs}, "label": part.label}
@@ -51,7 +52,7 @@ def raw_rows(platform: Platform, part: Part, output: str) -> Expression:
         "columns": ", ".join(f"{each.text} AS {name}" for name, each in named.items()),
         "source": part.table,
         "side": part.side.text,
-        "order": part.order.inlined(),
+        "order": ", ".join(each.inlined() for each in (group, part.order) if each is not None),
     }
     values = (*(value for each in named.values() for value in each.values), *part.side.values)
     return Expression(platform.ordered_rows(output, rows), values)

@@ -21,6 +21,7 @@ from cerebro_plpy.features.encoding import TEXTS, Expression
 from cerebro_plpy.features.enough import check_any, check_inputs, check_rows
 from cerebro_plpy.features.feature import BYTES, NUMBERS, ImageFile
 from cerebro_plpy.features.giveaway import Giveaway, giveaways
+from cerebro_plpy.features.groups import Groups
 from cerebro_plpy.features.labels import is_known, is_usable, label_of
 from cerebro_plpy.features.learn import learn
 from cerebro_plpy.features.matching import matched
@@ -88,7 +89,7 @@ class RawTable:
 
     Of both the target can be used; in `missing` rows it is NULL, and `unused` are others that are in neither part.
     `share` is how much of the former was drawn; `source` are all of them. `newest` has the largest values of columns
-    that grow, as texts.
+    that grow, as texts. Its `groups` have models of their own, too.
     """
 
     relation: Table
@@ -106,6 +107,7 @@ class RawTable:
     newest: Mapping[str, str | None]
     share: float = 1.0
     unused: int = 0
+    groups: Groups | None = None
 
     @property
     def rows(self) -> int:

@@ -28,7 +28,7 @@ def remaining_visits(plan: Plan, progress: ConfigProgress) -> Remaining:
     if progress.finished or progress.resting:
         return Remaining(0, 0)
     here = len(progress.waiting) + len(progress.running)
-    segments = len(plan.segments)
+    segments = len(plan.visited(progress.mst_key))
     trained = here if progress.kind == "train" else 0
     if progress.stopping:
         later = here if progress.kind == "evaluate" else segments * bool(plan.evaluations)

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from cerebro_plpy.hopping.schedule import NOBODY, ConfigProgress, Lengths, Plan, Policy, Tour, tour_from
+from cerebro_plpy.hopping.schedule import (
+    NOBODY,
+    ConfigProgress,
+    Lengths,
+    Plan,
+    Policy,
+    Tour,
+    begun_with_epoch,
+    tour_from,
+)
 
 NOTHING: Mapping[int, Collection[object]] = {}
 
@@ -97,7 +106,7 @@ class Residence:
         assert self._programs is not None
         home = self._homes.get(progress.mst_key)
         if home == worker:
-            begun = progress.kind == "evaluate" or len(progress.waiting) < len(plan.segments)
+            begun = progress.kind == "evaluate" or begun_with_epoch(plan, progress)
             return 0 if begun else 1
         having = self._compiled.get(self._programs[progress.mst_key])
         return 1 if home is None and (not having or worker in having) else 2

@@ -41,6 +41,7 @@ class Plan:
     """What every config of a run has to do, and which worker serves which segment.
 
     With `averaging` the visits of an epoch start from one state, of which a further one makes the mean of all.
+    Configs that do not visit all segments have `own` ones, by mst_key.
     Raises ValueError where epochs < 1, segments repeat, or a segment has no worker.
     """
 
@@ -49,12 +50,17 @@ class Plan:
     workers: Mapping[int, int]
     evaluate_epochs: frozenset[int] = frozenset()
     averaging: bool = False
+    own: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
             raise ValueError(f"a plan needs epochs >= 1 and distinct segments, got {self}")
         if not set(self.segments) <= self.workers.keys():
             raise ValueError(f"segments without a worker: {set(self.segments) - self.workers.keys()}")
+
+    def visited(self, mst_key: int) -> frozenset[int]:
+        """The segments that a config visits in an epoch."""
+        return self.own.get(mst_key) or frozenset(self.segments)
 
     @cached_property
     def evaluations(self) -> tuple[int, ...]:
@@ -104,7 +110,7 @@ class ConfigProgress:
 
 def start(plan: Plan, mst_key: int) -> ConfigProgress:
     """A config that has done nothing yet."""
-    return ConfigProgress(mst_key, 1, "train", frozenset(plan.segments), averaging=plan.averaging)
+    return ConfigProgress(mst_key, 1, "train", plan.visited(mst_key), averaging=plan.averaging)
 
 
 def resume(plan: Plan, mst_key: int, completed: Iterable[Visit]) -> ConfigProgress:
@@ -136,7 +142,7 @@ def complete(plan: Plan, progress: ConfigProgress, tour: Tour) -> ConfigProgress
     progress = replace(progress, running=progress.running - _running(progress, tour), left=left, beyond=0)
     for epoch in range(progress.epoch + 1, tour[-1].epoch + 1):
         done = {visit.segment_id for visit in tour if visit.epoch == epoch}
-        waiting = frozenset() if progress.stopping else frozenset(plan.segments) - done
+        waiting = frozenset() if progress.stopping else plan.visited(progress.mst_key) - done
         progress = replace(progress, epoch=epoch, waiting=waiting)
     return _next_stage(plan, progress) if progress.finished else progress
 
@@ -156,14 +162,14 @@ def stop(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
     """
     if progress.finished:
         return progress
-    begun = progress.kind == "average" or len(progress.waiting) < len(plan.segments)
+    begun = progress.kind == "average" or begun_with_epoch(plan, progress)
     if plan.averaging and progress.kind != "evaluate" and begun:
         return replace(progress, stopping=True)
     if progress.kind == "evaluate" or progress.running:
         waiting = progress.waiting if progress.kind == "evaluate" else frozenset()
         return replace(progress, waiting=waiting, stopping=True)
     stopped = replace(progress, waiting=frozenset(), stopping=True)
-    if len(progress.waiting) < len(plan.segments):
+    if begun_with_epoch(plan, progress):
         return _next_stage(plan, stopped)
     before = replace(stopped, epoch=progress.epoch - 1, kind="average" if plan.averaging else "train")
     return stopped if before.epoch in {0, *plan.evaluate_epochs} else _next_stage(plan, before)
@@ -184,29 +190,24 @@ def expire(plan: Plan, progress: ConfigProgress, kept: bool, evaluated: bool) ->
         return progress
     if kept or evaluated:
         return end(progress)
-    waiting = frozenset(plan.segments) if plan.averaging else progress.waiting
+    waiting = plan.visited(progress.mst_key) if plan.averaging else progress.waiting
     return stop(plan, replace(progress, waiting=waiting, running=frozenset()))
 
 
 def revive(plan: Plan, progress: ConfigProgress, limit: int) -> ConfigProgress:
     """The config as one that trains on, until the end of an epoch; it was held, or stopped between two epochs."""
-    waiting = frozenset(plan.segments) if progress.stopping else progress.waiting
+    waiting = plan.visited(progress.mst_key) if progress.stopping else progress.waiting
     return replace(progress, waiting=waiting, stopping=False, held=False, limit=limit)
+
+
+def begun_with_epoch(plan: Plan, progress: ConfigProgress) -> bool:
+    """Whether a config that trains has visited segments of its epoch, or does so now."""
+    return len(progress.waiting) < len(plan.visited(progress.mst_key))
 
 
 def end(progress: ConfigProgress) -> ConfigProgress:
     """The config as one that has nothing left to do, and for which what still runs does not count."""
     return replace(progress, waiting=frozenset(), running=frozenset(), stopping=True)
-
-
-def share_segments(segments: Sequence[int], workers: Iterable[int]) -> dict[int, int]:
-    """The worker of each segment, where these workers share them evenly: neighbours, which a config visits in turn.
-
-    >>> share_segments((0, 1, 2), {4, 7})
-    {0: 4, 1: 4, 2: 7}
-    """
-    numbers = sorted(workers)
-    return {segment: numbers[index * len(numbers) // len(segments)] for index, segment in enumerate(segments)}
 
 
 def epoch_completed(configs: Mapping[int, ConfigProgress], epoch: int) -> bool:
@@ -313,7 +314,7 @@ def tour_from(
 
 
 def _next_stage(plan: Plan, progress: ConfigProgress) -> ConfigProgress:
-    segments = frozenset(plan.segments)
+    segments = plan.visited(progress.mst_key)
     if progress.kind == "train" and plan.averaging:
         place = plan.segments[progress.epoch % len(segments)]  # segments take turns
         return replace(progress, kind="average", waiting=frozenset({place}))

@@ -8,7 +8,8 @@ What is sorted is the number of the buffer alone; the order within a buffer is t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, islice
 from math import prod
 
 from cerebro_plpy.database.caller import Database
@@ -19,6 +20,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
 from cerebro_plpy.packing.classes import class_numbers
 from cerebro_plpy.packing.columns import CLASSES, IMAGE, SHAPE, Column
+from cerebro_plpy.packing.grouped import Layout
 from cerebro_plpy.records import dataclass, field
 
 # 8 MB of float32, so that a buffer stays in the processor's cache on its way; rows of which few fit may take 64 MB.
@@ -46,6 +48,8 @@ class Packing:
     packers: Packers
     recipes: Mapping[str, str] = field(default_factory=dict)
     """What the packer is to apply to values of some of the inputs, by their names."""
+    grouped: Layout | None = None
+    """Where rows come group by group: their buffers."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -112,14 +116,18 @@ def sent_elements(db: Database, packing: Packing, column: Column) -> int:
     return int(db.value(text) or 0) // FLOAT_BYTES
 
 
+def usual_rows(elements: int) -> int:
+    """Of a buffer, where a row takes so much room."""
+    return max(1, ELEMENTS_PER_BUFFER // elements, min(FEW_ROWS, MOST_ELEMENTS // elements))
+
+
 def layout(packing: Packing, elements: int) -> tuple[int, int]:
     """Number of buffers, and rows of the largest one: every segment gets the same number of buffers.
 
     `elements` is the room of a row. A given buffer size is a hint, as in MADlib; without one a buffer holds
     about 8 MB, or 1,024 rows where these take no more than 64 MB.
     """
-    usual = max(1, ELEMENTS_PER_BUFFER // elements, min(FEW_ROWS, MOST_ELEMENTS // elements))
-    size = packing.buffer_size or usual
+    size = packing.buffer_size or usual_rows(elements)
     per_segment = -(-packing.rows // (min(size, packing.rows) * packing.segments))
     buffers = min(packing.segments * per_segment, packing.rows)
     return buffers, -(-packing.rows // buffers)
@@ -139,7 +147,8 @@ def pack(db: Database, packing: Packing) -> None:
     """Make the packed table and its summary."""
     elements = sum(row_elements(db, packing, c) for c in packing.columns)
     sent = sum(sent_elements(db, packing, c) for c in packing.columns)
-    buffers, buffer_size = layout(packing, elements)
+    grouped = packing.grouped
+    buffers, buffer_size = (len(grouped.cuts), grouped.most_rows) if grouped else layout(packing, elements)
     fill(db, packing, buffers, blocks(buffer_size, max(elements, sent)))
     summarize(db, packing, buffer_size)
 
@@ -190,14 +199,15 @@ def insertion(
     # Names that no column of the user can have in the way.
     carried = [f"c{number}" for number in range(len(columns))]
     numbers, joins = encodings(db, {n: c for n, c in zip(carried, columns) if c.classes is not None})
+    keys, beside = _places(packing.grouped) if packing.grouped else (packing.distribution.keys, {})
     return dict(
-        keys="{" + ", ".join(map(str, packing.distribution.keys)) + "}",
+        keys=_array(keys),
         rows=str(packing.rows),
         output=packing.output.quoted,
         source=packing.source.quoted,
         names=", ".join(named),
         shape_names=", ".join(shapes),
-        segments=str(packing.segments),
+        segments=str(len(keys)),
         buffers=str(buffers),
         blocks=str(blocks),
         seed="NULL" if packing.seed is None else f"'{packing.seed}'::bigint",
@@ -209,7 +219,21 @@ def insertion(
         part_shapes=", ".join(
             f"ARRAY(SELECT pg_catalog.json_array_elements_text(a.shapes -> {i})::integer)" for i in range(len(columns))
         ),
+        **beside,
     )
+
+
+def _places(grouped: Layout) -> tuple[Sequence[int], dict[str, str]]:
+    """The key of the segment of each buffer, by its number; and what tells the buffer of a row, by the row's number."""
+    firsts = accumulate((cut.rows for cut in grouped.cuts[:-1]), initial=1)
+    by_number = sorted(grouped.cuts, key=lambda cut: cut.buffer_id)
+    numbers = _array(cut.buffer_id for cut in grouped.cuts)
+    buffer = sql("pack.buffer_of_group", numbers=numbers, firsts=_array(islice(firsts, 1, None)))
+    return [grouped.keys[cut.segment] for cut in by_number], {"buffer": buffer}
+
+
+def _array(values: Iterable[int]) -> str:
+    return "{" + ", ".join(map(str, values)) + "}"
 
 
 def encodings(db: Database, encoded: Mapping[str, Column]) -> tuple[dict[str, str], str]:

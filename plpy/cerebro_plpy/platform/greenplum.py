@@ -164,6 +164,13 @@ class Greenplum:
         """A transaction that has looked once goes on to see what it saw."""
         db.value(sql("session.look_anew"))
 
+    def check_groups(self, module: str) -> None:
+        """Each segment cuts its buffers from the numbers of its rows, which tell nothing of groups."""
+        raise FeatureNotSupported(
+            f"{module} error: group_by is not there on {self.name}: its segments pack rows without regard to groups.",
+            hint="Train a model of each group by a call of its own, over a view that has its rows.",
+        )
+
     def check_grants(self, module: str) -> None:
         """Weights reach a segment's trainer through a temporary table of the calling role, which that role could read.
 

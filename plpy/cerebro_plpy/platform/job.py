@@ -18,7 +18,8 @@ class Job:
     `program` describes what is run, and `program_key` names it, where a trainer is to keep it under a name;
     `result_key` names the state that the trainer then holds. The rest is as the kind needs it: how a visit goes
     through its rows, in what order, which forms of the program it may use, and what is written for TensorBoard;
-    `compilation` names what is compiled for it, for whoever has the trainer later.
+    `compilation` names what is compiled for it, for whoever has the trainer later. A visit that trains takes so many
+    `block_rows` of neighbouring buffers as one.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Job:
     forms: Mapping[str, Any] | None = None
     callbacks: Mapping[str, Any] | None = None
     compilation: str | None = None
+    block_rows: int | None = None
 
     @property
     def passes(self) -> int:
@@ -53,6 +55,7 @@ class Job:
             "order": self.order,
             "forms": self.forms,
             "callbacks": self.callbacks,
+            "block_rows": self.block_rows,
         }
         return {name: value for name, value in told.items() if value is not None}
 
@@ -79,10 +82,14 @@ class Sums:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The partition of one segment of a packed table; `key` names it in the trainer."""
+    """The partition of one segment of a packed table, or some of its `buffers`; `key` names it in the trainer.
+
+    The trainer has the whole partition, whichever buffers a job is over.
+    """
 
     table: PackedTable
     segment_id: int
+    buffers: tuple[int, ...] | None = None
 
     @property
     def key(self) -> str:

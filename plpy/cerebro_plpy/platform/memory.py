@@ -57,11 +57,13 @@ class TrainerMemory:
 
     def spec(self, job: Job, state: StateSource, datasets: Sequence[Dataset]) -> dict[str, Any]:
         """What it is told of a job, without what it has: the program, or the state to start from."""
+        chosen = {each.key: list(each.buffers) for each in datasets if each.buffers is not None}
         source = "kept" if self._state == state.key and state.may_be_kept else state.source
         return {
             **job.to_json(known=job.program_key in self._programs),
             "state": {"source": source, "key": state.key, "seed": state.seed, "shares": [rows for _, rows in state.of]},
             "datasets": [dataset.key for dataset in datasets],
+            **({"buffers": chosen} if chosen else {}),
         }
 
     def sums(self, sums: Sums) -> dict[str, Any]:

@@ -83,6 +83,9 @@ class Postgres:
     def look_anew(self, db: Caller) -> None:
         """Each statement does."""
 
+    def check_groups(self, module: str) -> None:
+        """One packer sees all rows."""
+
     def check_grants(self, module: str) -> None:
         """Anybody can be granted predictions."""
 

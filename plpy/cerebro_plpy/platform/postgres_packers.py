@@ -63,10 +63,10 @@ class PostgresPackers:
         """Pack all rows by one statement."""
         name = "pack.buffer_in_order" if seed is None else "pack.buffer_by_hash"
         buffer = sql(name, **{part: parts[part] for part in ("rows", "buffers", "seed")})
-        apart = seed is None and self._db.value(sql("pack.is_heap"), self._oid)
+        apart = seed is None and "buffer" not in parts and self._db.value(sql("pack.is_heap"), self._oid)
         with self._db.configured(**PACKING_SETTINGS):
             self.begin("read", int(parts["rows"]))
-            made = {**parts, "source": self._source, "buffer": buffer, "seen": sql("pack.seen")}
+            made = {"buffer": buffer, **parts, "source": self._source, "seen": sql("pack.seen")}
             self._db.rows(sql("pack.fill_in_order" if apart else "pack.fill", **made), arrays)
 
 

@@ -54,11 +54,14 @@ def load(worker: Worker, dataset: Dataset) -> Statement:
 
 def stream(dataset: Dataset, number: int) -> Statement:
     """Pass a partition through an open job, for the pass of that number."""
-    return Statement(sql("visit.dataset_stream", **reading(dataset)), (dataset.key, number, dataset.segment_id))
+    some = "" if dataset.buffers is None else sql("visit.some_buffers")
+    chosen = () if dataset.buffers is None else (list(dataset.buffers),)
+    values = (dataset.key, number, dataset.segment_id, *chosen)
+    return Statement(sql("visit.dataset_stream", **reading(dataset, some)), values)
 
 
-def reading(dataset: Dataset) -> dict[str, str]:
-    """What reading the buffers of a packed table takes."""
+def reading(dataset: Dataset, some: str = "") -> dict[str, str]:
+    """What reading the buffers of a packed table takes, or `some` of them."""
     table = dataset.table
     names = table.independent + table.dependent + ((table.weight,) if table.weight else ())
     numbers = range(1, len(names) + 1)
@@ -69,6 +72,7 @@ def reading(dataset: Dataset) -> dict[str, str]:
         "visit.dataset_parts",
         table=table.relation.quoted,
         key=table.key,
+        some=some,
         inputs=str(len(table.independent)),
         weights=str(len(names) - len(table.independent) - len(table.dependent)),
         count=str(len(names)),

@@ -61,9 +61,8 @@ class Choice:
         """The rows that one of so many workers is still to train with a configuration's program and batch size."""
         waiting = ((self._training[key], progress) for key, progress in positions.progress.items())
         alike = ((each, progress) for each, progress in waiting if each.compilation == training.compilation)
-        passes = sum(each.passes_ahead(positions.plan, progress) for each, progress in alike)
-        sharing = self._residence.sharing(workers) if self._residence else workers
-        return passes * self._request.source.rows // len(positions.plan.segments) // sharing
+        rows = sum(each.rows_ahead(positions.plan, progress) for each, progress in alike)
+        return rows // (self._residence.sharing(workers) if self._residence else workers)
 
     def _length(self, progress: ConfigProgress) -> int:
         """How many of a configuration's next visits a worker may make together: all that change no state."""

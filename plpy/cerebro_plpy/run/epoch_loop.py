@@ -12,6 +12,7 @@ from typing import Any
 
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure
 from cerebro_plpy.hopping import schedule
+from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan, Tour, Visit
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.protocol import Trained, VisitResult, Visits, Worker
@@ -55,9 +56,10 @@ class Orchestrator:
         plan = schedule.Plan(
             request.spec.epochs,
             segments,
-            schedule.share_segments(segments, self._assignments.numbers),
+            share_segments(segments, self._assignments.numbers),
             frozenset(request.spec.evaluate_epochs),
             averaging=averaging,
+            own=request.own_segments,
         )
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
@@ -66,7 +68,7 @@ class Orchestrator:
         programs = {training.program for training in self._training.values()}
         self._residence = residence(request, workers, {key: t.compilation for key, t in self._training.items()})
         self._measurements = Measurements(log, around.note, programs, request.commit_seconds)
-        begun = {key: schedule.resume(plan, key, found.completed(segments)) for key, found in known.items()}
+        begun = {key: schedule.resume(plan, key, found.completed(plan.visited(key))) for key, found in known.items()}
         self._positions = Positions(plan, begun)
         self._keeping: set[int] = set()  # whose state is being kept, and must not change
         self._began = time.monotonic()
@@ -216,7 +218,7 @@ class Orchestrator:
         if isinstance(task, Results):
             return self._record(worker, task, value)
         training.parts.setdefault(task.epoch, {}).update(value)
-        if len(training.parts[task.epoch]) == len(self._plan.segments):
+        if training.parts[task.epoch].keys() >= self._plan.visited(task.mst_key):
             # Not completed before its metrics are logged: what goes on from the log must find them or the state.
             return self._assignments.follow(worker, Results(task.tour, training.sums(task.epoch)))
         self._positions.complete(task.tour)
@@ -318,7 +320,7 @@ class Orchestrator:
         if len(self._assignments.numbers) == 1 or not worker.replaceable:
             raise error
         self._assignments.numbers.remove(worker.number)
-        workers = schedule.share_segments(self._plan.segments, self._assignments.numbers)
+        workers = share_segments(self._plan.segments, self._assignments.numbers)
         self._positions.plan = replace(self._plan, workers=workers)
         if self._residence:
             self._residence.dismiss(worker.number)

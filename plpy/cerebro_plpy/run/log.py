@@ -115,7 +115,8 @@ class RunLog:
         architecture, backend = request.architectures[config.model_id].json, request.backends.get(config.mst_key)
         texts, asked = (config.compile_text, config.fit_text, architecture, backend), request.spec.train
         fields = (asked.templates[config.mst_key], json.dumps(asked.params[config.mst_key])) if asked else (None, None)
-        return (*key, config.model_id, *texts, *fields)
+        own = None if config.group is None else list(request.segments_of(config.group))
+        return (*key, config.model_id, *texts, *fields, config.group, own)
 
     def backends(self, chosen: Mapping[int, str]) -> None:
         """Frameworks were chosen, by mst_key."""

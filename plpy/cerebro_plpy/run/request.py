@@ -9,6 +9,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.points import Point
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.hopping.course import Heard
 from cerebro_plpy.hopping.rules import Rule
@@ -110,7 +111,8 @@ class FitRequest:
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch,
     nor of what was stopped. Without a `search` all configurations are trained to the last epoch, unless
-    somebody says otherwise. `decided` is what was decided before it was resumed.
+    somebody says otherwise. `decided` is what was decided before it was resumed. Where buffers hold one group each,
+    `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours together.
     """
 
     spec: Spec
@@ -130,6 +132,18 @@ class FitRequest:
     commit_seconds: int = 0
     search: Searching | None = None
     decided: tuple[Heard, ...] = ()
+    groups: Mapping[str, GroupPlace] = field(default_factory=dict)
+    block_rows: int | None = None
+
+    def segments_of(self, group: str | None) -> tuple[int, ...]:
+        """The segments that configurations of a group visit; all where they are of none."""
+        return self.source.segments if group is None else tuple(sorted(self.groups[group].training))
+
+    @property
+    def own_segments(self) -> Mapping[int, frozenset[int]]:
+        """Those of configurations that are of a group, by mst_key."""
+        grouped = [config for config in self.configs if config.group is not None]
+        return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
 
     def with_configs(
         self, joined: Sequence[Config], backends: Mapping[int, str], warm_states: Mapping[int, WarmState]

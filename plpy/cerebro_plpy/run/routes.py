@@ -104,7 +104,7 @@ class Averaging:
         return False
 
 
-def route_of(request: FitRequest) -> Route:
-    """A new route for a configuration of this request."""
-    segments = request.source.segments
+def route_of(request: FitRequest, group: str | None = None) -> Route:
+    """A new route for a configuration of this request, which may be one of a group."""
+    segments = request.segments_of(group)
     return Averaging(segments) if request.spec.schedule == AVERAGING else Hopping(len(segments))

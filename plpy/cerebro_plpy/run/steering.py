@@ -17,7 +17,7 @@ from cerebro_plpy.errors import (
     InvalidText,
     UndefinedObject,
 )
-from cerebro_plpy.hopping.schedule import ConfigProgress
+from cerebro_plpy.hopping.schedule import ConfigProgress, begun_with_epoch
 from cerebro_plpy.run.budget import Budget
 from cerebro_plpy.run.endings import Endings
 from cerebro_plpy.run.log import Act
@@ -106,7 +106,7 @@ class Steering:
         elif act.action == "continue_config":
             if not (progress.held or progress.resting or progress.finished):
                 raise InvalidParameter(f"mst_key {key} is being trained")
-            begun = 0 < len(progress.waiting) < len(self._positions.plan.segments)
+            begun = progress.waiting and begun_with_epoch(self._positions.plan, progress)
             if begun and training.evaluated:
                 raise InvalidParameter(f"mst_key {key} was evaluated in the midst of an epoch, as that of its end")
             self._go_on()
@@ -133,11 +133,7 @@ class Steering:
         asked, last = act.change.get("epochs"), self._positions.plan.epochs
         if type(asked) is not int or not 1 <= asked <= last:
             raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {last}, the epochs of the run")
-        begun = (
-            progress.kind == "evaluate"
-            or progress.running
-            or len(progress.waiting) < len(self._positions.plan.segments)
-        )
+        begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(self._positions.plan, progress)
         return max(asked, progress.epoch if begun else progress.epoch - 1)
 
     def _pause(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
@@ -50,7 +50,7 @@ class Past(NamedTuple):
     best: Kept | None = None
     released: bool = False
 
-    def completed(self, segments: Sequence[int]) -> Iterator[Visit]:
+    def completed(self, segments: Collection[int]) -> Iterator[Visit]:
         """All that need not be done again; what segments found for an evaluation that was not completed is lost."""
         yield from (visit for visit, _ in self.visits)
         for key, epoch in {(evaluation.mst_key, evaluation.epoch) for evaluation in self.evaluations}:
@@ -91,7 +91,7 @@ class ConfigTraining:
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
-        route, attempts = route_of(request), dict(past.attempts)
+        route, attempts = route_of(request, config.group), dict(past.attempts)
         training = cls(request, config, run_id, key, state, route, past.attempts, attempts)
         training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
@@ -107,9 +107,11 @@ class ConfigTraining:
         """Its states are dropped: it can be trained no further."""
         self.released, self.stored, self.best = True, None, None
 
-    def passes_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
-        """How often its visits will still go through the rows of a segment."""
-        return remaining_visits(plan, progress).train * self.config.fit.passes
+    def rows_ahead(self, plan: Plan, progress: ConfigProgress) -> int:
+        """How many rows its visits will still go through."""
+        group, visits = self.config.group, remaining_visits(plan, progress).train
+        rows = self.request.source.rows if group is None else self.request.groups[group].rows
+        return visits * self.config.fit.passes * rows // len(plan.visited(self.config.mst_key))
 
     @property
     def framework(self) -> str:

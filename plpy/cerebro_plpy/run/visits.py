@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -93,6 +93,24 @@ def state_key(run_id: int, mst_key: int, visit_no: int) -> str:
     return f"{run_id}/{mst_key}/{visit_no}"
 
 
+def training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
+    """What a configuration is trained on of a segment."""
+    buffers = None if config.group is None else request.groups[config.group].training[segment_id]
+    return Dataset(request.source, segment_id, buffers)
+
+
+def _evaluated(request: FitRequest, config: Config, segment_id: int) -> Iterator[tuple[str, Dataset]]:
+    """What a configuration is evaluated on of a segment, with what messages call it."""
+    if request.spec.training_metrics:
+        yield "training", training_rows(request, config, segment_id)
+    if request.validation is None:
+        return
+    if config.group is None:
+        yield "validation", Dataset(request.validation, segment_id)
+    elif segment_id in (placed := request.groups[config.group].validation):
+        yield "validation", Dataset(request.validation, segment_id, placed[segment_id])
+
+
 def train_visit(
     request: FitRequest, config: Config, run_id: int, visit: Visit, attempt: Attempt, state: StateSource
 ) -> TrainVisit:
@@ -118,6 +136,7 @@ def train_visit(
             "known": attempt.known,
         },
         callbacks=_callbacks(config, run_id, visit, {}) if visit.kind == "train" else None,
+        block_rows=request.block_rows if visit.kind == "train" and config.group is None else None,
     )
     return TrainVisit(
         run_id=run_id,
@@ -125,7 +144,7 @@ def train_visit(
         mst_key=key,
         visit_no=attempt.visit_no,
         attempt=attempt.number,
-        dataset=Dataset(request.source, visit.segment_id),
+        dataset=training_rows(request, config, visit.segment_id),
         state=state,
         job=job,
         state_table=table,
@@ -153,9 +172,8 @@ def evaluate_visit(
     request: FitRequest, config: Config, run_id: int, tour: Tour, attempt: int, state: StateSource
 ) -> EvaluateVisit:
     """An evaluation of the training partitions of segments, and of the validation partitions beside them."""
-    visit, tables = tour[0], {"training": request.source if request.spec.training_metrics else None}
-    tables["validation"] = request.validation
-    named = tuple((name, Dataset(table, v.segment_id)) for v in tour for name, table in tables.items() if table)
+    visit = tour[0]
+    named = tuple(pair for v in tour for pair in _evaluated(request, config, v.segment_id))
     shown = {"train" if name == "training" else name: dataset.key for name, dataset in named}
     job = Job(
         "evaluate",

@@ -72,6 +72,11 @@ def follow(session: Session, model: str) -> None:
 def _publish(session: Session, model: str) -> None:
     for row in session.run(sql("granted.own_version"), (model,)):
         version = read_version(dict(zip(COLUMNS, row)))
+        if version.group_by is not None:
+            raise FeatureNotSupported(
+                f"model {model!r} has models of groups by {version.group_by}, which are not granted to others.",
+                hint="Train one without group_by under another name, and grant that; or let a view predict for them.",
+            )
         types = {str(name): str(type_) for name, type_ in session.run(sql("predict.types"), (version.source,))}
         bases = [base for (base,) in session.run(sql("predict.base"), (version.target_type,))]
         outline = granted_versions.told(version, types, next(iter(bases), None))

@@ -55,6 +55,13 @@ class Result(NamedTuple):
     ensemble: Ensemble | None = None
 
 
+class OfGroup(NamedTuple):
+    """The best of a group of rows, which is trained on so many of them."""
+
+    result: Result
+    rows: int
+
+
 class Added(NamedTuple):
     """A new version, and the one that predicts now."""
 
@@ -68,23 +75,36 @@ def find_name(session: Session, model: str) -> Name | None:
     return Name(*rows[0]) if rows else None
 
 
-def add(session: Session, model: str, name: Name, result: Result, *, deploy: bool) -> Added:
-    """Add a version, and so complete its run; it predicts from now on where that is wanted, or nothing else does."""
+def add(
+    session: Session, model: str, name: Name, result: Result, groups: Sequence[OfGroup] = (), *, deploy: bool
+) -> Added:
+    """Add a version with its models of groups, and so complete its run; it predicts from now on where that is wanted,
+    or nothing else does."""
     with transaction(session):
         session.run(sql("version.add_model"), (model, name.split, name.split_seed, name.bound))
         ((deployed,),) = session.run(sql("version.lock_model"), (model,))
         ((version,),) = session.run(sql("version.next"), (model,))
-        table, platform = version_table(result.run_id, result.mst_key), session.platform
-        session.run(platform.state_table(table))
-        session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
+        table = _kept(session, result)
         several = result.ensemble
         made = (several.template, json.dumps(several.params)) if several else (None, None)
         network = (several.architecture, several.compile_params) if several else (None, None)
         told = (model, version, *made, result.value, result.margin, *network, table)
         session.run(sql("version.add"), (*told, result.run_id, result.mst_key))
+        for best, rows in groups:
+            size_of = _kept(session, best)
+            values = (model, version, best.value, rows, best.margin, size_of, best.run_id, best.mst_key)
+            session.run(sql("version.add_group"), values)
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))
             model_grants.follow(session, model)
             deployed = version
         session.run(sql("run.end"), ("completed", None, result.run_id))
     return Added(version, deployed)
+
+
+def _kept(session: Session, result: Result) -> str:
+    """Copy a state into the table of its own that it has for a version; that table."""
+    table, platform = version_table(result.run_id, result.mst_key), session.platform
+    session.run(platform.state_table(table))
+    session.run(platform.state_copy(result.state.table, result.state.segment_id, table))
+    return table

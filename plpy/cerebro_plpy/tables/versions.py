@@ -17,7 +17,10 @@ from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, U
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import CLASSIFICATION, TASKS
 from cerebro_plpy.platform.state_tables import version_table
-from cerebro_plpy.records import dataclass, fields
+from cerebro_plpy.records import asdict, dataclass, fields, replace
+
+OF_GROUP = ("run_id", "mst_key", "margin", "architecture", "compile_params", "backend")
+"""What a model of a group has of its own; all else is that of its version."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Version(Known):
-    """A trained model under a name, with all that predictions need. `source` is quoted."""
+    """A trained model under a name, with all that predictions need. `source` is quoted.
+
+    Where it is grouped by a column, it is that of all rows, and groups have others: see `of_groups`.
+    """
 
     run_id: int
     mst_key: int
@@ -51,6 +57,7 @@ class Version(Known):
     compile_params: str
     metric: str
     seed: int
+    group_by: str | None
 
     @property
     def state_table(self) -> str:
@@ -91,13 +98,30 @@ def find_deployed(db: Database, module: str, model: str | None) -> Version | Non
 def checked(db: Caller, module: str, row: Row) -> Version:
     """A version by a row of cerebro.version_log, which its owner may have changed, with its weights."""
     version = read_version(row)
+    _check_weights(db, module, version)
+    return version
+
+
+def _check_weights(db: Caller, module: str, version: Version) -> None:
     if not db.value(sql("predict.state"), version.state_table, version.owner):
         raise ObjectNotReady(
             f"{module} error: the weights of model {version.model!r} are gone.",
             detail=f"Version {version.version} has them in table {version.state_table}.",
             hint="Train the model again, or deploy another version.",
         )
-    return version
+
+
+def of_groups(db: Database, module: str, version: Version) -> dict[str, Version]:
+    """The models of groups that a version has, by the texts of their values; none where it is not grouped."""
+    if version.group_by is None:
+        return {}
+    rows = db.glance(sql("version.groups"), version.owner, version.model, version.version)
+    found = {}
+    for row in rows:
+        check_answers({**asdict(version), **row})
+        found[row["group_value"]] = each = replace(version, **{name: row[name] for name in OF_GROUP})
+        _check_weights(db, module, each)
+    return found
 
 
 def read_version(row: Row) -> Version:

@@ -98,8 +98,9 @@ class Work:
         if self._job is None or key not in self._job.streamed:
             return False
         job = self._open_job()
-        with self._boundary():
-            job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
+        if job.wants(key, buffer):
+            with self._boundary():
+                job.take(key, buffer, integer(header, "pass", minimum=0) if "pass" in header else 0)
         return True
 
     def finish(self, header: Header, payload: Bytes) -> Messages:
@@ -109,8 +110,11 @@ class Work:
             for pass_no in range(job.passes):
                 for key in job.datasets:
                     for buffer in () if key in job.streamed else self._datasets[key].buffers:
-                        self._check_peer()
-                        job.take(key, buffer, pass_no)
+                        if job.wants(key, buffer):
+                            self._check_peer()
+                            job.take(key, buffer, pass_no)
+            if isinstance(job, TrainJob):
+                job.end()
             if job.callbacks:
                 job.show(job.callbacks)
         self._job = None
@@ -285,6 +289,8 @@ class Work:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
         job = self._job_of_kind(kind, program, keys, header)
         job.callbacks = Callbacks.from_header(header)
+        chosen = record(header, "buffers") if "buffers" in header else {}
+        job.chosen = {key: frozenset(integers(chosen, key)) for key in chosen}
         # The rows for a sealed job come when it has begun: who begins it must find none here.
         job.streamed = {key for key in keys if self._sealed or not self._datasets[key].complete}
         return job

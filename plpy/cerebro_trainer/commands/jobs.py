@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cerebro_trainer.data import order, row_weights
+from cerebro_trainer.data.blocks import Blocks
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.forms import Forms, Wanted
@@ -34,7 +35,13 @@ class Job(ABC):
         self.program = program
         self.datasets = datasets
         self.streamed: set[str] = set()
+        self.chosen: Mapping[str, frozenset[int]] = {}
+        """The buffers that it is over, by dataset, where these are not all."""
         self.callbacks: Callbacks | None = None
+
+    def wants(self, dataset: str, buffer: Buffer) -> bool:
+        """Whether it is over a buffer of a dataset."""
+        return dataset not in self.chosen or buffer.buffer_id in self.chosen[dataset]
 
     @abstractmethod
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
@@ -60,6 +67,7 @@ class Fit:
     steps: order.Steps | None
     place: order.Place
     wanted: Wanted
+    block_rows: int | None
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], sizes: Sequence[int]) -> Fit:
@@ -68,6 +76,9 @@ class Fit:
         batch_size, passes = integer(fit, "batch_size", minimum=1), integer(fit, "epochs", minimum=1)
         total = sum(math.ceil(rows / batch_size) for rows in sizes)
         steps = None if fit.get("steps_per_epoch") is None else integer(fit, "steps_per_epoch", minimum=1)
+        block_rows = integer(header, "block_rows", minimum=1) if "block_rows" in header else None
+        if steps is not None and (block_rows or "buffers" in header):
+            raise RequestError('"steps_per_epoch" counts the batches of whole buffers, and of all of them')
         return cls(
             batch_size=batch_size,
             epochs=passes,
@@ -76,6 +87,7 @@ class Fit:
             steps=None if steps is None else order.Steps(steps=steps, total=total, passes=passes),
             place=order.Place(**{name: integer(place, name) for name in ("seed", "mst_key", "epoch", "segment_id")}),
             wanted=Wanted.from_header(header),
+            block_rows=block_rows,
         )
 
 
@@ -96,6 +108,7 @@ class TrainJob(Job):
         self._forms = forms
         self._form: str | None = None
         self._threads = threads
+        self._blocks = Blocks(fit.block_rows)
         self._rows = self._batches = 0
         self._passed = (0, 0)
         """A pass, and how many of its batches went by."""
@@ -107,6 +120,15 @@ class TrainJob(Job):
         return self._fit.place.epoch
 
     def take(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
+        for block, of_pass in self._blocks.taken(buffer, pass_no):
+            self._train(block, of_pass)
+
+    def end(self) -> None:
+        """All buffers were taken: train on those that are no block yet."""
+        for block, of_pass in self._blocks.rest():
+            self._train(block, of_pass)
+
+    def _train(self, buffer: Buffer, pass_no: int) -> None:
         fit, rows = self._fit, self._order(buffer, pass_no)
         if not len(rows):
             return

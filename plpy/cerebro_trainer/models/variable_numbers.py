@@ -14,8 +14,11 @@ from typing import Any
 OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = frozenset({"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"})
 SCHEDULES = frozenset({"cosinedecay", "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"})
-"""Their rates are tensors to Keras; their other numbers it looks at while it traces."""
+"""Their rates are tensors to Keras; most of their other numbers it looks at while it traces."""
 RATES = ("initial_learning_rate", "warmup_target")
+STEPS: Mapping[str, Sequence[str]] = {"cosinedecay": ("decay_steps", "warmup_steps")}
+"""Numbers of steps that it takes as tensors, too: configs over more rows, or fewer, share a program."""
+SCHEDULED = frozenset({*RATES, *STEPS["cosinedecay"]})
 REGULARIZERS = {"L1": "l1", "L2": "l2"}
 NUMBER = "a number"
 """What stands in a program's key instead of one."""
@@ -48,10 +51,10 @@ def split(architecture: dict[str, Any], optimizer: object) -> Split:
     taken = {name: float(config[name]) for name in names if _is_number(config.get(name))}
     left = {name: NUMBER if name in taken else value for name, value in config.items()}
     schedule = config.get("learning_rate")
-    rates = _rates(schedule)
-    if rates:
-        left["learning_rate"] = {**schedule, "config": {**schedule["config"], **dict.fromkeys(rates, NUMBER)}}
-    return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **rates})
+    scheduled = _scheduled(schedule)
+    if scheduled:
+        left["learning_rate"] = {**schedule, "config": {**schedule["config"], **dict.fromkeys(scheduled, NUMBER)}}
+    return Split(shape, {"optimizer": {**optimizer, "config": left}}, tuple(found), {**taken, **scheduled})
 
 
 def attach(numbers: Sequence[Any], variables: Iterable[Any]) -> None:
@@ -75,12 +78,14 @@ def _numbered(node: Any, found: list[float]) -> Any:
     return {key: part if key == NOT_OF_WEIGHTS else _numbered(part, found) for key, part in node.items()}
 
 
-def _rates(schedule: Any) -> dict[str, float]:
-    """The rates of a schedule that can be variables."""
-    known = isinstance(schedule, Mapping) and str(schedule.get("class_name")).lower() in SCHEDULES
-    config = schedule.get("config") if known else None
-    named = config if isinstance(config, Mapping) else {}
-    return {name: float(named[name]) for name in RATES if _is_number(named.get(name))}
+def _scheduled(schedule: Any) -> dict[str, float]:
+    """The numbers of a schedule that can be variables; Keras is to refuse steps that are none."""
+    name = str(schedule.get("class_name")).lower() if isinstance(schedule, Mapping) else ""
+    config = schedule.get("config") if name in SCHEDULES else None
+    if not isinstance(config, Mapping):
+        return {}
+    steps = (key for key in STEPS.get(name, ()) if _is_number(config.get(key)) and config[key] > 0)
+    return {key: float(config[key]) for key in (*(rate for rate in RATES if _is_number(config.get(rate))), *steps)}
 
 
 def _is_number(value: object) -> bool:

@@ -17,7 +17,7 @@ from cerebro_trainer.models import keras_model
 from cerebro_trainer.models.differentiable import differentiable
 from cerebro_trainer.models.precision import scales_loss
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.models.variable_numbers import RATES, attach
+from cerebro_trainer.models.variable_numbers import SCHEDULED, attach
 from cerebro_trainer.programs.attributions import Way, without
 from cerebro_trainer.programs.compile_params import Compiled, compiled
 from cerebro_trainer.programs.interface import Interface, Output
@@ -246,7 +246,7 @@ class KerasProgram(Program):
         made = {name: _number(value) for name, value in hyperparameters.items() if name != "learning_rate"}
         for name, variable in made.items():
             # Past the optimizer's own __setattr__, which would make it a part of the optimizer's state.
-            owner = optimizer._learning_rate if name in RATES else optimizer
+            owner = optimizer._learning_rate if name in SCHEDULED else optimizer
             object.__setattr__(owner, name, variable)
         return made
 

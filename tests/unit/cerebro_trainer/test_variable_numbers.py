@@ -9,10 +9,11 @@ import pytest
 from cerebro_trainer.models.program_spec import ProgramSpec, Target
 
 SCHEDULES = {
-    "CosineDecay": "decay_steps", "CosineDecayRestarts": "first_decay_steps", "ExponentialDecay": "decay_rate",
+    "CosineDecayRestarts": "first_decay_steps", "ExponentialDecay": "decay_rate",
     "InverseTimeDecay": "decay_rate", "PolynomialDecay": "decay_steps",
 }  # fmt: skip
 """With a number that Keras looks at while it traces."""
+STEPS = {"decay_steps": 30, "warmup_steps": 3, "warmup_target": 0.1}
 
 
 def spec(rate: Any, class_name: str = "Adam", **config: Any) -> ProgramSpec:
@@ -35,10 +36,17 @@ def test_the_first_rate_of_a_schedule_is_a_variable(class_name: str, number: str
 
 
 def test_so_is_the_rate_that_a_warmup_comes_to() -> None:
-    one, other = (spec(schedule("CosineDecay", 0.0, warmup_target=rate, warmup_steps=3.0)) for rate in (0.1, 0.2))
-    assert one.key == other.key != spec(schedule("CosineDecay", 0.0, warmup_target=0.1, warmup_steps=4.0)).key
+    one, other = (spec(schedule("CosineDecay", 0.0, warmup_target=rate)) for rate in (0.1, 0.2))
+    assert one.key == other.key != spec(schedule("CosineDecay", 0.0)).key
     assert other.split.hyperparameters == {"initial_learning_rate": 0.0, "warmup_target": 0.2}
-    assert spec(schedule("CosineDecay", 0.0)).key != one.key
+
+
+@pytest.mark.parametrize("name", ["decay_steps", "warmup_steps"])
+def test_so_are_the_steps_of_a_cosine(name: str) -> None:
+    """Keras takes them as tensors: configurations over more rows, or fewer, share what is compiled."""
+    one, other, none = (spec(schedule("CosineDecay", 0.0, **{**STEPS, name: steps})) for steps in (30, 40, 0))
+    assert one.key == other.key and other.split.hyperparameters[name] == 40.0
+    assert none.key != one.key and name not in none.split.hyperparameters
 
 
 def test_rates_and_schedules_are_different_programs() -> None:

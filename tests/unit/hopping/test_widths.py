@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.hopping.placement import share_segments
 from cerebro_plpy.hopping.policies import Longest
-from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, begin, choose, complete, share_segments, start
+from cerebro_plpy.hopping.schedule import ConfigProgress, Kind, Plan, begin, choose, complete, start
 from cerebro_plpy.hopping.widths import SHORT, WORTH, Work, promise, span, workers
 
 EPOCHS = 2

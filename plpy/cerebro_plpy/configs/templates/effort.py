@@ -49,7 +49,9 @@ FLOPS_A_WEIGHT = 8
 class Workload:
     """What an epoch goes over: rows on both sides of the split, weights of a usual network, segments and workers.
 
-    `share` is how much of a core a worker gets while others want it too. More than `most_epochs` are of no use.
+    `share` is how much of a core a worker gets while others want it too. More than `most_epochs` are of no use. With
+    each configuration over all rows others are trained over those of `groups`, which have such a part of all rows
+    (`grouped`).
     """
 
     training_rows: int
@@ -59,18 +61,21 @@ class Workload:
     workers: int
     share: float = 1.0
     most_epochs: int = MOST_EPOCHS
+    groups: int = 0
+    grouped: float = 0.0
 
     @property
     def epoch_seconds(self) -> float:
-        """The time that a configuration is expected to take for an epoch with its evaluation."""
-        rows = self.training_rows + (self.training_rows + self.validation_rows) / 4
-        alone = rows * self.weights * FLOPS_A_WEIGHT / FLOPS + 2 * self.segments * VISIT_SECONDS
+        """The time that a configuration is expected to take for an epoch with its evaluation, with those of groups."""
+        rows = (self.training_rows + (self.training_rows + self.validation_rows) / 4) * (1 + self.grouped)
+        visits = self.segments + (self.groups + self.segments - 1 if self.groups else 0)
+        alone = rows * self.weights * FLOPS_A_WEIGHT / FLOPS + 2 * visits * VISIT_SECONDS
         return alone / self.share
 
     @property
     def begin_seconds(self) -> float:
-        """The time until a configuration's first step."""
-        return BEGIN_SECONDS / self.share
+        """The time until a configuration's first step; over fewer rows batches are others, too."""
+        return BEGIN_SECONDS * (2 if self.groups else 1) / self.share
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state TO {role}
 REVOKE UPDATE, DELETE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing FROM {role};
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
-                        cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.grant_log, cerebro.grant_state TO {role};
+                        cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.group_log, cerebro.grant_log, cerebro.grant_state TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
 GRANT UPDATE (importance, importance_error) ON cerebro.version_log TO {role};
 GRANT UPDATE (version, gate, outline) ON cerebro.grant_log TO {role};
@@ -34,7 +34,7 @@ GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, 
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.orchestrator, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision,
                 cerebro.act, cerebro.act_log,
-                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.feature, cerebro.template TO {role}
+                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template TO {role}
 
 -- name: tenants
 -- The roles that are many tenants each, with one more or less.

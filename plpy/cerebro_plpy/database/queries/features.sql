@@ -130,6 +130,9 @@ SELECT v.value, v.training, v.validation
 FROM (SELECT {value} AS value, {training} AS training, {validation} AS validation
       FROM {source} t WHERE {target} IS NOT NULL GROUP BY 1 LIMIT %s::bigint) v
 
+-- name: groups
+SELECT {value} AS value, count(*) AS rows FROM {source} t WHERE {side} GROUP BY 1
+
 -- name: weights
 -- How many training rows there are, how many have a weight that can be one, and their mean.
 SELECT count(*) AS rows, count(*) FILTER (WHERE w.weight >= 0 AND w.weight < 'Infinity') AS usable,
@@ -159,10 +162,10 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 SELECT {label} AS label, count(*) AS rows, sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json)
+SELECT cerebro.pack_mixed('pg_temp.cerebro_training', %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
 
 -- name: pack_validation
-SELECT cerebro.pack_beside('pg_temp.cerebro_validation', %s, 'label', %s, %s, %s::json)
+SELECT cerebro.pack_beside('pg_temp.cerebro_validation', %s, 'label', %s, %s, %s::json, %s::json)
 
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source}

@@ -117,6 +117,10 @@ pg_catalog.width_bucket(pg_catalog.hashint8extended(n.number, {seed}), (
 -- name: buffer_in_order
 least((n.number - 1) * {buffers} / {rows}, {buffers} - 1)::integer
 
+-- name: buffer_of_group
+-- Rows come in the order in which buffers are listed, each of them from its first row on.
+('{numbers}'::integer[])[pg_catalog.width_bucket(n.number, '{firsts}'::bigint[]) + 1]
+
 -- name: index
 CREATE INDEX ON {output} (__dist_key__, buffer_id)
 

@@ -1,7 +1,7 @@
 -- name: deployed
 -- The current user's own model of that name with its version that predicts; NULLs where none does.
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed
+       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by
 FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
      ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 WHERE m.owner = current_user AND m.model = %s AND NOT m.dropped
@@ -47,6 +47,10 @@ SELECT pg_catalog.now()::text AS began
 
 -- name: rows
 SELECT {id} AS id{inputs} FROM {table} t
+
+-- name: in_groups
+-- The rows of a table group by group; what is sorted are the columns that are read of it.
+(SELECT t.* FROM {table} t ORDER BY {group} OFFSET 0)
 
 -- name: record
 -- The columns of a row that came as an object of JSON, and the mark of the model by now.

@@ -42,12 +42,13 @@ INSERT INTO cerebro.run_log (run_id, name, spec, pid, epochs, segments) OVERRIDI
 VALUES (%s::bigint, %s::text, %s::jsonb, %s::integer, %s::integer, %s::integer[])
 
 -- name: config
-INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend, template)
+INSERT INTO cerebro.config_log (run_id, mst_key, params, state_tables, model_id, compile_params, fit_params, architecture, backend, template,
+                                group_value, segments)
 SELECT c.run_id, c.mst_key,
        coalesce(c.params, pg_catalog.jsonb_build_object('model_id', c.model_id, 'compile_params', c.compile_params, 'fit_params', c.fit_params)),
-       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.template
-FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text, %s::text, %s::jsonb))
-     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend, template, params)
+       c.state_tables, c.model_id, c.compile_params, c.fit_params, c.architecture, c.backend, c.template, c.group_value, c.segments
+FROM (VALUES (%s::bigint, %s::integer, %s::text[], %s::integer, %s::text, %s::text, %s::json, %s::text, %s::text, %s::jsonb, %s::text, %s::integer[]))
+     AS c (run_id, mst_key, state_tables, model_id, compile_params, fit_params, architecture, backend, template, params, group_value, segments)
 
 -- name: software
 UPDATE cerebro.run_log r SET software = r.software || %s::jsonb WHERE r.run_id = %s::bigint
@@ -259,7 +260,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
-       c.warm_started_from, c.source, c.point::text AS point,
+       c.warm_started_from, c.source, c.point::text AS point, c.group_value,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 

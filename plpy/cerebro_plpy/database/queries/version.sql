@@ -16,15 +16,27 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- name: add
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
-                                 backend, state_bytes, software, fingerprint, profile)
+                                 backend, state_bytes, software, fingerprint, profile, group_by)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
-       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null')
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by'
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: add_group
+INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
+                               architecture, compile_params, backend, state_bytes)
+SELECT %s::text, %s::integer, c.group_value, c.run_id, c.mst_key, c.template, c.params, %s::double precision, %s::bigint, %s::double precision,
+       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass)
+FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: groups
+-- The models of groups that a version of the caller's has.
+SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
+FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
 -- name: add_registered
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
@@ -62,6 +74,7 @@ SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.d
 
 -- name: runs
 SELECT v.run_id, v.mst_key FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
+UNION ALL SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text
 
 -- name: mark_dropped
 UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text
@@ -70,20 +83,23 @@ UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m
 SELECT cerebro.remove_dropped_models()
 
 -- name: best
--- The best configurations of a run of which there is a state.
+-- The best configurations of a run of which there is a state, of those over all rows, or over a group.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
+  AND l.group_value IS NOT DISTINCT FROM %s::text
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: leaderboard
 -- The configurations that were begun; of others there is nothing to tell.
-SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds
-FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND (l.seconds IS NOT NULL OR l.status = 'failed') ORDER BY l.rank, l.mst_key
+SELECT l.run_id, l.rank, l.mst_key, l.template, l.params::text AS params, l.epochs, l.status, l.metric, l.validation, l.training, l.seconds, l.group_value
+FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND (l.seconds IS NOT NULL OR l.status = 'failed')
+ORDER BY l.group_value IS NOT NULL, l.group_value COLLATE "C", l.rank, l.mst_key
 
 -- name: best_of_run
 -- The best configurations of a run of train that the caller may see.
 SELECT l.template, l.params::text AS params, 'run ' || l.run_id AS origin
-FROM cerebro.leaderboard l WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' AND l.epochs IS NOT NULL
+FROM cerebro.leaderboard l
+WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.group_value IS NULL
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: like_model

@@ -26,8 +26,11 @@ SELECT p.buffer_id, p.data, p.start,
 FROM (SELECT a.*, pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS start
       FROM (SELECT n.*, CASE n.number {arrays} END AS data
             FROM (SELECT t.buffer_id, pg_catalog.generate_series(1, {count}) AS number, {columns}
-                  FROM {table} t WHERE {key} = %s::integer) n) a) p
+                  FROM {table} t WHERE {key} = %s::integer{some}) n) a) p
 ORDER BY p.buffer_id, p.number, p.start OFFSET 0
+
+-- name: some_buffers
+ AND t.buffer_id = ANY (%s::integer[])
 
 -- name: visit_begin
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind)

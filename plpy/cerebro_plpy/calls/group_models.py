@@ -1,0 +1,53 @@
+"""The models of groups of rows that a run has come to: of each group the best configuration over its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from cerebro_plpy.calls.held_back import margin_of, predictions
+from cerebro_plpy.calls.run_results import has_value, network_of, ranked, states_of
+from cerebro_plpy.database.caller import Database
+from cerebro_plpy.database.catalog import Relation
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.features.scores import SCORES, distances
+from cerebro_plpy.features.target import REGRESSION
+from cerebro_plpy.platform.workplace import Workplace
+from cerebro_plpy.tables.outputs import LoggedRun
+from cerebro_plpy.tables.registry import OfGroup
+
+
+def best_of_groups(db: Database, workplace: Workplace, run: LoggedRun, source: Relation, ends: float) -> list[OfGroup]:
+    """The best of each group; of those that have nothing yet the caller is told. What the log does not say of them is
+    asked of their networks until the budget `ends`, by time.monotonic()."""
+    train = run.spec.train
+    assert train is not None
+    if not train.groups:
+        return []
+    states, found = states_of(db, run), list[OfGroup]()
+    for value, place in train.groups.items():
+        best = ranked(workplace, run, states, 1, value)
+        found += [OfGroup(result, place.rows) for result in best]
+    trained = {each.result.mst_key for each in found}
+    missing = sorted(value for value, place in train.groups.items() if not trained.intersection(place.mst_keys))
+    if missing:
+        db.notice(f"the budget was over before groups {', '.join(missing)} had a model: that of all rows predicts them")
+    return list(_measured(db, workplace, run, source, (found, ends)))
+
+
+def _measured(
+    db: Database, workplace: Workplace, run: LoggedRun, source: Relation, of: tuple[list[OfGroup], float]
+) -> Iterator[OfGroup]:
+    (found, ends), train = of, run.spec.train
+    assert train is not None
+    logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
+    for each in found:
+        row, result = logged[each.result.mst_key], each.result
+        if not has_value(result, train.metric):
+            result = result._replace(value=None)
+        if (result.value is None or train.task == REGRESSION) and time.monotonic() < ends:
+            told = predictions(workplace, train, source, network_of(run, result, row), row["group_value"])
+            known = result.value if result.value is not None else SCORES[train.metric](told)
+            margin = margin_of(distances(told)) if train.task == REGRESSION else None
+            result = result._replace(value=known, margin=margin)
+        yield each._replace(result=result)

@@ -1,0 +1,171 @@
+"""A model for each group of rows, in one run: trained over the rows of the group alone, and asked for those."""
+
+from __future__ import annotations
+
+import psycopg2
+import pytest
+from processes import eventually
+from roles import refused
+from workbench import Workbench
+
+pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
+
+SALES = """
+    CREATE TABLE sales AS
+    SELECT n AS id, g.country, x.price, n * 31 % 7 AS day, (ARRAY['a', 'b', NULL])[n % 3 + 1] AS kind,
+           (CASE g.country WHEN 'de' THEN 1 WHEN 'fr' THEN -1 ELSE 0.2 END * x.price + n * 31 % 7)::real AS amount
+    FROM generate_series(1, 600) AS n, LATERAL (SELECT n * 7919 % 101 / 10.0 AS price) x,
+         LATERAL (SELECT CASE WHEN n % 2 = 0 THEN 'de' WHEN n % 3 > 0 THEN 'fr' WHEN n % 5 > 0 THEN 'it'
+                              WHEN n % 7 > 0 THEN 'lu' END AS country) g"""
+ARGUMENTS = """models => '{realmlp_simple}', configs => 2, epochs => 4, ensemble => 1, seed => 1, backend => 'jax',
+    group_by => 'country', min_group_rows => 50"""
+OWN = ["de", "fr", "it"]
+
+
+@pytest.fixture(scope="module")
+def sales(bench: Workbench) -> int:
+    bench.rows(SALES)
+    (run_id, *_), *_ = bench.rows(f"SELECT * FROM cerebro.train('sales', 'amount', {ARGUMENTS})")
+    return int(run_id)
+
+
+def bits(bench: Workbench, run_id: int) -> list[tuple[object, ...]]:
+    """Digests of the states of the groups' models that a run has made."""
+    keys = bench.rows("SELECT group_value, mst_key FROM cerebro.model_group WHERE run_id = %s ORDER BY 1", run_id)
+    digest = "SELECT md5(string_agg(chunk, '' ORDER BY part)) FROM cerebro_state.r{}_m{}"
+    return [(group, key, bench.value(digest.format(run_id, key))) for group, key in keys]
+
+
+def test_each_group_has_the_best_of_its_own_selection(bench: Workbench, sales: int) -> None:
+    said = "".join(bench.messages())
+    assert "for all rows and for 3 groups by country" in said and "1 values of country have fewer than 50" in said
+    board = bench.rows(
+        "SELECT group_value, rank, mst_key, value FROM cerebro.leaderboard WHERE run_id = %s ORDER BY 1, 2", sales
+    )
+    assert [(group, rank) for group, rank, _, _ in board] == [(g, r) for g in [*OWN, None] for r in (1, 2)]
+    best = {group: (key, value) for group, rank, key, value in board if rank == 1}
+    found = bench.rows("SELECT group_value, mst_key, value, deployed, margin FROM cerebro.model_group ORDER BY 1")
+    assert [(row[0], (row[1], row[2])) for row in found] == [(group, best[group]) for group in OWN]
+    assert all(deployed and margin > 0 for *_, deployed, margin in found)
+    assert bench.row("SELECT mst_key, group_by FROM cerebro.model_version") == (best[None][0], "country")
+
+
+def test_a_configuration_of_a_group_sees_its_rows_once_an_epoch_and_no_others(bench: Workbench, sales: int) -> None:
+    seen = """
+        SELECT c.group_value, sum(t.rows) FILTER (WHERE t.kind = 'train'), sum(t.rows) FILTER (WHERE t.kind <> 'train')
+        FROM cerebro.config_log c JOIN (
+            SELECT run_id, mst_key, epoch, rows, kind FROM cerebro.visit WHERE status = 'completed'
+            UNION ALL SELECT run_id, mst_key, epoch, rows, 'evaluate' FROM cerebro.evaluation WHERE status = 'completed'
+        ) t USING (run_id, mst_key) WHERE run_id = %s AND t.epoch = 4 GROUP BY 1"""
+    rows = {group: (training, both) for group, training, both in bench.rows(seen, sales)}
+    spec = bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", sales)
+    counts: dict[str, int] = dict(bench.rows("SELECT country, count(*) FROM sales GROUP BY 1"))
+    for group, place in spec["groups"].items():
+        assert rows[group] == (2 * place[0], 2 * counts[group]), "two configurations, and both sides are evaluated"
+    assert rows[None] == (2 * spec["training_rows"], 2 * sum(counts.values()))
+    visited = bench.rows(
+        """SELECT c.segments, array_agg(DISTINCT v.segment_id ORDER BY v.segment_id), count(*)
+           FROM cerebro.config_log c JOIN cerebro.visit v USING (run_id, mst_key)
+           WHERE c.run_id = %s AND c.group_value IS NOT NULL GROUP BY c.mst_key, c.segments""",
+        sales,
+    )
+    assert all(own == found and count == 4 * len(own) for own, found, count in visited)
+    done, total = bench.row("SELECT visits_done, visits_total FROM cerebro.progress WHERE run_id = %s", sales)
+    assert done == total == bench.value("SELECT count(*) FROM cerebro.visit WHERE run_id = %s", sales)
+
+
+def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales: int) -> None:
+    bench.messages()
+    query = """SELECT s.country, p.prediction, p.upper::numeric - p.prediction::numeric AS margin, to_jsonb(s)::text
+               FROM cerebro.predict('sales_amount', 'sales', id_col => 'id') p JOIN sales s ON s.id = p.id::int"""
+    found = bench.rows(query)
+    others = bench.value("SELECT count(*) FROM sales WHERE country NOT IN ('de', 'fr', 'it') OR country IS NULL")
+    assert len(found) == 600 and f"{others} rows have no model of their own by country" in "".join(bench.messages())
+    margins: dict[str | None, float] = dict(bench.rows("SELECT group_value, margin FROM cerebro.model_group"))
+    margins[None] = bench.value("SELECT margin FROM cerebro.model_version")
+    for country, prediction, margin, record in found[::40] + [row for row in found if row[0] in ("lu", None)][:4]:
+        assert float(margin) == pytest.approx(margins[country if country in OWN else None], rel=1e-3)
+        alone = bench.value("SELECT cerebro.predict_row('sales_amount', %s::jsonb)", record)
+        assert float(alone["prediction"]) == pytest.approx(float(prediction), rel=1e-4, abs=1e-4)
+    whole: dict[str, float] = dict(
+        bench.rows("SELECT metric, value FROM cerebro.evaluate('sales_amount', 'sales') WHERE \"group\" IS NULL")
+    )
+    rmse = """SELECT sqrt(avg((p.prediction::float8 - s.amount) ^ 2))
+              FROM cerebro.predict('sales_amount', 'sales', 'id') p JOIN sales s ON s.id = p.id::int"""
+    assert whole["rmse"] == pytest.approx(bench.value(rmse), rel=1e-4)
+    ids = {row[0] for row in bench.rows("SELECT id FROM cerebro.attribution('sales_amount', 'sales', 'id')")}
+    assert len(ids) == 600
+
+
+@pytest.mark.long
+def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
+    watcher, before = bench.another(), bench.newest_run()
+    visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
+    arguments = ARGUMENTS.replace("ensemble", "model => 'again', ensemble")
+    with bench.calling(lambda: bench.rows(f"SELECT cerebro.train('sales', 'amount', {arguments})")) as called:
+        eventually(lambda: watcher.value(visits, before))
+        run_id = watcher.newest_run()
+        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bits(bench, run_id) == bits(bench, sales)
+    bench.rows("SELECT cerebro.drop_model('again')")
+    left = bench.rows("SELECT relname FROM pg_class WHERE relname ~ %s", f"^r{run_id}_m")
+    assert not left and not bench.rows("SELECT FROM cerebro.model_group WHERE model = 'again'")
+
+
+@pytest.mark.long
+def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
+    arguments = ARGUMENTS.replace("configs => 2", "configs => 3, search => 'halving', search_params => '{\"eta\": 2}'")
+    ((run_id, *_), *_) = bench.rows(f"SELECT * FROM cerebro.train('sales', 'amount', model => 'halved', {arguments})")
+    limits = bench.rows(
+        """SELECT c.group_value, array_agg(d.last_epoch ORDER BY d.last_epoch)
+           FROM (SELECT mst_key, max(last_epoch) AS last_epoch FROM cerebro.decision WHERE run_id = %s GROUP BY 1) d
+           JOIN cerebro.config c USING (mst_key) WHERE c.run_id = %s GROUP BY 1 ORDER BY 1""",
+        run_id,
+        run_id,
+    )
+    assert [group for group, _ in limits] == [*OWN, None]
+    assert all(epochs == [1, 1, 4] for _, epochs in limits), limits
+    bench.rows("SELECT cerebro.drop_model('halved')")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state", "said"),
+    [
+        ("group_by => 'nation'", "42703", "no column 'nation', which group_by names"),
+        ("group_by => 'amount'", "22023", "which is the target"),
+        ("group_by => 'price'", "42804", "of type numeric; expected texts"),
+        ("min_group_rows => 5", "22023", "there is no group_by"),
+        ("group_by => 'country', min_group_rows => 0", "22023", "min_group_rows"),
+        ("group_by => 'country', min_group_rows => 5000", "22023", "none of its 5 values has 5000 rows"),
+    ],
+)
+def test_wrong_calls_are_refused(bench: Workbench, sales: int, arguments: str, state: str, said: str) -> None:
+    tables = "SELECT relname FROM pg_class WHERE relname ~ '^r[0-9]+_(training|validation)$' ORDER BY 1"
+    before = bench.rows(tables)
+    for function in ("plan", "train"):
+        call = f"SELECT cerebro.{function}('sales', 'amount', model => 'wrong', {arguments})"
+        refused(bench, call, code=state, words=said)
+    assert bench.rows(tables) == before
+
+
+def test_what_is_not_there_for_groups_says_so(bench: Workbench, sales: int) -> None:
+    for statement, said in {
+        "SELECT cerebro.verify('sales_amount')": "models of groups by country",
+        "SELECT cerebro.refresh('sales_amount')": "models of groups by country",
+        "SELECT cerebro.grant_predict('sales_amount', 'cerebro')": "not granted to others",
+    }.items():
+        refused(bench, statement, code="0A000", words=said)
+    bench.rows("CREATE VIEW nowhere AS SELECT id, price, day, kind, amount FROM sales")
+    refused(bench, "SELECT * FROM cerebro.predict('sales_amount', 'nowhere')", code="42703", words="country")
+
+
+def test_the_plan_says_what_is_tried_for_which_groups(bench: Workbench, sales: int) -> None:
+    plan = f"SELECT name, data FROM cerebro.plan('sales', 'amount', {ARGUMENTS}) WHERE section = 'group'"
+    *own, (_, others) = bench.rows(plan)
+    counts: dict[str, int] = dict(bench.rows("SELECT country, count(*) FROM sales GROUP BY 1"))
+    assert {name: sum(data["rows"]) for name, data in own} == {name: counts[name] for name in OWN}
+    assert others["small"] == 1
