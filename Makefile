@@ -89,9 +89,10 @@ test-long: bootstrap ## run the slow tests that rarely tell more, try each prope
 # A round that failed is repeated alone by the seed that it printed, such as SEED=16/3.
 chaos: MINUTES ?= 15
 chaos: SEED ?= $(shell date +%s)
-chaos: bootstrap ## disturb runs for MINUTES in every way that is known, drawn from SEED, and compare what they come to
+chaos: MOMENTS ?= 20
+chaos: bootstrap ## kill the server at MOMENTS, and disturb runs for MINUTES in every way that is known, drawn from SEED
 	@$(READY) .venv/dev .venv/package
-	CHAOS_MINUTES=$(MINUTES) CHAOS_SEED=$(SEED) .venv/bin/pytest -s tests/chaos
+	CHAOS_MINUTES=$(MINUTES) CHAOS_MOMENTS=$(MOMENTS) CHAOS_SEED=$(SEED) .venv/bin/pytest -s tests/chaos
 
 floors: bootstrap ## try the oldest releases of the libraries that pyproject.toml allows
 	@.ci/floors $(PYTHON)

@@ -30,6 +30,7 @@ SPACE = {
     "fit_params": {"batch_size": [1], "epochs": [6], "callbacks": [f"[{KEEPING}]"]},
 }
 """What a search draws others of."""
+CRASH = "the postmaster is killed"
 SIZES = (1, 2, 3, 3)
 """How many faults befall a round: those that meet tell most."""
 
@@ -148,3 +149,36 @@ def drawn(draw: random.Random, name: str, framework: str, form: tuple[str, bool]
     acts = sorted((draw.randint(1, last), act) for act in asked)
     search = plan.evaluated and draw.random() < 0.7
     return replace(plan, search=search, acts=acts, drawn=draw.randint(0, 2) if search else 0)
+
+
+def crashes(seed: str) -> Iterator[Round]:
+    """Searches with acts, without end, each of which loses the server at some moment; of `SEED/NUMBER` that one alone.
+
+    By rotation nobody acts but to pause, so that an undisturbed run comes to the same.
+    """
+    whole, _, number = seed.partition("/")
+    every = (crash(f"{whole}/{found}", *FORMS[found % len(FORMS)]) for found in count(1))
+    return islice(every, int(number) - 1, int(number)) if number else every
+
+
+def crash(name: str, schedule: str, background: bool) -> Round:
+    """One of these: the server is lost while configurations are still in their first epoch, or some begin the next."""
+    draw = random.Random(f"crash {name}")
+    segments, epochs = draw.choice(SEGMENTS), draw.randint(3, 4)
+    last = segments * len(OPTIMIZERS)
+    asked = ["pause_run"] if schedule == "rotation" else draw.sample(ACTS, draw.randint(1, len(ACTS)))
+    return Round(
+        name=name,
+        framework="jax",
+        schedule=schedule,
+        background=background,
+        segments=segments,
+        epochs=epochs,
+        workers=draw.randint(1, segments),
+        evaluated=True,
+        optimizers=OPTIMIZERS,
+        misfortunes=[Misfortune(CRASH, draw.randint(-1, last), draw.uniform(0, 0.3))],
+        search=True,
+        drawn=draw.randint(0, 2),
+        acts=sorted((draw.randint(1, last), act) for act in asked),
+    )

@@ -8,7 +8,7 @@ import pytest
 from faults import FAULTS
 from hypothesis import given
 from hypothesis import strategies as st
-from rounds import FORMS, rounds
+from rounds import FORMS, crashes, rounds
 
 SEEDS = st.integers(0, 10**6).map(str)
 
@@ -48,3 +48,11 @@ def test_what_befalls_a_run_does_so_while_it_goes_on(seed: str) -> None:
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_seeds_differ(seed: str) -> None:
     assert str(next(rounds(seed))) != str(next(rounds("3")))
+
+
+@given(seed=SEEDS, number=st.integers(1, 30))
+def test_a_crash_is_drawn_alike_alone_and_meets_a_search_with_acts(seed: str, number: int) -> None:
+    (alone,) = crashes(f"{seed}/{number}")
+    assert alone == next(islice(crashes(seed), number - 1, None))
+    assert alone.search and alone.acts and len(alone.misfortunes) == 1
+    assert alone.schedule != "rotation" or {act for _, act in alone.acts} == {"pause_run"}

@@ -57,6 +57,7 @@ class Course:
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
         self._moment, self._opened = 0, False
+        self._wide = 0  # so many are to be under way now, beyond the usual width
         self._asked_again = False  # whether others may take the place of one that somebody else has stopped
 
     @property
@@ -109,6 +110,12 @@ class Course:
         self._take(decision)
         self._asked_again = True
 
+    def make_room(self, idle: int) -> None:
+        """So many workers have nothing to do with those that are under way: others begin, unless the order is fixed."""
+        if not self._fixed:
+            self._wide = idle + sum(trial.under_way for trial in self.trials.values())
+            self._asked_again = True
+
     def due(self) -> Iterator[Heard]:
         """What the rule decides now, result by result."""
         while True:
@@ -126,11 +133,12 @@ class Course:
                     self.trials[key] = self.trials[key]._replace(over=True, failed=failed)
                 yield self._decided(key, ended)
             else:
+                self._wide = 0
                 return
 
     @property
     def _free(self) -> int:
-        return self._width - sum(trial.under_way for trial in self.trials.values())
+        return max(self._width, self._wide) - sum(trial.under_way for trial in self.trials.values())
 
     def _wanted(self) -> int:
         """How many configs there is room for, beside those that could begin as well."""

@@ -57,6 +57,11 @@ class Choice:
         policy = Prioritised(self._policy(plan), urgent) if urgent else self._policy(plan)
         return choose(plan, eligible, idle, policy, self._length, held)
 
+    def vacant(self, plan: Plan, idle: set[int], busy: int) -> int:
+        """How many idle workers could have work; so many others are busy."""
+        serving = idle if self._residence else idle.intersection(plan.workers.values())
+        return min(len(serving), self._request.workers - busy)
+
     def rows_ahead(self, positions: Positions, training: ConfigTraining, workers: int) -> int:
         """The rows that one of so many workers is still to train with a configuration's program and batch size."""
         waiting = ((self._training[key], progress) for key, progress in positions.progress.items())

@@ -186,6 +186,8 @@ class Orchestrator:
                 room -= not give.counted(number)
                 self._start(worker, tour)
         give.store()
+        if self._search.fill(self._choice.vacant(self._plan, give.idle, give.count)):
+            self._start_visits()
 
     def _start(self, worker: Worker, tour: Tour) -> None:
         training = self._training[key := tour[0].mst_key]

@@ -201,6 +201,14 @@ class Search:
         if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
 
+    def fill(self, idle: int) -> bool:
+        """Let others begin or go on, where so many workers have nothing to do; whether any do."""
+        before = self._number
+        if idle > 0 and self._course and not self._over:
+            self._course.make_room(idle)
+            self._ask(self._course)
+        return self._number > before
+
     def _ask(self, course: Course) -> None:
         for heard in course.due():
             if heard.wanted:

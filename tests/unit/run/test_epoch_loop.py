@@ -30,7 +30,7 @@ from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, 
 from cerebro_plpy.hopping import course
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.patience import Patience
-from cerebro_plpy.hopping.rules import Asha, Decision, Median, Rule, Stepwise
+from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource, Sums
@@ -48,7 +48,7 @@ from cerebro_plpy.platform.state_tables import StoredState, best_table
 from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.run.budget import BUDGET_OVER
 from cerebro_plpy.run.epoch_loop import Orchestrator
-from cerebro_plpy.run.log import DecisionRow, Joined, Origin, RunLog
+from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
 from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.replay import Orders, endings
 from cerebro_plpy.run.request import Deadline, Drawing, Evaluation, FitRequest, Repeat, Searching
@@ -72,6 +72,10 @@ class Clock:
 
     now: float = 0.0
     hears: bool = True  # whether a statement that is cancelled ends at once, or is about to end anyway
+
+    def pass_by(self, seconds: float) -> None:
+        """Somebody sleeps."""
+        self.now += 1
 
 
 class Session:
@@ -893,6 +897,149 @@ def test_a_search_trains_all_that_it_draws(
     assert sorted(limits) == keys and max(limits.values()) == epochs
     wanted = {(k, e, s) for k in keys for e in range(1, limits[k] + 1) for s in range(segments)}
     assert set(platform.trained) == wanted
+
+
+def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
+    """Workers that have nothing to do, each with a config that it could train or evaluate now, or with None where the
+    rule would let one begin or go on if it were asked.
+
+    A config is not free while its state is stored, or kept.
+    """
+    course, own = run._search._course, run._plan.workers
+    idle = {worker for worker in run._assignments.idle if run._residence or worker in own.values()}
+    held = {*run._keeping, *(task.mst_key for task in run._assignments.unstored)}
+    free = [each for each in run._progress.values() if each.mst_key not in held]
+    found: list[tuple[int, int | None]] = []
+    for worker in idle:
+        served = {segment for segment in run._plan.segments if run._residence or own[segment] == worker}
+        found += [(worker, each.mst_key) for each in free if each.startable & served]
+    if course and idle and not course.rule.ended(course.trials):
+        found += [(worker, None) for worker in idle if course.rule.decide(course.trials, Room(1), None)]
+    return found
+
+
+@given(
+    kind=st.sampled_from(["asha", "median"]),
+    schedule=st.sampled_from(["longest", BESIDE]),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    losses=st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), min_size=1, max_size=7),
+    faults=MANY,
+    looks=LOOKS,
+)
+@trials(200)
+def test_nobody_is_idle_while_a_config_of_a_search_could_run(
+    kind: str,
+    schedule: str,
+    segments: int,
+    workers: int,
+    losses: list[list[int]],
+    faults: list[Fault],
+    looks: list[int],
+) -> None:
+    """Whenever visits were given out: neither the schedule nor the rule has anything for a worker that has none."""
+    request = requested(len(losses), segments, 5, set(range(1, 6)), schedule)
+    search = Searching("rule", rule_of(kind, len(losses), 5), tuple(range(len(losses))))
+    of_segments = {(key, epoch): float(loss) for key, row in enumerate(losses) for epoch, loss in enumerate(row, 1)}
+    platform = Unreliable(chain(faults, repeat(None)), losses=of_segments)
+    start, looked = Orchestrator._start_visits, list[int]()
+
+    def started(run: Orchestrator) -> None:
+        start(run)
+        looked.append(len(run._assignments.idle))
+        assert could_begin(run) == []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Orchestrator, "_start_visits", started)
+        continued(replace(request, search=search), workers, platform, looks, {})
+    assert looked and max(looked) <= workers
+
+
+class Steered(Log):
+    """A log in which acts come up as time goes by, each with its moment."""
+
+    def __init__(self, clock: Clock, decisions: list[DecisionRow], asked: Sequence[tuple[int, Act]]) -> None:
+        super().__init__([1], decisions)
+        self._clock, self._asked = clock, asked
+        self.answered: list[int] = []
+
+    def acts(self) -> list[Act]:
+        return [act for at, act in self._asked if at <= self._clock.now and act.act_id not in self.answered]
+
+    def act_done(
+        self, act: Act, visits: int | None, rows: Sequence[DecisionRow] = (), joined: Joined | None = None
+    ) -> None:
+        self.answered.append(act.act_id)
+        assert self.decisions is not None
+        self.decisions += rows
+
+    def act_refused(self, act: Act, reason: str) -> None:
+        self.answered.append(act.act_id)
+
+
+ASKED = st.tuples(
+    st.integers(1, 60),
+    st.sampled_from(["stop_config", "continue_config", "prioritise", "set_epochs", "pause_run", "continue_run"]),
+    st.integers(0, 3),
+    st.integers(1, 4),
+)
+LATEST = 100
+
+
+@given(
+    searched=st.booleans(),
+    schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
+    segments=st.integers(1, 3),
+    workers=WORKERS,
+    asked=st.lists(ASKED, max_size=8),
+    faults=FEW,
+    looks=LOOKS,
+)
+@trials(200)
+def test_an_act_holds_from_the_next_visit_on(
+    searched: bool,
+    schedule: str,
+    segments: int,
+    workers: int,
+    asked: list[tuple[int, str, int, int]],
+    faults: dict[int, Fault],
+    looks: list[int],
+) -> None:
+    """No visit begins before all acts that there are by then are done or refused, and in the log, each once."""
+    configs, epochs = 4, 4
+    request = requested(configs, segments, epochs, set(range(1, epochs + 1)), schedule)
+    search = Searching("rule", Asha(epochs, 2), tuple(range(configs))) if searched else None
+    last = [(LATEST, "continue_config", key, 1) for key in range(configs)] + [(LATEST, "continue_run", 0, 1)]
+    acts = [
+        (at, Act(number, "ann", action, None if action in ("pause_run", "continue_run") else key, {"epochs": epoch}))
+        for number, (at, action, key, epoch) in enumerate([*asked, *last])
+    ]
+
+    class Watched(Unreliable):
+        def _take_up(
+            self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]
+        ) -> Iterator[Statement]:
+            assert log.acts() == []
+            return super()._take_up(worker, tour, made)
+
+        def evaluate(self, worker: Worker, visit: EvaluateVisit) -> Steps[dict[int, dict[str, Any]]]:
+            assert log.acts() == []
+            return super().evaluate(worker, visit)
+
+    platform = Watched(faults.get(n) for n in naturals())
+    log = Steered(platform.clock, platform.decided, acts)
+    crew = [Worker(number, Session(looks, platform.clock)) for number in range(workers)]
+    for worker in crew:
+        worker.memory.cache_bytes = ROOM
+    around = Surroundings(lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True)
+    known = replace(request, search=search, workers=workers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cerebro_plpy.run.epoch_loop.time.monotonic", lambda: platform.clock.now)
+        patch.setattr("cerebro_plpy.run.assignments.time.sleep", platform.clock.pass_by)
+        orchestrator = Orchestrator(platform, known, crew, log, around, {})
+        orchestrator.run()
+    assert len(log.answered) == len(set(log.answered)), "each once"
+    assert orchestrator.failed == {} and platform.trained
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))
