@@ -48,6 +48,7 @@ CREATE TABLE cerebro.config_log (
     warm_started_from integer,
     point          jsonb,
     released       boolean NOT NULL DEFAULT FALSE,
+    warm_started_visits integer,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -60,6 +61,7 @@ COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped 
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
+COMMENT ON COLUMN cerebro.config_log.warm_started_visits IS 'after how many visits of that one its state was copied';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (

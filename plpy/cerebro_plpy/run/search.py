@@ -78,6 +78,10 @@ class Search:
         """Whether somebody wants a configuration to be trained on, whatever its metrics say."""
         return mst_key in self._insisted
 
+    def awaits(self, mst_key: int) -> bool:
+        """Whether a configuration of a replay waits for the state that it is to begin from."""
+        return self._recruits.awaits(mst_key)
+
     def hold(self, act: Act, progress: ConfigProgress) -> None:
         """Somebody stops a configuration."""
         self._positions.hold(progress.mst_key)
@@ -198,7 +202,8 @@ class Search:
         if self._course:
             self._ask(self._course)
         self._release()
-        if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
+        settled = not (self.waits or self._recruits.arriving)
+        if settled and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
 
     def _ask(self, course: Course) -> None:
@@ -245,7 +250,8 @@ class Search:
         progress = self._positions.progress.values()
         unfinished = [each for each in progress if not each.finished]
         ended = any(training.completed() for training in self._training.values())
-        return bool(unfinished) and not (self._over or ended) and all(each.resting and each.held for each in unfinished)
+        going_on = self._over or ended or self._recruits.arriving
+        return bool(unfinished) and not going_on and all(each.resting and each.held for each in unfinished)
 
     def close(self) -> None:
         """Nothing is decided any more: who rests has come to its end."""
