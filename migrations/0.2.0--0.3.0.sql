@@ -71,7 +71,7 @@ CREATE TABLE cerebro.decision_log (
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer NOT NULL,
-    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop')),
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop', 'clone')),
     epoch       integer NOT NULL,
     visits      integer NOT NULL,
     last_epoch  integer NOT NULL,

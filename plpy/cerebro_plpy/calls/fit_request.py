@@ -269,7 +269,7 @@ def searching(
     """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
-    span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments))
+    span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
     rule = rule_over(named, keys, span, repeat)
     live = named.live_states if named else None
     return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None

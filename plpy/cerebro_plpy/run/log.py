@@ -149,12 +149,13 @@ class RunLog:
         """A configuration is not trained to its last epoch."""
         self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
-        """What a rule has decided at once, and what it makes of the configurations."""
+    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
+        """What a rule has decided at once, who has joined by that, and what it makes of the configurations."""
         if rows:
             told = json.dumps([row._asdict() for row in rows])
-            text = "; ".join([sql("run.decide"), sql("run.configs_decided")])
-            self._control.run(text, (self.run_id, rule, told, told, self.run_id))
+            before = joined or Joined([], [])
+            text = "; ".join([*before.texts, sql("run.decide"), sql("run.configs_decided")])
+            self._control.run(text, (*before.values, self.run_id, rule, told, told, self.run_id))
 
     def next_key(self) -> int:
         """The mst_key of the next configuration to join."""

@@ -8,20 +8,25 @@ the run do, for whoever resumes it. In a replay clones are there from the beginn
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from random import Random
 from typing import Any
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import functions_in_log
+from cerebro_plpy.configs.exploration import explored
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
+from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.rules import Trial
+from cerebro_plpy.hopping.rules import Decision, Trial
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import Act, Joined, Origin
 from cerebro_plpy.run.request import Start, WarmState
 from cerebro_plpy.run.roster import Roster
@@ -31,6 +36,9 @@ from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.run.visits import initial_state
 from cerebro_plpy.tables.compatibility import check_configs
+
+MOST_TRIES = 10
+"""So often other parameters are drawn for a clone, where those before do not fit; then it has those of its parent."""
 
 
 class Recruits:
@@ -124,6 +132,30 @@ class Recruits:
                 self._points[configs[-1].mst_key] = point
         drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
         return self._join(configs, Origin("search", points=drawn), None)
+
+    def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], Joined]:
+        """Let clones join that a rule has named, with parameters near those of their parents."""
+        configs, texts, values = list[Config](), list[str](), list[object]()
+        for each in decisions:
+            assert each.of is not None
+            parent = self._training[each.of]
+            origin = Origin("clone", each.of, each.of, parent.visits)
+            found, joined = self._join([self._explored(each.mst_key, parent.config)], origin, parent)
+            configs += found
+            texts += joined.texts
+            values += joined.values
+        return configs, Joined(texts, values)
+
+    def _explored(self, mst_key: int, parent: Config) -> Config:
+        search = self._request.search
+        assert search is not None and search.drawing is not None
+        random = Random(f"{self._request.spec.seed}/{mst_key}")
+        own = ConfigRow(parent.model_id, parent.compile_text, parent.fit_text)
+        for _ in range(MOST_TRIES):
+            with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
+                row = explored(search.drawing.space, own, random)
+                return self._checked([self._config(mst_key, row._asdict())])[0]
+        return replace(parent, mst_key=mst_key)
 
     def _new(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Config]:
         first = self._log.next_key()

@@ -211,19 +211,29 @@ class Search:
             if heard.wanted:
                 self._draw(course, heard.wanted)
                 continue
+            joined = self._descend(heard.decisions)
             rows = self._rows(heard)
-            self._log.decided(self._name, rows)
+            self._log.decided(self._name, rows, joined)
             self._tell(rows, self._evaluations())
             for decision in heard.decisions:
                 self._follow(decision)
             self._make_room(course)
+
+    def _descend(self, decisions: Sequence[Decision]) -> Joined | None:
+        """Let those join that a rule has made of others."""
+        clones = [each for each in decisions if each.action == "clone"]
+        configs, joined = self._recruits.descend(clones)
+        self._configs.update({config.mst_key: config for config in configs})
+        return joined if clones else None
 
     def _make_room(self, course: Course) -> None:
         """Drop the states of those that will hardly go on, where they are more than may be kept."""
         most = self._request.search.live_states if self._request.search else None
         if most is None:
             return
-        able = [key for key in course.rule.losers(course.trials) if key in self._positions.progress]
+        alive = self._positions.progress
+        left = [key for key in course.rule.losers(course.trials) if key in alive and not alive[key].held]
+        able = [key for key in left if not self._training[key].released]
         gone = able[: max(0, len(able) - most)]
         if not gone:
             return

@@ -505,7 +505,7 @@ class Log(RunLog):
         self.completed.add(mst_key)
         self.status[mst_key] = "completed"
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
+    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
 

@@ -173,7 +173,8 @@ UPDATE cerebro.config_log c SET status = 'stopped', reason = coalesce(c.reason, 
 WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 
 -- name: past_decisions
-SELECT d.mst_key, d.action, d.last_epoch, d.reason, d.cause FROM cerebro.decision_log d WHERE d.run_id = %s::bigint ORDER BY d.decision_no
+SELECT d.mst_key, d.action, d.last_epoch, d.reason, CASE WHEN d.action = 'clone' THEN c.warm_started_from END, d.cause
+FROM cerebro.decision_log d JOIN cerebro.config_log c USING (run_id, mst_key) WHERE d.run_id = %s::bigint ORDER BY d.decision_no
 
 -- name: best_epoch
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
