@@ -30,11 +30,13 @@ ALTER TABLE cerebro.config_log ADD COLUMN group_value text;
 ALTER TABLE cerebro.config_log ADD COLUMN segments integer[];
 COMMENT ON COLUMN cerebro.config_log.group_value IS 'the group whose rows alone it sees; NULL where it sees those of all';
 COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in an epoch; NULL for all of its run';
+ALTER TABLE cerebro.config_log ADD COLUMN warm_started_visits integer;
 COMMENT ON COLUMN cerebro.config_log.source IS 'where it comes from: the call, an act that added it or cloned another one, or the search that drew it';
 COMMENT ON COLUMN cerebro.config_log.released IS 'whether its state was dropped while the run went on, for which live_states left no room';
 COMMENT ON COLUMN cerebro.config_log.point IS 'which point of the search space it is, where a sampler has suggested it';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
+COMMENT ON COLUMN cerebro.config_log.warm_started_visits IS 'after how many visits of that one its state was copied';
 
 ALTER TABLE cerebro.visit ADD COLUMN stored_at timestamptz;
 COMMENT ON COLUMN cerebro.visit.stored_at IS 'when the state after this visit was stored, and the visit completed; it had ended before, and its worker may train the next one meanwhile';
@@ -53,7 +55,7 @@ BEGIN
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released) ON cerebro.config_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds, stored_at) ON cerebro.visit TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, error) ON cerebro.evaluation TO %s', role);
@@ -73,7 +75,7 @@ CREATE TABLE cerebro.decision_log (
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer NOT NULL,
-    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop')),
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop', 'clone')),
     epoch       integer NOT NULL,
     visits      integer NOT NULL,
     last_epoch  integer NOT NULL,

@@ -50,6 +50,7 @@ CREATE TABLE cerebro.config_log (
     released       boolean NOT NULL DEFAULT FALSE,
     group_value    text,
     segments       integer[],
+    warm_started_visits integer,
     PRIMARY KEY (run_id, mst_key)
 );
 COMMENT ON TABLE cerebro.config_log IS 'One training configuration of a run; its rows change rarely, so what changes with every visit is counted by the view cerebro.config';
@@ -64,6 +65,7 @@ COMMENT ON COLUMN cerebro.config_log.group_value IS 'the group whose rows alone 
 COMMENT ON COLUMN cerebro.config_log.segments IS 'the segments that it visits in an epoch; NULL for all of its run';
 COMMENT ON COLUMN cerebro.config_log.cloned_from IS 'the mst_key of which it is a clone with other parameters';
 COMMENT ON COLUMN cerebro.config_log.warm_started_from IS 'the mst_key of whose state it began from a copy';
+COMMENT ON COLUMN cerebro.config_log.warm_started_visits IS 'after how many visits of that one its state was copied';
 COMMENT ON COLUMN cerebro.config_log.state_tables IS 'the tables in schema cerebro_state that alternate as holders of the state, and the one of the best epoch';
 
 CREATE TABLE cerebro.visit (
@@ -129,7 +131,7 @@ CREATE TABLE cerebro.decision_log (
     decision_no integer NOT NULL,
     time        timestamptz NOT NULL DEFAULT clock_timestamp(),
     mst_key     integer NOT NULL,
-    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop')),
+    action      text NOT NULL CHECK (action IN ('start', 'continue', 'promote', 'rest', 'hold', 'stop', 'clone')),
     epoch       integer NOT NULL,
     visits      integer NOT NULL,
     last_epoch  integer NOT NULL,

@@ -21,11 +21,11 @@ from cerebro_plpy.configs.grid import ConfigRow, draw_rows, made_row
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.configs.sampling import Sampling, read_space
 from cerebro_plpy.configs.space import Space
-from cerebro_plpy.database.caller import Row
+from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
-from cerebro_plpy.run.replay import RunRecord
+from cerebro_plpy.run.replay import Recorded, RunRecord
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.run.sampler import Sampler
 from cerebro_plpy.tables.architectures import StoredModel, read_architectures
@@ -107,25 +107,32 @@ def _architectures(workplace: Workplace, models: Models, wanted: Iterable[int]) 
     return {**models.architectures, **read_architectures(workplace.reader, models.table, fresh)}
 
 
+def joining(db: Database, models: Models, recorded: RunRecord, epochs: int) -> Sequence[Recorded]:
+    """Those that have joined the run that is repeated for so many epochs, where all are there that its call named."""
+    keys = {config.mst_key for config in models.configs}
+    if not recorded.called <= keys:
+        return ()
+    able = recorded.repeatable({*keys, *(each.mst_key for each in recorded.joined)}, epochs)
+    left = sorted(each.mst_key for each in recorded.joined if each.mst_key not in able | keys)
+    if left:
+        db.notice(
+            f"configurations {left} are not repeated: they began from states of others to which this call does not"
+            " come, or of which the log does not tell"
+        )
+    return [each for each in recorded.joined if each.mst_key in able - keys]
+
+
 def with_joined(
-    catalog: Catalog,
     workplace: Workplace,
     models: Models,
-    recorded: RunRecord,
+    joined: Sequence[Recorded],
     functions: Functions | None,
     source: PackedTable,
 ) -> Models:
-    """The models with those that have joined the run that is repeated, where all are there that its call named."""
-    keys, table = {config.mst_key for config in models.configs}, models.table
-    if table is None or not recorded.called <= keys:
+    """The models with those that have joined."""
+    table = models.table
+    if table is None or not joined:
         return models
-    warm = sorted(recorded.warm - keys)
-    if warm:
-        catalog.db.notice(
-            f"configurations {warm} are not repeated: they began from states of others, as these were at a moment that"
-            " a replay does not come to"
-        )
-    joined = [each for each in recorded.joined if each.mst_key not in recorded.warm | keys]
     architectures = _architectures(workplace, models, (each.model_id for each in joined))
     rows = ((each.mst_key, ConfigRow(each.model_id, each.compile_params, each.fit_params)) for each in joined)
     configs = [*models.configs, *(_config(key, row, functions) for key, row in rows)]

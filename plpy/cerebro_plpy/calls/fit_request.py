@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cerebro_plpy.calls.drawing import wish_of, with_draws, with_joined
+from cerebro_plpy.calls.drawing import joining, wish_of, with_draws, with_joined
 from cerebro_plpy.calls.fit_arguments import Course
 from cerebro_plpy.calls.inputs import Data, Inputs, Models
 from cerebro_plpy.configs import frameworks
@@ -27,7 +27,7 @@ from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.records import replace
 from cerebro_plpy.run import messages, widths
-from cerebro_plpy.run.replay import RunRecord, check_functions, check_record, read_record
+from cerebro_plpy.run.replay import RunRecord, check_clones, check_functions, check_record, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat, Searching
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.tables import object_table
@@ -113,10 +113,12 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     if call.course.schedule == "replay":
         recorded = read_record(workplace.control, catalog.module, arguments.replay_run)
         check_settings(catalog, arguments, recorded)
-        models = with_joined(catalog, workplace, models, recorded, functions, source)
+        joined = joining(catalog.db, models, recorded, call.course.epochs)
+        models = with_joined(workplace, models, joined, functions, source)
         check_functions(catalog.module, recorded, functions_of(models.configs))
         basis = Basis(models._replace(backends=recorded.backends), recorded.seed, recorded.dtype_policy)
         repeat = repeat_of(catalog, recorded, call.course.epochs, source, basis.mst_keys)
+        check_clones(catalog.module, recorded, call.course.epochs, basis.mst_keys)
         return basis._replace(repeat=repeat, epochs_before=dict(recorded.epochs_before))
     seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     basis = Basis(models, seed, arguments.dtype_policy)
@@ -277,7 +279,7 @@ def searching(
     """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
     named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
-    span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments))
+    span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
     live = named.live_states if named else None
     return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None
@@ -304,7 +306,8 @@ def repeat_of(
     """What of an earlier run is repeated for these configurations."""
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
     joined = {each.mst_key: each.source for each in recorded.joined if each.mst_key in mst_keys}
-    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined)
+    starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
+    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

@@ -80,7 +80,8 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             ends = deadline(spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows)
             request = replace(request, deadline=ends, warm_states=begun)
         if outputs and outputs.existing:
-            request = replace(request, warm_states=warm_states(workplace.reader, outputs.existing, request))
+            before = warm_states(workplace.reader, outputs.existing, request)
+            request = replace(request, warm_states={**before, **request.warm_states})
         history.await_workers(workplace, row["run_id"])
         audience = Audience(logged)
         if outputs:
@@ -140,9 +141,10 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
 
 
 def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]) -> dict[int, WarmState]:
-    """How the states are read that warm clones begin from."""
+    """How the states are read that warm clones begin from; those of a replay may still wait for theirs."""
     texts = {row["mst_key"]: row["compile_params"] for row in log}
-    parents = {row["mst_key"]: row["warm_started_from"] for row in log if row["warm_started_from"] is not None}
+    begun = [row for row in log if row["warm_started_visits"] is not None or request.spec.schedule != "replay"]
+    parents = {row["mst_key"]: row["warm_started_from"] for row in begun if row["warm_started_from"] is not None}
     found = {}
     for each in request.configs:
         if each.mst_key in parents:

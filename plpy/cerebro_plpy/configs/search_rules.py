@@ -14,12 +14,13 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
+from cerebro_plpy.hopping.pbt import Pbt
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, Within, rungs
 from cerebro_plpy.hopping.selections import Selections
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
-DIAGONALS = "madlib_hyperband"
+DIAGONALS, PBT = "madlib_hyperband", "pbt"
 PARAMETERS: Mapping[str, Mapping[str, int]] = {
     GRID: {},
     HALVING: {"eta": 3, "first_epochs": 1},
@@ -27,6 +28,7 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     ASHA: {"eta": 3, "first_epochs": 1},
     MEDIAN: {"grace_epochs": 1, "others": 5},
     DIAGONALS: {"R": 6, "eta": 3, "skip_last": 0},
+    PBT: {"interval": 1},
 }
 """Their parameters, whole numbers, with what is usual."""
 TARGET = "target"
@@ -35,17 +37,22 @@ LIVE_STATES = "live_states"
 """Another one: how many configurations that rest keep their states, where they will hardly go on."""
 MAX_VISITS = "max_visits"
 """And another: how many visits are made in all."""
-LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0}
+QUANTILE = "quantile"
+"""Of population based training: so large a part of all stops after a step."""
+LEAST: Mapping[str, int] = {
+    "eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1,
+}  # fmt: skip
 
 
 class Span(NamedTuple):
-    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better; and how
-    many visits make an epoch."""
+    """The epochs of a run, and those after which metrics are computed anyway; whether larger values are better; how
+    many visits make an epoch; and the seed."""
 
     epochs: int
     evaluated: Sequence[int]
     descending: bool = False
     segments: int = 1
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class SearchRule:
     sampling: Sampling | None = None
     live_states: int | None = None
     max_visits: int | None = None
+    quantile: float = 0.25
 
     @property
     def every_epoch(self) -> bool:
@@ -70,7 +78,7 @@ class SearchRule:
         >>> round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3), SearchRule("grid", {}).share(27)
         (0.111, 1.0)
         """
-        if self.name in (GRID, MEDIAN):
+        if self.name in (GRID, MEDIAN, PBT):
             return 1.0
         if self.name == DIAGONALS:
             method = Hyperband(**self.parameters)
@@ -106,6 +114,8 @@ class SearchRule:
             return hyperband(keys, span.epochs, values["eta"])
         if self.name == DIAGONALS:
             return Diagonals(self._method(keys, span), keys)
+        if self.name == PBT:
+            return Pbt(span.epochs, values["interval"], self.quantile, span.seed)
         if self.name == MEDIAN:
             return Median(span.evaluated, values["grace_epochs"], values["others"])
         return Stepwise(span.evaluated)
@@ -168,9 +178,34 @@ def read_rule(
                 f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
             )
     rule = GRID if name in SAMPLERS else name
+    if name == PBT:
+        bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
     drawn = _sampling(module, name, given) if others == SAMPLERS else None
+    if name == PBT and drawn is None:
+        _refuse_population(module, others)
     parameters = _parameters(module, rule, given, epochs)
     return SearchRule(rule, parameters, None if target is None else float(target), drawn, **bounds)
+
+
+def _quantile(module: str, value: object) -> float:
+    if type(value) not in (int, float) or not 0 < value <= 0.5:  # type: ignore[operator]
+        raise InvalidParameter(
+            f"{module} error: quantile in search_params is {value!r:.80}; expected a number above 0, at most 0.5."
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def _refuse_population(module: str, others: Sequence[str]) -> None:
+    if others != SAMPLERS:
+        raise InvalidParameter(
+            f"{module} error: search is {PBT!r}, which changes parameters of compile and fit while configurations are"
+            " trained; those of templates cannot be changed so.",
+            hint="madlib_fit_multiple_model takes it.",
+        )
+    raise InvalidParameter(
+        f"{module} error: search is {PBT!r}, but search_params has no space in which parameters could change.",
+        hint=f'search_params => \'{{"space": {{...}}, "configs": 8}}\', for example with space {sampling.EXAMPLE}.',
+    )
 
 
 def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
@@ -186,7 +221,7 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
             hint="Name a sampler as the search, such as 'tpe'.",
         )
     found = read_sampling(module, values, name if name in SAMPLERS else RANDOM)
-    if found.learns and name in (HALVING, HYPERBAND, DIAGONALS):
+    if found.learns and name in (HALVING, HYPERBAND, DIAGONALS, PBT):
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins with all of its"
             " configurations, when there is nothing to learn from yet.",
@@ -212,8 +247,9 @@ def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | 
     found = {**known, **given}
     if name == DIAGONALS:
         Hyperband(**found).check(module)
-    if epochs is not None and found.get("first_epochs", 1) > epochs:
-        raise InvalidParameter(
-            f"{module} error: first_epochs in search_params is {found['first_epochs']}, but there are {epochs} epochs."
-        )
+    for key in ("first_epochs", "interval"):
+        if epochs is not None and found.get(key, 1) > epochs:
+            raise InvalidParameter(
+                f"{module} error: {key} in search_params is {found[key]}, but there are {epochs} epochs."
+            )
     return found

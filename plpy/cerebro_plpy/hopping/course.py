@@ -161,11 +161,15 @@ class Course:
         limit = self.trials[mst_key].limit
         if ended:
             return Decision(mst_key, "stop", limit, ended)
-        last = limit == self.rule.asked[-1]
+        last = self.trials[mst_key].before + limit == self.rule.asked[-1]
         return Decision(mst_key, "rest", limit, "it was trained to the end" if last else "others go on before it")
 
     def _take(self, decision: Decision) -> None:
-        key, trial = decision.mst_key, self.trials[decision.mst_key]
+        key = decision.mst_key
+        if decision.action == "clone" and decision.of is not None:
+            parent = self.trials[decision.of]
+            self.trials[key] = Trial(before=parent.before + max(parent.values))
+        trial = self.trials[key]
         if decision.limit > trial.limit:
             self._begun[key] = self._moment - trial.limit
         over = decision.action in ("hold", "stop") or (trial.over and decision.action == "rest")

@@ -14,20 +14,21 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from cerebro_plpy.records import dataclass
 
-Action = Literal["start", "continue", "promote", "rest", "hold", "stop"]
+Action = Literal["start", "continue", "promote", "rest", "hold", "stop", "clone"]
 
 
 class Trial(NamedTuple):
     """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
 
     Smaller values are better; one that is not finite is the worst. A config that is `over` was ended by something
-    else, or has `failed`.
+    else, or has `failed`. A clone goes on from those it descends from, which had made so many epochs `before`.
     """
 
     limit: int = 0
     values: Mapping[int, float] = {}
     over: bool = False
     failed: bool = False
+    before: int = 0
 
     @property
     def under_way(self) -> bool:
@@ -43,12 +44,14 @@ Trials = Mapping[int, Trial]
 
 
 class Decision(NamedTuple):
-    """What becomes of a config, until which epoch it may train from now on, and why."""
+    """What becomes of a config, until which epoch it may train from now on, and why; a clone begins from the state `of`
+    another one, and has the next key."""
 
     mst_key: int
     action: Action
     limit: int
     why: str
+    of: int | None = None
 
 
 class Room(NamedTuple):
@@ -278,7 +281,7 @@ class Within(Bounded):
         """See `Rule`."""
         left, found = self._left(trials), list[Decision]()
         for each in self.rule.decide(trials, room, latest):
-            more = each.limit - trials[each.mst_key].limit
+            more = each.limit - trials.get(each.mst_key, Trial()).limit
             if more <= left:
                 left -= more
                 found.append(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.hopping import schedule
@@ -72,10 +73,17 @@ class Choice:
     def _length(self, progress: ConfigProgress) -> int:
         """How many of a configuration's next visits a worker may make together: all that change no state."""
         training = self._training[progress.mst_key]
-        most = self._measurements.together(training), self._budget.visits_left(training)
+        left = self._budget.visits_left(training), self._until_copied(training)
+        most = self._measurements.together(training), *left
         if training.alone(progress):
             return 1
         return len(progress.waiting) if progress.kind == "evaluate" else min(most)
+
+    def _until_copied(self, training: ConfigTraining) -> int:
+        """How many visits a configuration may make until it has a state from which a clone is to begin."""
+        key, made = training.config.mst_key, training.visits + training.unstored
+        starts = self._request.repeat.starts.values()
+        return min((s.visits - made for s in starts if s.parent == key and s.visits > made), default=sys.maxsize)
 
     def _policy(self, plan: Plan) -> schedule.Policy:
         name, recorded = self._request.spec.schedule, self._request.repeat.orders

@@ -53,14 +53,8 @@ class Orchestrator:
         averaging = request.spec.schedule == schedule.AVERAGING
         self._assignments = Assignments(visits, workers, around, at_once=averaging or request.deadline is not None)
         segments = request.source.segments
-        plan = schedule.Plan(
-            request.spec.epochs,
-            segments,
-            share_segments(segments, self._assignments.numbers),
-            frozenset(request.spec.evaluate_epochs),
-            averaging=averaging,
-            own=request.own_segments,
-        )
+        shared, evaluated = share_segments(segments, self._assignments.numbers), frozenset(request.spec.evaluate_epochs)
+        plan = Plan(request.spec.epochs, segments, shared, evaluated, averaging, request.own_segments)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs
@@ -75,7 +69,8 @@ class Orchestrator:
         self._budget = Budget(request)
         self._choice = Choice(request, self._training, self._measurements, self._budget, self._residence)
         roster = Roster(request, log, self._positions, self._training, self._residence, self._keeping)
-        self._search = Search(roster, Recruits(roster, around), around.decided)
+        self._recruits = Recruits(roster, around)
+        self._search = Search(roster, self._recruits, around.decided)
         self._endings = Endings(roster, self._budget, self._search)
         announced = min((progress.epoch - 1 for progress in begun.values()), default=0)
         self._announcer = Announcer(log.run_id, request, around, announced)
@@ -137,6 +132,8 @@ class Orchestrator:
 
     def _decide(self) -> None:
         """Who goes on, by what became known since the last time."""
+        while orphan := self._recruits.orphan():
+            self._give_up(*orphan)
         if self._search.waits:
             self._steering.wait()
         if self._steering.paused:
@@ -152,8 +149,8 @@ class Orchestrator:
         for mst_key, training in self._training.items():
             if training.completed():
                 self._log.config_completed(mst_key)
-            keeping = self._best(training)
-            if keeping:
+            self._recruits.begin_clones(training)
+            if keeping := self._best(training):
                 self._assignments.postpone(keeping)
             else:
                 self._endings.stop_early(training)
@@ -200,8 +197,7 @@ class Orchestrator:
             self._log.config_running(key)
         known = self._measurements.forms(training, worker)
         rows = self._choice.rows_ahead(self._positions, training, len(self._assignments.numbers))
-        visits = [*training.train_visits(tour, attempt, rows, known)]
-        self._assignments.train(worker, tour, visits)
+        self._assignments.train(worker, tour, [*training.train_visits(tour, attempt, rows, known)])
 
     def _succeed(self, worker: Worker, task: Task, value: Any) -> None:
         if isinstance(task, Storing):
@@ -254,6 +250,7 @@ class Orchestrator:
         self._measurements.take_hop(task)
         for visit, result in zip(task.tour, done):
             training.trained(visit, result)
+        self._recruits.begin_clones(training)
         if training.completed() and task.mst_key not in self.stopped:
             self._log.config_completed(task.mst_key)
         if task.beside:
@@ -274,8 +271,7 @@ class Orchestrator:
         training.evaluations += made
         self._search.heard(task.mst_key, made)
         self._positions.complete(task.tour)
-        keeping = self._best(training)
-        if keeping:
+        if keeping := self._best(training):
             self._assignments.follow(worker, keeping)
         else:
             self._endings.stop_early(training)

@@ -74,7 +74,7 @@ def _evaluations(config: Config, logged: Iterable[tuple[Any, ...]]) -> list[Eval
 def decisions(control: Session, run_id: int) -> tuple[Heard, ...]:
     """What a search has decided so far, result by result."""
     rows = control.run(sql("run.past_decisions"), (run_id,))
-    return by_result((cause, Decision(key, action, limit, reason)) for key, action, limit, reason, cause in rows)
+    return by_result((cause, Decision(*made)) for *made, cause in rows)
 
 
 def await_workers(workplace: Workplace, run_id: int) -> None:

@@ -40,12 +40,13 @@ class DecisionRow(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where those that have joined come from: what they are clones of, whose state they may begin from; which points of
-    a space they are, by mst_key."""
+    """Where those that have joined come from: what they are clones of, whose state they may begin from, and how many
+    visits had left that; which points of a space they are, by mst_key."""
 
     source: str
     cloned_from: int | None = None
     warm_started_from: int | None = None
+    warm_started_visits: int | None = None
     points: Mapping[int, Point | None] = {}
 
 
@@ -89,11 +90,17 @@ class RunLog:
 
     def _origins(self, request: FitRequest) -> list[Sequence[object]]:
         """Where configurations come from that the call did not name."""
-        drawing, joined = request.search.drawing if request.search else None, request.repeat.joined
+        drawing, repeat = request.search.drawing if request.search else None, request.repeat
         points = drawing.points if drawing else {}
-        groups = {source: [key for key, each in joined.items() if each == source] for source in joined.values()}
+        fresh = {key: source for key, source in repeat.joined.items() if key not in repeat.starts}
+        groups = {source: [key for key, each in fresh.items() if each == source] for source in fresh.values()}
         drawn = [self._origin(Origin("search", points=points), [*points])] if points else []
-        return [*drawn, *(self._origin(Origin(source), keys) for source, keys in groups.items())]
+        # When a clone of a replay begins, the log hears after how many visits of its parent that was.
+        clones = [
+            self._origin(Origin(repeat.joined[key], start.parent, start.parent), [key])
+            for key, start in repeat.starts.items()
+        ]
+        return [*drawn, *(self._origin(Origin(source), keys) for source, keys in groups.items()), *clones]
 
     def resume(self, pid: int) -> None:
         """The run goes on; what its interrupted orchestrator left open has failed."""
@@ -143,23 +150,25 @@ class RunLog:
         """A configuration is not trained to its last epoch."""
         self._control.run(sql("run.config_stopped"), (reason, self.run_id, mst_key))
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
-        """What a rule has decided at once, and what it makes of the configurations."""
+    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
+        """What a rule has decided at once, who has joined by that, and what it makes of the configurations."""
         if rows:
             told = json.dumps([row._asdict() for row in rows])
-            text = "; ".join([sql("run.decide"), sql("run.configs_decided")])
-            self._control.run(text, (self.run_id, rule, told, told, self.run_id))
+            before = joined or Joined([], [])
+            text = "; ".join([*before.texts, sql("run.decide"), sql("run.configs_decided")])
+            self._control.run(text, (*before.values, self.run_id, rule, told, told, self.run_id))
 
     def next_key(self) -> int:
         """The mst_key of the next configuration to join."""
         ((last,),) = self._control.run(sql("run.last_key"), (self.run_id,))
         return int(last) + 1
 
-    def copy_state(self, state: StoredState, table: str) -> None:
-        """Copy a state into a table of its own."""
-        platform = self._control.platform
+    def copy_state(self, state: StoredState, mst_key: int, visits: int) -> str:
+        """Copy a state, which so many visits have left, for the configuration that begins from it; the table."""
+        platform, table = self._control.platform, state_tables.start_table(self.run_id, mst_key)
         texts = platform.state_table(table), platform.state_copy(state.table, state.segment_id, table)
-        self._control.run("; ".join(texts))
+        self._control.run("; ".join([*texts, sql("run.warm_started")]), (visits, self.run_id, mst_key))
+        return table
 
     def copied(self, table: str, source: str) -> WarmState:
         """How a state is read that was copied so."""

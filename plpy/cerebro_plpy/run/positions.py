@@ -80,6 +80,10 @@ class Positions:
         """A configuration begins no visit to train, until it is revived."""
         self._change(mst_key, lambda progress: replace(progress, held=True))
 
+    def let_go(self, mst_key: int) -> None:
+        """A configuration that was held may begin visits again."""
+        self._change(mst_key, lambda progress: replace(progress, held=False))
+
     def revive(self, mst_key: int, limit: int) -> None:
         """A configuration that was held or has stopped trains on, until the end of an epoch."""
         self._change(mst_key, lambda progress: schedule.revive(self.plan, progress, limit))

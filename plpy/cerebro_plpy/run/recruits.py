@@ -2,35 +2,43 @@
 
 Acts add them, or a search that draws them of a space. One may be the clone of another with other parameters. A warm
 clone begins from a copy of the state that the other one had stored by then; that table stays as long as the states of
-the run do, for whoever resumes it.
+the run do, for whoever resumes it. In a replay clones are there from the beginning, and wait for that state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from random import Random
 from typing import Any
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import functions_in_log
+from cerebro_plpy.configs.exploration import explored
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
+from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.hopping import schedule
-from cerebro_plpy.hopping.rules import Trial
-from cerebro_plpy.platform.state_tables import StoredState, start_table
+from cerebro_plpy.hopping.rules import Decision, Trial
+from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import Act, Joined, Origin
-from cerebro_plpy.run.request import WarmState
+from cerebro_plpy.run.request import Start, WarmState
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.sampler import told
 from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
+from cerebro_plpy.run.visits import initial_state
 from cerebro_plpy.tables.compatibility import check_configs
+
+MOST_TRIES = 10
+"""So often other parameters are drawn for a clone, where those before do not fit; then it has those of its parent."""
 
 
 class Recruits:
@@ -45,18 +53,58 @@ class Recruits:
         points = drawing.points.items() if drawing else ()
         self._points: dict[int, Point] = {key: point for key, point in points if point is not None}
         self._refused: list[Point] = []
+        starts = roster.request.repeat.starts.items()
+        self._awaited = {key: each for key, each in starts if key in self._training and key not in self._warm}
+        for key in self._awaited:
+            roster.positions.hold(key)
+
+    def awaits(self, mst_key: int) -> bool:
+        """Whether a configuration waits for the state that it is to begin from."""
+        return mst_key in self._awaited
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a state that somebody waits for is still to be stored, though who left it has failed since."""
+        alive = self._roster.positions.progress
+        return any(start.parent not in alive for start in self._awaited.values())
+
+    def begin_clones(self, parent: ConfigTraining) -> None:
+        """Let those begin that wait for the state which a configuration has just stored."""
+        for key in [key for key, start in self._awaited.items() if start == (parent.config.mst_key, parent.visits)]:
+            assert parent.stored is not None
+            del self._awaited[key]
+            clone = self._training[key]
+            self._warm[key] = self._copy(clone.config, parent)
+            request = self._request.with_configs((), self._backends, self._warm)
+            clone.state = initial_state(request, clone.config, self._log.run_id)
+            self._roster.positions.let_go(key)
+
+    def orphan(self) -> tuple[int, str] | None:
+        """One that waited for a state which does not come any more, and why; it waits no more."""
+        alive = self._roster.positions.progress
+        gone = next((key for key, start in self._awaited.items() if not self._comes(start)), None)
+        if gone is None:
+            return None
+        parent = self._awaited.pop(gone).parent
+        reason = f"mst_key={parent}, from whose state it was to begin, failed before it came to that"
+        return (gone, reason) if gone in alive else self.orphan()
+
+    def _comes(self, start: Start) -> bool:
+        parent = self._training.get(start.parent)
+        stored = parent is not None and parent.visits + parent.unstored >= start.visits
+        return stored or start.parent in self._roster.positions.progress
 
     def clone(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let the clone of a configuration join, with what is said to be other of it."""
         parent = None if act.mst_key is None else self._training.get(act.mst_key)
         if parent is None:
             raise InvalidParameter(f"the run has no configuration {act.mst_key} that could be cloned")
-        stored = parent.stored if act.change.get("warm") else None
-        if act.change.get("warm") and stored is None:
+        warm = bool(act.change.get("warm"))
+        if warm and parent.stored is None:
             raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
-        origin = Origin("clone", act.mst_key, act.mst_key if stored else None)
+        origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
         row = {**act.change, "model_id": parent.config.model_id}
-        return self._join(self._new([row]), origin, (parent.config, stored) if stored else None)
+        return self._join(self._new([row]), origin, parent if warm else None)
 
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
@@ -85,19 +133,43 @@ class Recruits:
         drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
         return self._join(configs, Origin("search", points=drawn), None)
 
+    def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], Joined]:
+        """Let clones join that a rule has named, with parameters near those of their parents."""
+        configs, texts, values = list[Config](), list[str](), list[object]()
+        for each in decisions:
+            assert each.of is not None
+            parent = self._training[each.of]
+            origin = Origin("clone", each.of, each.of, parent.visits)
+            found, joined = self._join([self._explored(each.mst_key, parent.config)], origin, parent)
+            configs += found
+            texts += joined.texts
+            values += joined.values
+        return configs, Joined(texts, values)
+
+    def _explored(self, mst_key: int, parent: Config) -> Config:
+        search = self._request.search
+        assert search is not None and search.drawing is not None
+        random = Random(f"{self._request.spec.seed}/{mst_key}")
+        own = ConfigRow(parent.model_id, parent.compile_text, parent.fit_text)
+        for _ in range(MOST_TRIES):
+            with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
+                row = explored(search.drawing.space, own, random)
+                return self._checked([self._config(mst_key, row._asdict())])[0]
+        return replace(parent, mst_key=mst_key)
+
     def _new(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Config]:
         first = self._log.next_key()
         return self._checked([self._config(first + number, row) for number, row in enumerate(rows)])
 
     def _join(
-        self, configs: Sequence[Config], origin: Origin, parent: tuple[Config, StoredState] | None
+        self, configs: Sequence[Config], origin: Origin, parent: ConfigTraining | None
     ) -> tuple[Sequence[Config], Joined]:
         by_model = {known.config.model_id: known.framework for known in self._training.values()}
         positions, residence = self._roster.positions, self._roster.residence
         for config in configs:
             self._backends[config.mst_key] = by_model.get(config.model_id, BACKENDS[0])
             if parent:
-                self._warm[config.mst_key] = self._copy(config, *parent)
+                self._warm[config.mst_key] = self._copy(config, parent)
         request = self._request.with_configs(configs, self._backends, self._warm)
         self._log.make_state_tables(request, [config.mst_key for config in configs])
         for config in configs:
@@ -136,7 +208,7 @@ class Recruits:
                 )
         return checked
 
-    def _copy(self, config: Config, parent: Config, stored: StoredState) -> WarmState:
-        table = start_table(self._log.run_id, config.mst_key)
-        self._log.copy_state(stored, table)
-        return self._log.copied(table, goes_on_with(parent.compile.optimizer, config.compile.optimizer))
+    def _copy(self, config: Config, parent: ConfigTraining) -> WarmState:
+        assert parent.stored is not None
+        table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
+        return self._log.copied(table, goes_on_with(parent.config.compile.optimizer, config.compile.optimizer))

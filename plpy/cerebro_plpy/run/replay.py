@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.configs.spec import epochs_before
@@ -13,15 +13,15 @@ from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParam
 from cerebro_plpy.hopping.schedule import AVERAGING
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.run.budget import BUDGET_OVER
-from cerebro_plpy.run.request import Ending
+from cerebro_plpy.run.request import Ending, Start
 
 Orders = dict[tuple[int, int], tuple[int, ...]]
 Forms = dict[tuple[int, int, int], str]
 
 
 class Recorded(NamedTuple):
-    """A configuration as the log has it: by what it was trained, of whose state it began if it did, where it came from,
-    and what it is."""
+    """A configuration as the log has it: by what it was trained, from whose state it began if it did, where it comes
+    from, what it is, and how many visits had left that state, which older versions did not log."""
 
     mst_key: int
     backend: str
@@ -30,12 +30,13 @@ class Recorded(NamedTuple):
     model_id: int
     compile_params: str
     fit_params: str
+    warm_started_visits: int | None
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """What of an earlier run decides its bits, beside its data and the configurations that its call named (`called`);
-    others have `joined`, of which some began `warm`, from the states of others."""
+    others have `joined`. Some began `warm`, from states of others, of which `starts` are known."""
 
     run_id: int
     seed: int
@@ -53,6 +54,16 @@ class RunRecord:
     warm: frozenset[int]
     called: frozenset[int]
     joined: tuple[Recorded, ...]
+    starts: Mapping[int, Start]
+
+    def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
+        """Those of these configurations that so many epochs can repeat: no clones of states that do not come."""
+        wanted, reach = set(mst_keys), epochs * len(self.segments)
+        found = wanted - self.warm
+        starts = {key: self.starts[key] for key in wanted & self.starts.keys() if self.starts[key].visits <= reach}
+        while more := {key for key, start in starts.items() if start.parent in found} - found:
+            found |= more
+        return found
 
 
 def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
@@ -93,7 +104,14 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         warm=frozenset(each.mst_key for each in configs if each.warm_started_from is not None),
         called=frozenset(each.mst_key for each in configs if each.source == "call"),
         joined=tuple(each for each in configs if each.source != "call"),
+        starts={each.mst_key: start for each in configs if (start := _start(each))},
     )
+
+
+def _start(config: Recorded) -> Start | None:
+    if config.warm_started_from is None or config.warm_started_visits is None:
+        return None
+    return Start(config.warm_started_from, config.warm_started_visits)
 
 
 def endings(orders: Orders, ended: Mapping[int, int]) -> dict[int, Ending]:
@@ -147,18 +165,22 @@ def check_record(
             f" segments {list(segments)} and configurations {sorted(mst_keys)}.",
             hint="Replay with the packed table and the model selection table of that run.",
         )
-    warm = sorted(recorded.warm.intersection(mst_keys))
-    if warm:
-        raise FeatureNotSupported(
-            f"{module} error: configurations {warm} of run {recorded.run_id} began from states of others, as these"
-            " were at a moment that a replay does not come to.",
-            hint="Leave them out of the model selection table.",
-        )
     return {
         (key, epoch): complete_order(recorded.orders.get((key, epoch), ()), segments)
         for key in mst_keys
         for epoch in range(1, epochs + 1)
     }
+
+
+def check_clones(module: str, recorded: RunRecord, epochs: int, mst_keys: Collection[int]) -> None:
+    """Raises FeatureNotSupported where configurations began from states to which this call does not come."""
+    left = sorted(set(mst_keys) - recorded.repeatable(mst_keys, epochs))
+    if left:
+        raise FeatureNotSupported(
+            f"{module} error: configurations {left} of run {recorded.run_id} began from states of others, to which"
+            " this call does not come.",
+            hint="Leave them out of the model selection table, or replay all configurations for all iterations.",
+        )
 
 
 def check_functions(module: str, recorded: RunRecord, functions: Mapping[str, str]) -> None:

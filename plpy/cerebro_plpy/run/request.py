@@ -62,6 +62,13 @@ class Ending(NamedTuple):
     evaluated: bool
 
 
+class Start(NamedTuple):
+    """From which state a warm clone begins: that of its parent, as so many visits have left it."""
+
+    parent: int
+    visits: int
+
+
 @dataclass(frozen=True)
 class Repeat:
     """What a run takes over from an earlier one, for the same bits.
@@ -70,7 +77,7 @@ class Repeat:
     (mst_key, epoch, segment), and `threads` those of its trainers, None for any. `endings` are those of the
     configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
     search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
-    from that the call did not name.
+    from that the call did not name, and `starts` from which states the warm clones among all begin.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -79,6 +86,7 @@ class Repeat:
     endings: Mapping[int, Ending] = field(default_factory=dict)
     limits: Mapping[int, int] = field(default_factory=dict)
     joined: Mapping[int, str] = field(default_factory=dict)
+    starts: Mapping[int, Start] = field(default_factory=dict)
 
 
 class Drawing(NamedTuple):

@@ -78,6 +78,10 @@ class Search:
         """Whether somebody wants a configuration to be trained on, whatever its metrics say."""
         return mst_key in self._insisted
 
+    def awaits(self, mst_key: int) -> bool:
+        """Whether a configuration of a replay waits for the state that it is to begin from."""
+        return self._recruits.awaits(mst_key)
+
     def hold(self, act: Act, progress: ConfigProgress) -> None:
         """Somebody stops a configuration."""
         self._positions.hold(progress.mst_key)
@@ -198,7 +202,8 @@ class Search:
         if self._course:
             self._ask(self._course)
         self._release()
-        if not self.waits and all(each.finished or each.resting for each in self._positions.progress.values()):
+        settled = not (self.waits or self._recruits.arriving)
+        if settled and all(each.finished or each.resting for each in self._positions.progress.values()):
             self.close()
 
     def fill(self, idle: int) -> bool:
@@ -214,19 +219,29 @@ class Search:
             if heard.wanted:
                 self._draw(course, heard.wanted)
                 continue
+            joined = self._descend(heard.decisions)
             rows = self._rows(heard)
-            self._log.decided(self._name, rows)
+            self._log.decided(self._name, rows, joined)
             self._tell(rows, self._evaluations())
             for decision in heard.decisions:
                 self._follow(decision)
             self._make_room(course)
+
+    def _descend(self, decisions: Sequence[Decision]) -> Joined | None:
+        """Let those join that a rule has made of others."""
+        clones = [each for each in decisions if each.action == "clone"]
+        configs, joined = self._recruits.descend(clones)
+        self._configs.update({config.mst_key: config for config in configs})
+        return joined if clones else None
 
     def _make_room(self, course: Course) -> None:
         """Drop the states of those that will hardly go on, where they are more than may be kept."""
         most = self._request.search.live_states if self._request.search else None
         if most is None:
             return
-        able = [key for key in course.rule.losers(course.trials) if key in self._positions.progress]
+        alive = self._positions.progress
+        left = [key for key in course.rule.losers(course.trials) if key in alive and not alive[key].held]
+        able = [key for key in left if not self._training[key].released]
         gone = able[: max(0, len(able) - most)]
         if not gone:
             return
@@ -253,7 +268,8 @@ class Search:
         progress = self._positions.progress.values()
         unfinished = [each for each in progress if not each.finished]
         ended = any(training.completed() for training in self._training.values())
-        return bool(unfinished) and not (self._over or ended) and all(each.resting and each.held for each in unfinished)
+        going_on = self._over or ended or self._recruits.arriving
+        return bool(unfinished) and not going_on and all(each.resting and each.held for each in unfinished)
 
     def close(self) -> None:
         """Nothing is decided any more: who rests has come to its end."""

@@ -99,6 +99,8 @@ class Steering:
             raise InvalidParameter(f"mst_key {key} is not trained any more")
         if training.released:
             raise InvalidParameter(f"the state of mst_key {key} was dropped, for which live_states left no room")
+        if act.action in ("stop_config", "continue_config") and self._search.awaits(key):
+            raise InvalidParameter(f"mst_key {key} has not begun: it waits for the state that it is a clone of")
         if act.action == "stop_config":
             if progress.held or progress.finished:
                 raise InvalidParameter(f"mst_key {key} is stopped already")

@@ -59,7 +59,7 @@ def done(person: Workbench, call: str, *values: object) -> int:
 
 
 def check_replay(bench: Workbench, run: int, output: str, keys: int = len(RATES)) -> None:
-    """A replay comes to the same bits, of all configurations but warm clones."""
+    """A replay comes to the same bits, of warm clones too."""
     visits = "SELECT mst_key, visit_no, segment_id FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
     visits += f" AND mst_key <= {keys}"
     again = bench.fit("packed", f"{output}_again", "slow", EPOCHS, schedule="replay", replay_run=run)
@@ -207,16 +207,16 @@ def test_a_clone_joins_with_other_parameters(bench: Workbench, person: Workbench
     assert bench.rows(decided, run, act) == [(4, "start")]
     assert bench.value(f"SELECT count(model_weights) FROM {output}") == 4
     bench.rows(f"SELECT madlib_predict('{output}', 'points', 'id', 'x', '{output}_p', 'response', mst_key => 4)")
-    check_replay(bench, run, output, keys=3 if warm else 4)
+    check_replay(bench, run, output, keys=4)
     table = f"SELECT mst_key, model_id, compile_params, fit_params FROM {output}_info"
     bench.rows(f"CREATE TABLE all_{warm} AS {table}; CREATE TABLE all_{warm}_summary AS SELECT * FROM slow_summary")
     replayed = {"schedule": "replay", "replay_run": run}
+    bench.fit("packed", f"whole_{warm}", f"all_{warm}", EPOCHS, **replayed)
+    assert bench.weights(f"whole_{warm}") == bench.weights(output)
     if warm:
+        bench.rows("DELETE FROM all_True WHERE mst_key = 2")
         with pytest.raises(psycopg2.errors.FeatureNotSupported, match="began from states of others"):
-            bench.fit("packed", "refused", f"all_{warm}", EPOCHS, **replayed)
-    else:
-        bench.fit("packed", "whole_again", f"all_{warm}", EPOCHS, **replayed)
-        assert bench.weights("whole_again") == bench.weights(output)
+            bench.fit("packed", "refused", "all_True", EPOCHS, **replayed)
 
 
 def test_configurations_of_a_table_join_a_search(bench: Workbench, person: Workbench) -> None:
@@ -253,15 +253,34 @@ def test_configurations_of_a_space_join(bench: Workbench, person: Workbench) -> 
     check_replay(bench, run, "spaced", keys=9)
 
 
-def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Workbench) -> None:
+def test_clones_of_clones_are_repeated_wherever_their_runs_were_cut(bench: Workbench, person: Workbench) -> None:
+    """A replay that is cut itself goes on rightly, too, and can be repeated."""
+    change = '{"optimizer": "SGD(learning_rate=0.001)"}'
     with live(bench, person, "cut_clone") as (run, fitted):
-        done(person, 'clone_config(%s, 2, \'{"optimizer": "SGD(learning_rate=0.001)"}\')', run)
+        done(person, "clone_config(%s, 2, %s)", run, change)
+        eventually(lambda: person.value(VISITS, run, 4))
+        done(person, "clone_config(%s, 4, %s)", run, change)
         assert person.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.Error):
             fitted.result()
     bench.rows("SELECT cerebro.resume(%s)", run)
-    assert bench.row(CONFIG, run, 4) == ("completed", None, EPOCHS)
-    assert bench.value("SELECT count(model_weights) FROM cut_clone") == 4
+    assert bench.row(CONFIG, run, 5) == ("completed", None, EPOCHS)
+    begun = "SELECT mst_key, source, warm_started_from, warm_started_visits FROM cerebro.config_log"
+    begun += " WHERE run_id = %s AND mst_key > 3 ORDER BY 1"
+    origins = bench.rows(begun, run)
+    assert [row[:3] for row in origins] == [(4, "clone", 2), (5, "clone", 4)] and min(row[3] for row in origins) > 0
+    again = {"schedule": "replay", "replay_run": run, "workers": 1}
+    with bench.fitting("packed", "cut_again", "slow", EPOCHS, **again) as fitted:
+        eventually(lambda: person.newest_run() > run)
+        repeated = person.newest_run()
+        eventually(lambda: person.value("SELECT count(*) > 3 FROM cerebro.visit WHERE run_id = %s", repeated))
+        assert person.value("SELECT cerebro.cancel(%s)", repeated)
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    bench.rows("SELECT cerebro.resume(%s)", repeated)
+    assert bench.rows(begun, repeated) == origins
+    assert bench.weights("cut_again") == bench.weights("cut_clone")
+    check_replay(bench, repeated, "cut_again", keys=5)
 
 
 def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> None:

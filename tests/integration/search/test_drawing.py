@@ -106,7 +106,51 @@ def test_who_resumes_draws_on(bench: Workbench) -> None:
     assert bench.weights("cut_again") == bench.weights("cut")
 
 
+@pytest.mark.parametrize("schedule", ["rotation", "longest"])
+def test_a_population_goes_on_from_its_best(bench: Workbench, schedule: str) -> None:
+    """Two runs of one seed by rotation, and any run and its replay, come to the same bits."""
+    call = {**CALL, "search": "pbt", "search_params": params(4), "schedule": schedule, "workers": 1}
+    run = bench.fit("packed", f"bred_{schedule}", "two", 4, **call)
+    found = bench.rows(CONFIGS, run)
+    assert [source for _, source, *_ in found] == ["call"] * 2 + ["search"] * 2 + ["clone"] * 3
+    bred = "SELECT c.warm_started_visits, c.warm_started_from, d.last_epoch FROM cerebro.config_log c"
+    bred += (
+        " JOIN cerebro.decision d USING (run_id, mst_key) WHERE c.run_id = %s AND d.action = 'clone' ORDER BY mst_key"
+    )
+    assert len(bench.rows(bred, run)) == 3
+    stopped = "SELECT count(*) FROM cerebro.decision WHERE run_id = %s AND action = 'stop' AND rule = 'pbt'"
+    assert bench.value(stopped, run) == 3
+    if schedule == "rotation":
+        other = bench.fit("packed", "bred_alike", "two", 4, **call)
+        assert bench.rows(CONFIGS, other) == found and bench.rows(DECISIONS, other) == bench.rows(DECISIONS, run)
+        assert bench.weights("bred_alike") == bench.weights(f"bred_{schedule}")
+    again = bench.fit("packed", f"bred_{schedule}_again", "two", 4, schedule="replay", replay_run=run, workers=1)
+    assert [row[:2] for row in bench.rows(CONFIGS, again)] == [row[:2] for row in found]
+    assert bench.weights(f"bred_{schedule}_again") == bench.weights(f"bred_{schedule}")
+
+
+def test_a_population_that_was_cut_goes_on(bench: Workbench) -> None:
+    mild = {**SPACE["compile_params"], "optimizer_params_list": [{"optimizer": ["SGD"], "lr": [0.001, 0.02, "log"]}]}
+    slow = {"compile_params": mild, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
+    watcher, before = bench.another(), bench.newest_run()
+    asked = json.dumps({"configs": 3, "space": slow})
+    with bench.fitting("packed", "cut_pbt", "noisy", 3, **{**CALL, "search": "pbt", "search_params": asked}) as fitted:
+        clones = "SELECT count(*) > 0 FROM cerebro.config WHERE run_id > %s AND source = 'clone'"
+        eventually(lambda: watcher.value(clones, before))
+        assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
+        with pytest.raises(psycopg2.Error):
+            fitted.result()
+    cut = watcher.newest_run()
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", cut)
+    assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND source = 'clone'", cut) == 2
+    bench.fit("packed", "cut_pbt_again", "noisy", 3, schedule="replay", replay_run=cut, workers=1)
+    assert bench.weights("cut_pbt_again") == bench.weights("cut_pbt")
+
+
 WRONG = {
+    "no space to explore": ("pbt", {}, "has no space in which parameters could change"),
+    "a quantile": ("pbt", {"space": SPACE, "configs": 4, "quantile": 0.9}, "quantile in search_params is 0.9"),
     "no space": ("tpe", {"configs": 4}, "space is None; expected a JSON object"),
     "no number": ("tpe", {"space": SPACE}, "configs in search_params is None; expected how many"),
     "a sampler that is none": (

@@ -51,7 +51,16 @@ from cerebro_plpy.run.epoch_loop import Orchestrator
 from cerebro_plpy.run.log import Act, DecisionRow, Joined, Origin, RunLog
 from cerebro_plpy.run.recruits import Recruits
 from cerebro_plpy.run.replay import Orders, endings
-from cerebro_plpy.run.request import Deadline, Drawing, Evaluation, FitRequest, Repeat, Searching
+from cerebro_plpy.run.request import (
+    Deadline,
+    Drawing,
+    Evaluation,
+    FitRequest,
+    Repeat,
+    Searching,
+    Start,
+    WarmState,
+)
 from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.run.training import Kept, Past
 from cerebro_plpy.tables.architectures import StoredModel
@@ -500,7 +509,7 @@ class Log(RunLog):
         self.completed.add(mst_key)
         self.status[mst_key] = "completed"
 
-    def decided(self, rule: str, rows: Sequence[DecisionRow]) -> None:
+    def decided(self, rule: str, rows: Sequence[DecisionRow], joined: Joined | None = None) -> None:
         assert self.decisions is not None and rule == "rule"
         self.decisions += rows
 
@@ -1040,6 +1049,73 @@ def test_an_act_holds_from_the_next_visit_on(
         orchestrator.run()
     assert len(log.answered) == len(set(log.answered)), "each once"
     assert orchestrator.failed == {} and platform.trained
+
+
+@dataclass
+class Copying(Unreliable):
+    """A platform whose first visit of a clone begins from the state that was copied for it."""
+
+    copies: dict[int, Start] = field(default_factory=dict)
+    starts: Mapping[int, Start] = field(default_factory=dict)
+
+    def copy(self, log: RunLog, state: StoredState, mst_key: int, visits: int) -> str:
+        start, made = self.starts[mst_key], self.done[self.starts[mst_key].parent]
+        assert mst_key not in self.copies and visits == start.visits == len(made), "the state of that moment"
+        assert state == StoredState(made[-1][1].state_table or "", made[-1][0].segment_id), "the newest one"
+        self.copies[mst_key] = start
+        self.ahead = math.inf  # there is more to do
+        return f"copy_{mst_key}"
+
+    def _take_up(self, worker: Worker, tour: Sequence[TrainVisit], made: Sequence[TrainVisit]) -> Iterator[Statement]:
+        first, key = tour[0], tour[0].mst_key
+        assert (f"copy_{key}" in first.state.sql) == (key in self.starts and first.visit_no == 1)
+        assert key in self.copies or key not in self.starts
+        return super()._take_up(worker, tour, made)
+
+
+@st.composite
+def families(draw: st.DrawFn) -> tuple[FitRequest, dict[int, Start]]:
+    """A request that repeats a run with warm clones, of clones too, and from which states they begin."""
+    schedule = draw(st.sampled_from(["longest", "rotation", RESIDENT, BESIDE]))
+    configs, segments, epochs = draw(st.integers(2, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    request = requested(configs, segments, epochs, {1, epochs}, schedule, commit_seconds=draw(st.sampled_from([0, 9])))
+    clones = draw(st.sets(st.integers(1, configs - 1), min_size=1))
+    visits = st.integers(1, segments * epochs)
+    starts = {key: Start(draw(st.integers(0, key - 1)), draw(visits)) for key in clones}
+    return replace(request, repeat=Repeat(starts=starts, joined=dict.fromkeys(starts, "clone"))), starts
+
+
+@given(families(), WORKERS, MANY, PAUSES, LOOKS)
+@trials(300)
+def test_a_warm_clone_is_repeated_from_the_state_that_it_began_from(
+    family: tuple[FitRequest, dict[int, Start]],
+    workers: int,
+    faults: list[Fault],
+    pauses: list[int],
+    looks: list[int],
+) -> None:
+    """Wherever the replay is interrupted and whatever fails: once; and not without that state."""
+    request, starts = family
+    interruptions: list[Fault] = list(chain.from_iterable([None] * pause + [CerebroError] for pause in pauses))
+    platform = Copying(chain(interruptions, faults, repeat(None)), starts=starts)
+    past: dict[int, Past] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Log, "copy_state", lambda *given: platform.copy(*given))
+        while True:
+            warm = {key: WarmState("chunks", f"SELECT FROM copy_{key}", ()) for key in platform.copies}
+            try:
+                trial = continued(replace(request, warm_states=warm), workers, platform, looks, past)
+            except Ended as ended:
+                past = platform.interrupt(ended.evaluations)
+            else:
+                break
+    trained, failed = platform.trained, trial.orchestrator.failed
+    assert len(trained) == len(set(trained)), "nothing twice"
+    wanted = set(product(trial.alive, range(1, request.spec.epochs + 1), request.source.segments))
+    assert {visit for visit in trained if visit[0] in trial.alive} == wanted
+    assert trial.alive & starts.keys() <= platform.copies.keys()
+    orphans = {key for key, reason in failed.items() if "from whose state it was to begin" in reason}
+    assert all(starts[key].parent in failed and key not in platform.copies for key in orphans)
 
 
 @given(REQUESTS, st.integers(2, 4), FEW, LOOKS, st.lists(st.booleans(), max_size=3))

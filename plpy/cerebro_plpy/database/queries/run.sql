@@ -17,7 +17,8 @@ SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' GROUP BY v.mst_key, v.epoch
 
 -- name: recorded_configs
-SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params FROM cerebro.config_log c WHERE c.run_id = %s::bigint
+SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params, c.warm_started_visits
+FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
 -- Configurations that ended for this reason, or were stopped by somebody, and the last epoch that metrics were computed of.
@@ -130,8 +131,12 @@ SELECT max(c.mst_key) FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: origin
 UPDATE cerebro.config_log c SET source = %s::text, cloned_from = %s::integer, warm_started_from = %s::integer,
-       point = nullif(%s::jsonb -> c.mst_key::text, 'null')
+       warm_started_visits = %s::integer, point = nullif(%s::jsonb -> c.mst_key::text, 'null')
 WHERE c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[])
+
+-- name: warm_started
+-- Of a configuration that is not in the log yet its origin says the same.
+UPDATE cerebro.config_log c SET warm_started_visits = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: acts
 SELECT a.act_id, a.actor::text, a.action, a.mst_key, a.change::text
@@ -169,7 +174,8 @@ UPDATE cerebro.config_log c SET status = 'stopped', reason = coalesce(c.reason, 
 WHERE c.run_id = %s::bigint AND c.status IN ('paused', 'waiting')
 
 -- name: past_decisions
-SELECT d.mst_key, d.action, d.last_epoch, d.reason, d.cause FROM cerebro.decision_log d WHERE d.run_id = %s::bigint ORDER BY d.decision_no
+SELECT d.mst_key, d.action, d.last_epoch, d.reason, CASE WHEN d.action = 'clone' THEN c.warm_started_from END, d.cause
+FROM cerebro.decision_log d JOIN cerebro.config_log c USING (run_id, mst_key) WHERE d.run_id = %s::bigint ORDER BY d.decision_no
 
 -- name: best_epoch
 UPDATE cerebro.config_log c SET best_epoch = %s::integer WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
@@ -260,7 +266,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
-       c.warm_started_from, c.source, c.point::text AS point, c.group_value,
+       c.warm_started_from, c.warm_started_visits, c.source, c.point::text AS point, c.group_value,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 
