@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.points import Point
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import Spec
@@ -77,6 +78,7 @@ class Repeat:
     configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
     search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
     from that the call did not name, and `starts` from which states the warm clones among all begin.
+    Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Repeat:
     limits: Mapping[int, int] = field(default_factory=dict)
     joined: Mapping[int, str] = field(default_factory=dict)
     starts: Mapping[int, Start] = field(default_factory=dict)
+    patience: EarlyStopping | None = None
+    evaluated: tuple[int, ...] = ()
 
 
 class Drawing(NamedTuple):
@@ -119,6 +123,7 @@ class FitRequest:
     for its commit. A `quiet` one tells of no epoch,
     nor of what was stopped. Without a `search` all configurations are trained to the last epoch, unless
     somebody says otherwise. `decided` is what was decided before it was resumed.
+    A search by `patience` stops those that do not say themselves when they stop.
     """
 
     spec: Spec
@@ -138,6 +143,7 @@ class FitRequest:
     commit_seconds: int = 0
     search: Searching | None = None
     decided: tuple[Heard, ...] = ()
+    patience: EarlyStopping | None = None
 
     def with_configs(
         self, joined: Sequence[Config], backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
