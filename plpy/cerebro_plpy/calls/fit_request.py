@@ -14,6 +14,7 @@ from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.search_rules import SearchRule, Span, read_rule, rule_of_groups
 from cerebro_plpy.configs.spec import FitArguments, SearchSpec, SingleModel, Spec
@@ -102,7 +103,11 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         epochs_before=basis.epochs_before,
         search=call.search,
     )
-    return make_request(catalog, workplace, spec, data, models, basis.repeat)
+    request = make_request(catalog, workplace, spec, data, models, basis.repeat)
+    datasets = [name for name, there in (("training", spec.training_metrics), ("validation", data.validation)) if there]
+    for config in whole:
+        check_monitor(config, datasets, request.patience)
+    return request
 
 
 def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Basis:
@@ -169,6 +174,7 @@ def make_request(
         search=searching(catalog.module, spec, models, repeat),
         groups=spec.train.groups if spec.train else {},
         block_rows=spec.train.block_rows if spec.train else None,
+        patience=repeat.patience or patience_of(catalog.module, spec),
     )
     return replace(request, workers=widths.workers(workplace, request))
 
@@ -255,7 +261,8 @@ def evaluated_epochs(
     if arguments.training_metrics is not False or arguments.validation_table is not None:
         usual = metrics_iterations(course.epochs, course.frequency)
         rule = rule_over(course.rule, mst_keys, Span(course.epochs, usual), repeat)
-        return tuple(sorted({*usual, *(rule.asked if rule else ())}))
+        repeated = {epoch for epoch in repeat.evaluated if epoch <= course.epochs}
+        return tuple(sorted({*usual, *(rule.asked if rule else ()), *repeated}))
     catalog.db.notice("training_metrics is false and there is no validation_table: no metrics will be computed.")
     return ()
 
@@ -285,6 +292,12 @@ def searching(
     return Searching(spec.arguments.search or "replay", rule, keys, models.drawing, live) if rule else None
 
 
+def patience_of(module: str, spec: Spec) -> EarlyStopping | None:
+    """What stops configurations of a search by patience."""
+    named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
+    return named.stopping(spec.ranking) if named else None
+
+
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:
     """Raises InvalidParameter where a replay is asked for with other settings than the run that it repeats had."""
     if arguments.seed not in (None, recorded.seed):
@@ -307,7 +320,8 @@ def repeat_of(
     orders = check_record(catalog.module, recorded, epochs, source.segments, mst_keys)
     joined = {each.mst_key: each.source for each in recorded.joined if each.mst_key in mst_keys}
     starts = {key: start for key, start in recorded.starts.items() if key in mst_keys}
-    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts)
+    kept = recorded.patience, recorded.evaluated
+    return Repeat(orders, recorded.forms, recorded.threads, recorded.endings, recorded.limits, joined, starts, *kept)
 
 
 def metrics_iterations(epochs: int, frequency: int) -> tuple[int, ...]:

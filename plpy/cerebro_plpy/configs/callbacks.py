@@ -19,11 +19,6 @@ class Callbacks(NamedTuple):
     board: TensorBoard | None = None
     stopping: EarlyStopping | None = None
 
-    @property
-    def keeps_best(self) -> bool:
-        """Whether the model is that of the best epoch."""
-        return self.stopping is not None and self.stopping.restore_best_weights
-
 
 NONE = Callbacks()
 

@@ -59,7 +59,7 @@ class EarlyStopping:
         if self.watched not in computed:
             known = [VALIDATION * (each.dataset == "validation") + each.name for each in computed]
             raise InvalidParameter(
-                f"{NAME} of {owner} monitors {self.monitor!r}, which this call does not compute.",
+                f"{owner} monitors {self.monitor!r}, which this call does not compute.",
                 detail=f"It computes: {', '.join(known) or 'nothing'}.",
                 hint=f"{near_matches(self.monitor, known)} Names with val_ need a validation_table.",
             )

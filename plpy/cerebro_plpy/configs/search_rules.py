@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import sampling
+from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping, early_stopping
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
+from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
@@ -20,7 +22,7 @@ from cerebro_plpy.hopping.selections import Selections
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
-DIAGONALS, PBT = "madlib_hyperband", "pbt"
+DIAGONALS, PBT, PATIENCE = "madlib_hyperband", "pbt", "patience"
 PARAMETERS: Mapping[str, Mapping[str, int]] = {
     GRID: {},
     HALVING: {"eta": 3, "first_epochs": 1},
@@ -29,6 +31,7 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     MEDIAN: {"grace_epochs": 1, "others": 5},
     DIAGONALS: {"R": 6, "eta": 3, "skip_last": 0},
     PBT: {"interval": 1},
+    PATIENCE: {"patience": 3},
 }
 """Their parameters, whole numbers, with what is usual."""
 TARGET = "target"
@@ -40,7 +43,7 @@ MAX_VISITS = "max_visits"
 QUANTILE = "quantile"
 """Of population based training: so large a part of all stops after a step."""
 LEAST: Mapping[str, int] = {
-    "eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1,
+    "eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1, "patience": 1,
 }  # fmt: skip
 
 
@@ -66,11 +69,13 @@ class SearchRule:
     live_states: int | None = None
     max_visits: int | None = None
     quantile: float = 0.25
+    min_delta: float = 0.0
+    metric: str | None = None
 
     @property
     def every_epoch(self) -> bool:
         """Whether it looks at each evaluation, so that there should be many."""
-        return self.name == MEDIAN or (self.name == GRID and self.sampling is None)
+        return self.name in (MEDIAN, PATIENCE) or (self.name == GRID and self.sampling is None)
 
     def share(self, epochs: int) -> float:
         """About what part of so many epochs a configuration trains.
@@ -78,7 +83,7 @@ class SearchRule:
         >>> round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3), SearchRule("grid", {}).share(27)
         (0.111, 1.0)
         """
-        if self.name in (GRID, MEDIAN, PBT):
+        if self.name in (GRID, MEDIAN, PBT, PATIENCE):
             return 1.0
         if self.name == DIAGONALS:
             method = Hyperband(**self.parameters)
@@ -89,6 +94,24 @@ class SearchRule:
         steps = [end - start for start, end in zip((0, *ends), ends)]
         halved: float = sum(step / eta**number for number, step in enumerate(steps)) / epochs
         return halved if self.name in (HALVING, ASHA) else min(1.0, len(ends) * halved)
+
+    def stopping(self, ranking: Ranking) -> EarlyStopping | None:
+        """What stops each configuration and keeps its best state, where the search is that of patience.
+
+        >>> SearchRule("patience", {"patience": 2}).stopping(Ranking("validation", "loss", False)).monitor
+        'val_loss'
+        """
+        if self.name != PATIENCE:
+            return None
+        usual = (VALIDATION if ranking.dataset == "validation" else "") + ranking.metric
+        return early_stopping(
+            {
+                "monitor": self.metric or usual,
+                "restore_best_weights": True,
+                "patience": self.parameters["patience"],
+                "min_delta": self.min_delta,
+            }
+        )
 
     def over(self, mst_keys: Sequence[int], span: Span) -> Rule:
         """The rule for a run of these configurations."""
@@ -180,6 +203,8 @@ def read_rule(
     rule = GRID if name in SAMPLERS else name
     if name == PBT:
         bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
+    if name == PATIENCE:
+        bounds.update(_watched(module, given, others))
     drawn = _sampling(module, name, given) if others == SAMPLERS else None
     if name == PBT and drawn is None:
         _refuse_population(module, others)
@@ -193,6 +218,24 @@ def _quantile(module: str, value: object) -> float:
             f"{module} error: quantile in search_params is {value!r:.80}; expected a number above 0, at most 0.5."
         )
     return float(value)  # type: ignore[arg-type]
+
+
+def _watched(module: str, given: dict[str, Any], others: Sequence[str]) -> dict[str, Any]:
+    """What patience watches, and what counts as better; it is taken out of the parameters."""
+    if others != SAMPLERS:
+        raise InvalidParameter(
+            f"{module} error: search is {PATIENCE!r}, but configurations of templates are stopped and kept by their own"
+            " rule.",
+            hint="madlib_fit_multiple_model takes it.",
+        )
+    least, metric = given.pop("min_delta", 0.0), given.pop("metric", None)
+    if type(least) not in (int, float) or not 0 <= least < math.inf:
+        raise InvalidParameter(f"{module} error: min_delta in search_params is {least!r:.80}; expected a number.")
+    if metric is not None and (not isinstance(metric, str) or not metric):
+        raise InvalidParameter(
+            f"{module} error: metric in search_params is {metric!r:.80}; expected a name such as 'val_loss'."
+        )
+    return {"min_delta": float(least), "metric": metric}
 
 
 def _refuse_population(module: str, others: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.run.request import Evaluation, FitRequest
 from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining
+from cerebro_plpy.run.verdicts import keeps_best
 
 # What is written before the end belongs to the caller's transaction, which has an id from then on: in a busy database
 # one that is open for hours, with many subtransactions that wrote, makes the snapshots of all others dear.
@@ -91,7 +92,7 @@ def settled(plan: Plan, progress: ConfigProgress, training: ConfigTraining) -> b
     """Whether a configuration that is evaluated yet keeps the state that it has: by then it may have a best one."""
     final = progress.limit is None or progress.limit >= plan.epochs  # else somebody may let it go on
     trained = not (progress.held or remaining_visits(plan, progress).train)
-    return final and trained and not training.config.fit.callbacks.keeps_best
+    return final and trained and not keeps_best(training.config, training.request)
 
 
 def seconds_ahead(plan: Plan, progress: Mapping[int, ConfigProgress], training: Mapping[int, ConfigTraining]) -> float:

@@ -38,12 +38,12 @@ class Endings:
 
     def stop_early(self, training: ConfigTraining) -> None:
         """Let a configuration go no further, where its metrics say so."""
-        config, found = training.config, verdict(training.config, training.evaluations)
+        config, found = training.config, verdict(training.config, training.request, training.evaluations)
         if found.stopped in (None, self._positions.plan.epochs) or config.mst_key in self.stopped:
             return
         if self._search.insists(config.mst_key):
             return
-        reason = stop_reason(config, found)
+        reason = stop_reason(config, training.request, found)
         self.last[config.mst_key] = found.stopped
         self._positions.stop(config.mst_key)
         self._search.ended(config.mst_key, reason)

@@ -33,7 +33,7 @@ from cerebro_plpy.run.search import Search
 from cerebro_plpy.run.steering import Bounds, Steering
 from cerebro_plpy.run.tasks import PASSING, Further, Keeping, Results, Storing, Surroundings, Task, Visiting
 from cerebro_plpy.run.training import ConfigTraining, Kept, Past
-from cerebro_plpy.run.verdicts import verdict
+from cerebro_plpy.run.verdicts import kept_epoch
 from cerebro_plpy.run.workers import residence
 
 
@@ -157,7 +157,7 @@ class Orchestrator:
 
     def _best(self, training: ConfigTraining) -> Keeping | None:
         """The task of keeping the newest state of a configuration, where it is the best so far and that is wanted."""
-        best = verdict(training.config, training.evaluations).best if training.config.fit.callbacks.keeps_best else None
+        best = kept_epoch(training.config, self._request, training.evaluations)
         if best is None or (training.best and training.best.epoch == best):
             return None
         self._keeping.add(training.config.mst_key)

@@ -10,7 +10,7 @@ from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.run.log import DecisionRow
 from cerebro_plpy.run.request import Evaluation, FitRequest
-from cerebro_plpy.run.verdicts import verdict
+from cerebro_plpy.run.verdicts import keeps_best, kept_epoch
 
 TITLES = {"training": "Training", "validation": "Validation"}
 
@@ -54,12 +54,12 @@ def ranked_value(evaluation: Evaluation, config: Config, ranking: Ranking) -> fl
 
 def best_epochs(evaluations: Sequence[Evaluation], request: FitRequest) -> dict[int, int]:
     """The epochs of which the states are kept, by mst_key, where it is not the newest one."""
-    keeping = {c.mst_key: c for c in request.configs if c.fit.callbacks.keeps_best}
+    keeping = {c.mst_key: c for c in request.configs if keeps_best(c, request)}
     history: dict[int, list[Evaluation]] = {key: [] for key in keeping}
     for each in evaluations:
         if each.mst_key in keeping:
             history[each.mst_key].append(each)
-    found = {key: verdict(config, history[key]).best for key, config in keeping.items()}
+    found = {key: kept_epoch(config, request, history[key]) for key, config in keeping.items()}
     return {key: epoch for key, epoch in found.items() if epoch is not None}
 
 

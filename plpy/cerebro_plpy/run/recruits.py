@@ -200,7 +200,7 @@ class Recruits:
         sides = {"training": request.spec.training_metrics, "validation": request.validation}
         datasets = [name for name, there in sides.items() if there]
         for config in checked:
-            check_monitor(config, datasets)
+            check_monitor(config, datasets, request.patience)
             measured = [each.logged for each in (*config.metrics, LOSS)]
             if request.spec.ranking.metric not in measured:
                 raise InvalidParameter(

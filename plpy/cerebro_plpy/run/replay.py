@@ -6,7 +6,9 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from cerebro_plpy.configs.spec import epochs_before
+from cerebro_plpy.configs.early_stopping import EarlyStopping
+from cerebro_plpy.configs.search_rules import PATIENCE, read_rule
+from cerebro_plpy.configs.spec import Ranking, epochs_before
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, InvalidParameter, NullNotAllowed, UndefinedObject
@@ -55,6 +57,8 @@ class RunRecord:
     called: frozenset[int]
     joined: tuple[Recorded, ...]
     starts: Mapping[int, Start]
+    patience: EarlyStopping | None
+    evaluated: tuple[int, ...]
 
     def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
         """Those of these configurations that so many epochs can repeat: no clones of states that do not come."""
@@ -87,6 +91,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
     configs = [Recorded(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     count = next(iter(threads), None)
+    patience, evaluated = _patience(control, module, run_id)
     return RunRecord(
         run_id=run_id,
         seed=seed,
@@ -105,7 +110,21 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         called=frozenset(each.mst_key for each in configs if each.source == "call"),
         joined=tuple(each for each in configs if each.source != "call"),
         starts={each.mst_key: start for each in configs if (start := _start(each))},
+        patience=patience,
+        evaluated=evaluated,
     )
+
+
+def _patience(control: Session, module: str, run_id: int) -> tuple[EarlyStopping | None, tuple[int, ...]]:
+    """What stopped configurations in a search by patience, which may be repeated itself, and when it was asked."""
+    repeated: int | None = run_id
+    while repeated is not None:
+        rows = control.run(sql("run.recorded_search"), (repeated,))
+        search, params, dataset, metric, descending, evaluated, repeated = rows[0] if rows else (None,) * 7
+        if search == PATIENCE:
+            rule = read_rule(module, search, params, None)
+            return rule.stopping(Ranking(dataset, metric, descending)) if rule else None, tuple(json.loads(evaluated))
+    return None, ()
 
 
 def _start(config: Recorded) -> Start | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.points import Point
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import Spec
@@ -78,6 +79,7 @@ class Repeat:
     configurations that its budget ended, by mst_key: no clock decides that again. `limits` are the epochs to which its
     search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
     from that the call did not name, and `starts` from which states the warm clones among all begin.
+    Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -87,6 +89,8 @@ class Repeat:
     limits: Mapping[int, int] = field(default_factory=dict)
     joined: Mapping[int, str] = field(default_factory=dict)
     starts: Mapping[int, Start] = field(default_factory=dict)
+    patience: EarlyStopping | None = None
+    evaluated: tuple[int, ...] = ()
 
 
 class Drawing(NamedTuple):
@@ -119,8 +123,9 @@ class FitRequest:
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch,
     nor of what was stopped. Without a `search` all configurations are trained to the last epoch, unless
-    somebody says otherwise. `decided` is what was decided before it was resumed. Where buffers hold one group each,
-    `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours together.
+    somebody says otherwise. `decided` is what was decided before it was resumed. A search by `patience` stops those
+    that do not say themselves when they stop. Where buffers hold one group each, `groups` says which are whose, and
+    configurations that see all of them train on `block_rows` of neighbours together.
     """
 
     spec: Spec
@@ -140,6 +145,7 @@ class FitRequest:
     commit_seconds: int = 0
     search: Searching | None = None
     decided: tuple[Heard, ...] = ()
+    patience: EarlyStopping | None = None
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None
 

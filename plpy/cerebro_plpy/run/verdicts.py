@@ -1,28 +1,42 @@
-"""What EarlyStopping says of a configuration, by the metrics that were computed of it."""
+"""What EarlyStopping says of a configuration, by the metrics that were computed of it.
+
+A search by patience is that callback for all configurations that have none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
 from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.early_stopping import Watched
+from cerebro_plpy.configs.early_stopping import NAME, EarlyStopping, Watched
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.hopping.patience import Verdict
-from cerebro_plpy.run.request import Evaluation
+from cerebro_plpy.run.request import Evaluation, FitRequest
 
 
-def check_monitor(config: Config, datasets: Collection[str]) -> None:
+def stopping_of(config: Config, patience: EarlyStopping | None) -> EarlyStopping | None:
+    """When a configuration is stopped: as it says itself, or by the patience of its search."""
+    return config.fit.callbacks.stopping or patience
+
+
+def check_monitor(config: Config, datasets: Collection[str], patience: EarlyStopping | None = None) -> None:
     """Raises InvalidParameter where a configuration watches what is not computed of these data sets."""
-    stopping = config.fit.callbacks.stopping
+    stopping = stopping_of(config, patience)
     if stopping:
         computed = [Watched(dataset, m.logged) for dataset in datasets for m in (LOSS, *config.metrics)]
-        stopping.check(f"mst_key {config.mst_key}", computed)
+        stopping.check(f"{_name(config)} of mst_key {config.mst_key}", computed)
 
 
-def verdict(config: Config, evaluations: Iterable[Evaluation]) -> Verdict:
+def keeps_best(config: Config, request: FitRequest) -> bool:
+    """Whether the model of a configuration is that of its best epoch."""
+    stopping = stopping_of(config, request.patience)
+    return stopping is not None and stopping.restore_best_weights
+
+
+def verdict(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> Verdict:
     """What becomes of a configuration, of which these are the evaluations in the order of their epochs."""
-    stopping = config.fit.callbacks.stopping
+    stopping = stopping_of(config, request.patience)
     if stopping is None:
         return Verdict(None, None)
     dataset, name = stopping.watched
@@ -33,9 +47,18 @@ def verdict(config: Config, evaluations: Iterable[Evaluation]) -> Verdict:
     return stopping.rule(larger).judge(values)
 
 
-def stop_reason(config: Config, found: Verdict) -> str:
+def kept_epoch(config: Config, request: FitRequest, evaluations: Iterable[Evaluation]) -> int | None:
+    """The epoch of which the state is to be kept as the best, where that is wanted."""
+    return verdict(config, request, evaluations).best if keeps_best(config, request) else None
+
+
+def stop_reason(config: Config, request: FitRequest, found: Verdict) -> str:
     """Why a configuration was stopped, for its log."""
-    stopping = config.fit.callbacks.stopping
+    stopping = stopping_of(config, request.patience)
     assert stopping is not None
     since = "at all" if found.best is None else f"since iteration {found.best}"
-    return f"EarlyStopping: {stopping.monitor} did not get better {since}"
+    return f"{_name(config)}: {stopping.monitor} did not get better {since}"
+
+
+def _name(config: Config) -> str:
+    return NAME if config.fit.callbacks.stopping else "patience"

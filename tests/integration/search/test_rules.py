@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import psycopg2
@@ -9,6 +10,8 @@ import pytest
 from models import NOISY
 from processes import eventually
 from workbench import Workbench, compile_text
+
+from cerebro_plpy.hopping.patience import Patience
 
 RATES = (0.0, 0.5, 0.2, 1e-5, 1e-4, 0.1, 1e-6, 0.3, 1e-3)
 EPOCHS, SEGMENTS, ETA = 9, 2, 3
@@ -195,3 +198,33 @@ def test_what_cannot_be_searched_is_refused(bench: Workbench) -> None:
             bench.fit("packed", "refused", "nine", EPOCHS, **named)
         assert caught.value.pgcode == "22023" and words in str(caught.value)
     assert not bench.exists("refused")
+
+
+@pytest.mark.parametrize("metric", [None, "accuracy"])
+def test_who_gets_no_better_stops_and_has_its_best_state(bench: Workbench, metric: str | None) -> None:
+    """By any metric of either data set; and a replay comes to the same state."""
+    output, params = f"patient_{metric}", {"patience": 1, "min_delta": 0.01, **({"metric": metric} if metric else {})}
+    call = {**SEARCH, "search": "patience", "search_params": json.dumps(params)}
+    run = bench.fit("packed", output, "nine", EPOCHS, **call)
+    trained = epochs(bench, run)
+    assert min(trained.values()) < EPOCHS
+    curve = "SELECT mst_key, epoch, value FROM cerebro.learning_curve WHERE run_id = %s AND dataset = %s AND name = %s"
+    if metric:
+        watched: tuple[str, str, bool] = ("training", metric, True)
+    else:
+        ranked = "SELECT spec ->> 'rank_dataset', spec ->> 'rank_metric', (spec ->> 'rank_descending')::boolean"
+        watched = bench.row(f"{ranked} FROM cerebro.run WHERE run_id = %s", run)
+    series: dict[int, list[tuple[int, float]]] = {}
+    for key, epoch, value in bench.rows(f"{curve} ORDER BY 1, 2", run, *watched[:2]):
+        series.setdefault(key, []).append((epoch, value))
+    rule = Patience(1, 0.01, larger=watched[2])
+    best = {key: rule.judge(values).best for key, values in series.items()}
+    assert {key: rule.judge(values).stopped or EPOCHS for key, values in series.items()} == trained
+    assert dict(bench.rows("SELECT mst_key, best_epoch FROM cerebro.config WHERE run_id = %s", run)) == best
+    stopped = (
+        "SELECT DISTINCT mst_key FROM cerebro.decision WHERE run_id = %s AND action = 'stop' AND rule = 'patience'"
+    )
+    assert {key for (key,) in bench.rows(stopped, run)} == {key for key, epoch in trained.items() if epoch < EPOCHS}
+    again = {"schedule": "replay", "replay_run": run, "validation_table": "held_back"}
+    bench.fit("packed", f"{output}_again", "nine", EPOCHS, **again)
+    assert bench.weights(f"{output}_again") == bench.weights(output)

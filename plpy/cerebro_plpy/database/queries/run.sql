@@ -11,6 +11,11 @@ SELECT (r.spec ->> 'seed')::bigint, r.epochs, r.segments, r.spec ->> 'dtype_poli
        CASE WHEN pg_catalog.jsonb_typeof(r.spec -> 'epochs_before') = 'object' THEN r.spec ->> 'epochs_before' ELSE '{}' END AS epochs_before
 FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
 
+-- name: recorded_search
+SELECT r.spec ->> 'search', r.spec ->> 'search_params', r.spec ->> 'rank_dataset', r.spec ->> 'rank_metric',
+       r.spec ->> 'rank_descending' = 'true', r.spec ->> 'evaluate_epochs', (r.spec ->> 'replay_run')::bigint
+FROM cerebro.run_log r WHERE r.run_id = %s::bigint AND r.owner = current_user
+
 -- name: recorded_visits
 SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no), max(v.threads),
        pg_catalog.array_agg(v.form ORDER BY v.visit_no)
