@@ -16,18 +16,20 @@ from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
+from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.pbt import Pbt
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise, UntilReached, Within, rungs
 from cerebro_plpy.hopping.selections import Selections
 from cerebro_plpy.records import dataclass
 
 GRID, HALVING, HYPERBAND, ASHA, MEDIAN = "grid", "halving", "hyperband", "asha", "median"
-DIAGONALS, PBT, PATIENCE = "madlib_hyperband", "pbt", "patience"
+DIAGONALS, PBT, PATIENCE, PASHA = "madlib_hyperband", "pbt", "patience", "pasha"
 PARAMETERS: Mapping[str, Mapping[str, int]] = {
     GRID: {},
     HALVING: {"eta": 3, "first_epochs": 1},
     HYPERBAND: {"eta": 3},
     ASHA: {"eta": 3, "first_epochs": 1},
+    PASHA: {"eta": 3, "first_epochs": 1},
     MEDIAN: {"grace_epochs": 1, "others": 5},
     DIAGONALS: {"R": 6, "eta": 3, "skip_last": 0},
     PBT: {"interval": 1},
@@ -75,10 +77,10 @@ class SearchRule:
     @property
     def every_epoch(self) -> bool:
         """Whether it looks at each evaluation, so that there should be many."""
-        return self.name in (MEDIAN, PATIENCE) or (self.name == GRID and self.sampling is None)
+        return self.name in (MEDIAN, PATIENCE, PASHA) or (self.name == GRID and self.sampling is None)
 
     def share(self, epochs: int) -> float:
-        """About what part of so many epochs a configuration trains.
+        """About what part of so many epochs a configuration trains; of `pasha` the most that it may be.
 
         >>> round(SearchRule("asha", {"eta": 3, "first_epochs": 1}).share(27), 3), SearchRule("grid", {}).share(27)
         (0.111, 1.0)
@@ -93,7 +95,7 @@ class SearchRule:
         ends = rungs(epochs, eta, min(epochs, self.parameters.get("first_epochs", 1)))
         steps = [end - start for start, end in zip((0, *ends), ends)]
         halved: float = sum(step / eta**number for number, step in enumerate(steps)) / epochs
-        return halved if self.name in (HALVING, ASHA) else min(1.0, len(ends) * halved)
+        return halved if self.name in (HALVING, ASHA, PASHA) else min(1.0, len(ends) * halved)
 
     def stopping(self, ranking: Ranking) -> EarlyStopping | None:
         """What stops each configuration and keeps its best state, where the search is that of patience.
@@ -131,6 +133,8 @@ class SearchRule:
         values, keys = self.parameters, sorted(mst_keys)
         if self.name == ASHA:
             return Asha(span.epochs, values["eta"], values["first_epochs"])
+        if self.name == PASHA:
+            return Pasha(span.epochs, values["eta"], values["first_epochs"])
         if self.name == HALVING:
             return halving(keys, span.epochs, values["eta"], values["first_epochs"])
         if self.name == HYPERBAND:

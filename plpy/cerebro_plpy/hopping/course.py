@@ -7,6 +7,7 @@ for those before it. Otherwise they reach it as they come.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ class Course:
         self._width, self._fixed = width, fixed
         self._begun: dict[int, int] = {}  # where nothing but epochs passed: when each would have begun with its first
         self._waiting: dict[int, Outcome] = {}  # what the rule has not heard of yet
+        self._curves: dict[int, dict[int, float]] = defaultdict(dict)  # of which it hears when limits are come to
         self._moment, self._opened = 0, False
         self._wide = 0  # so many are to be under way now, beyond the usual width
         self._asked_again = False  # whether others may take the place of one that somebody else has stopped
@@ -75,6 +77,8 @@ class Course:
 
         What the rule had not heard of when it was interrupted it hears next.
         """
+        for key, curve in values.items():
+            self._curves[key].update(curve)
         for heard in past:
             self._opened, cause = True, heard.cause
             if cause is not None:
@@ -88,6 +92,7 @@ class Course:
 
     def heard(self, mst_key: int, epoch: int, value: float) -> None:
         """A config has a value after an epoch."""
+        self._curves[mst_key][epoch] = value
         if self.trials[mst_key].under_way and epoch == self.trials[mst_key].limit:
             self._waiting[mst_key] = Outcome(value)
 
@@ -178,7 +183,8 @@ class Course:
     def _hear(self, mst_key: int, value: float | None) -> None:
         trial, self._moment = self.trials[mst_key], self._when(mst_key)
         if value is not None:
-            self.trials[mst_key] = trial._replace(values={**trial.values, trial.limit: value})
+            curve = {epoch: each for epoch, each in self._curves[mst_key].items() if epoch <= trial.limit}
+            self.trials[mst_key] = trial._replace(values={**trial.values, trial.limit: value}, curve=curve)
 
     def _next(self) -> int | None:
         """Whose result is next for the rule; None where that is still to come."""

@@ -21,7 +21,8 @@ class Trial(NamedTuple):
     """What a rule knows of a config: the last epoch that it may train, 0 before it begins, and its values by epoch.
 
     Smaller values are better; one that is not finite is the worst. A config that is `over` was ended by something
-    else, or has `failed`. A clone goes on from those it descends from, which had made so many epochs `before`.
+    else, or has `failed`. A clone goes on from those it descends from, which had made so many epochs `before`. Its
+    `values` are those at limits that it came to; its `curve` has the epochs on the way, too.
     """
 
     limit: int = 0
@@ -29,6 +30,7 @@ class Trial(NamedTuple):
     over: bool = False
     failed: bool = False
     before: int = 0
+    curve: Mapping[int, float] = {}
 
     @property
     def under_way(self) -> bool:
@@ -202,13 +204,13 @@ class Median(Stepwise):
         """See `Stepwise`."""
         own, epoch = trials[mst_key], trials[mst_key].limit
         means = [
-            _mean([_worst(value) for at, value in trial.values.items() if at <= epoch])
+            _mean([worst(value) for at, value in trial.values.items() if at <= epoch])
             for key, trial in trials.items()
             if key != mst_key and epoch in trial.values
         ]
         if epoch < self.grace or len(means) < self.least:
             return Decision(mst_key, "continue", following, f"{len(means)} others have come to epoch {epoch}")
-        middle, best = median(means), min(map(_worst, own.values.values()))
+        middle, best = median(means), min(map(worst, own.values.values()))
         if best > middle:
             why = f"its best value so far is worse than the median of {len(means)} others up to epoch {epoch}"
             return Decision(mst_key, "stop", epoch, why)
@@ -337,10 +339,10 @@ def resting(trials: Trials, epoch: int) -> list[int]:
 def ranking(trials: Trials, epoch: int) -> list[int]:
     """The configs that have a value of an epoch, the best first."""
     having = (key for key, trial in trials.items() if epoch in trial.values)
-    return sorted(having, key=lambda key: (_worst(trials[key].values[epoch]), key))
+    return sorted(having, key=lambda key: (worst(trials[key].values[epoch]), key))
 
 
-def _worst(value: float) -> float:
+def worst(value: float) -> float:
     return value if math.isfinite(value) else math.inf
 
 

@@ -97,6 +97,26 @@ def test_a_replay_repeats_what_was_decided(bench: Workbench, run: int) -> None:
     assert bench.rows(found, again) == [("replay", "start")]
 
 
+@pytest.mark.long
+def test_pasha_trains_nobody_beyond_its_ceiling(bench: Workbench) -> None:
+    """Though each epoch has its metrics, which a run that is taken up or repeated decides by, too."""
+    call = {**SEARCH, "search": "pasha", "search_params": '{"eta": 2}'}
+    run = bench.fit("packed", "by_pasha", "nine", EPOCHS, **call)
+    trained = epochs(bench, run)
+    highest = max(trained.values())
+    assert set(trained.values()) <= {1, 2, 4, EPOCHS} and highest >= 2
+    measured = "SELECT mst_key, count(DISTINCT epoch) FROM cerebro.learning_curve WHERE run_id = %s GROUP BY 1"
+    assert dict(bench.rows(measured, run)) == trained
+    told = "SELECT DISTINCT last_epoch FROM cerebro.decision WHERE run_id = %s AND reason LIKE '%%nobody goes on%%'"
+    assert highest == EPOCHS or (highest,) in bench.rows(told, run)
+    assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
+    assert bench.value("SELECT count(model_weights) FROM by_pasha") == len(RATES)
+    again = bench.fit("packed", "pasha_again", "nine", EPOCHS, **call)
+    assert bench.rows(OF_RUN, again) == bench.rows(OF_RUN, run)
+    bench.fit("packed", "pasha_repeated", "nine", EPOCHS, schedule="replay", replay_run=run)
+    assert bench.weights("pasha_repeated") == bench.weights("by_pasha") == bench.weights("pasha_again")
+
+
 @pytest.mark.parametrize("search", ["halving", "hyperband", "median", "grid"])
 def test_other_rules_end_too(bench: Workbench, search: str) -> None:
     run = bench.fit("packed", f"by_{search}", "nine", EPOCHS, **{**SEARCH, "search": search})
@@ -106,10 +126,13 @@ def test_other_rules_end_too(bench: Workbench, search: str) -> None:
     assert bench.rows("SELECT DISTINCT rule FROM cerebro.decision WHERE run_id = %s", run) == [(search,)]
 
 
-def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench) -> None:
+@pytest.mark.long_for(search="pasha")
+@pytest.mark.parametrize("search", ["asha", "pasha"])
+def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench, search: str) -> None:
     watcher, before = bench.another(), bench.newest_run()
     done = "SELECT count(*) FROM cerebro.decision WHERE run_id > %s AND action = 'rest'"
-    with bench.fitting("packed", "cut", "slow", EPOCHS, workers=1, **SEARCH) as fitted:
+    call = {**SEARCH, "search": search}
+    with bench.fitting("packed", f"cut_by_{search}", "slow", EPOCHS, workers=1, **call) as fitted:
         eventually(lambda: watcher.value(done, before) >= 3)
         assert watcher.value("SELECT cerebro.cancel(%s)", watcher.newest_run())
         with pytest.raises(psycopg2.Error):
@@ -120,9 +143,9 @@ def test_a_search_that_was_cancelled_goes_on_from_its_decisions(bench: Workbench
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.rows(OF_RUN, run)[: len(decided)] == decided
     check_asha(bench, run)
-    again = bench.fit("packed", "cut_again", "slow", EPOCHS, schedule="replay", replay_run=run)
+    again = bench.fit("packed", f"cut_by_{search}_again", "slow", EPOCHS, schedule="replay", replay_run=run)
     assert epochs(bench, again) == epochs(bench, run)
-    assert bench.weights("cut_again") == bench.weights("cut")
+    assert bench.weights(f"cut_by_{search}_again") == bench.weights(f"cut_by_{search}")
 
 
 @pytest.mark.parametrize("search", ["asha", "halving"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.brackets import Brackets, halving, hyperband
 from cerebro_plpy.hopping.course import Course, Heard
+from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.rules import (
     Asha,
     Median,
@@ -64,6 +65,7 @@ def came_to(course: Course) -> Counter[int]:
 
 RULES: dict[str, Callable[[Sequence[int], int], Rule]] = {
     "asha": lambda keys, epochs: Asha(epochs, 3, 1),
+    "pasha": lambda keys, epochs: Pasha(epochs, 2, 1),
     "halving": lambda keys, epochs: halving(keys, epochs, 2, 1),
     "hyperband": lambda keys, epochs: hyperband(keys, epochs, 3),
     "median": lambda keys, epochs: Median(range(1, epochs + 1), 1, 2),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.hopping.brackets import halving
 from cerebro_plpy.hopping.course import Course
+from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise
 from cerebro_plpy.hopping.selections import Selections
 
@@ -18,7 +19,7 @@ EPOCHS = 9
 
 def rules(keys: Sequence[int]) -> list[Rule]:
     evaluated = tuple(range(1, EPOCHS + 1))
-    return [Stepwise(evaluated), Median(evaluated, 1, 2), halving(keys, EPOCHS, 3, 1), Asha(EPOCHS)]
+    return [Stepwise(evaluated), Median(evaluated, 1, 2), halving(keys, EPOCHS, 3, 1), Asha(EPOCHS), Pasha(EPOCHS)]
 
 
 def limits(rule: Rule, keys: Sequence[int], values: dict[tuple[int, int], float], width: int) -> dict[int, int]:

@@ -29,6 +29,7 @@ from cerebro_plpy.database.dispatch import DONE, READ, Rows, Statement, Steps
 from cerebro_plpy.errors import CerebroError, ConfigFailure, ConnectionFailure, QueryCanceled
 from cerebro_plpy.hopping import course
 from cerebro_plpy.hopping.brackets import halving
+from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.patience import Patience
 from cerebro_plpy.hopping.rules import Asha, Decision, Median, Room, Rule, Stepwise
 from cerebro_plpy.hopping.schedule import Visit
@@ -798,6 +799,8 @@ def rule_of(kind: str, configs: int, epochs: int) -> Rule:
     """A search rule over configs."""
     if kind == "median":
         return Median(range(1, epochs + 1), 1, 2)
+    if kind == "pasha":
+        return Pasha(epochs, 2)
     return Asha(epochs, 2) if kind == "asha" else halving(range(configs), epochs, 2, 1)
 
 
@@ -807,7 +810,7 @@ def known_decisions(rows: Sequence[DecisionRow]) -> tuple[course.Heard, ...]:
 
 
 @given(
-    kind=st.sampled_from(["asha", "halving", "median"]),
+    kind=st.sampled_from(["asha", "pasha", "halving", "median"]),
     schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
     segments=st.integers(1, 3),
     workers=WORKERS,
@@ -853,7 +856,7 @@ def test_a_search_trains_each_config_as_far_as_it_decides(
     assert (
         not trial.alive
         or kind == "halving"
-        or max(limits[key] for key in trial.alive) == 5
+        or max(limits[key] for key in trial.alive) >= (2 if kind == "pasha" else 5)
         or trial.orchestrator.failed
     )
 
@@ -928,7 +931,7 @@ def could_begin(run: Orchestrator) -> list[tuple[int, int | None]]:
 
 
 @given(
-    kind=st.sampled_from(["asha", "median"]),
+    kind=st.sampled_from(["asha", "pasha", "median"]),
     schedule=st.sampled_from(["longest", BESIDE]),
     segments=st.integers(1, 3),
     workers=WORKERS,
