@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from cerebro_plpy.configs.compile_params import CompileParams
 from cerebro_plpy.configs.fit_params import FitParams
 from cerebro_plpy.configs.per_output import Measured
@@ -12,7 +15,7 @@ from cerebro_plpy.records import dataclass
 class Config:
     """One configuration of a run: a row of the model selection table, parsed.
 
-    Its metrics have names when its model is known.
+    Its metrics have names when its model is known. One of a template has its name, and in `params` its fields.
     """
 
     mst_key: int
@@ -22,3 +25,5 @@ class Config:
     compile: CompileParams
     fit: FitParams
     metrics: tuple[Measured, ...] = ()
+    template: str | None = None
+    params: Mapping[str, Any] | None = None

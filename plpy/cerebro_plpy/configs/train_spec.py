@@ -21,11 +21,13 @@ class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table.
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
-    decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
-    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them, and `hashes` is what it was
-    made of. Of `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and
-    `profile` where there is one, are as JSON. `newest` has the largest values of columns that may grow, as texts.
-    `start` is of a run that refreshes a version, and so is how many `additions` of new rows its packed tables have.
+    decides it; `budget` is in seconds. `templates` has the template of each configuration that the call has chosen, and
+    `params` its fields, by mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them, and
+    `hashes` is what it was made of. Of `ensemble` picks the version may be made, which may be of several
+    configurations. `recipe`, and `profile` where there is one, are as JSON. `newest` has the largest values of columns
+    that may grow, as texts. `start` is of a run that refreshes a version, and so is how many `additions` of new rows
+    its packed tables have. `counts` are the training rows of each class, as far as they are known, and `measure` is
+    what a float target is like.
     """
 
     model: str
@@ -55,6 +57,8 @@ class TrainSpec:
     newest: Mapping[str, str | None] = field(default_factory=dict)
     hashes: tuple[int, int] | None = None
     additions: int = 0
+    counts: tuple[int, ...] = ()
+    measure: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -64,6 +68,6 @@ class TrainSpec:
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
         """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
-        start, hashes = values.get("start"), values.get("hashes")
+        start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        return cls(**{**values, **keyed, **refreshed, "classes": tuple(values["classes"])})
+        return cls(**{**values, **keyed, **refreshed, "counts": counts, "classes": tuple(values["classes"])})
