@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
+from cerebro_plpy.calls.aim import (
+    Aim,
+    aim_of,
+    asked,
+    deadline,
+    fitting,
+    picks_of,
+    planned_effort,
+    templates_of,
+    workload,
+)
 from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
@@ -38,7 +48,7 @@ from cerebro_plpy.records import asdict, fields, replace
 from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
-from cerebro_plpy.tables.template_configs import Filled, made
+from cerebro_plpy.tables.template_configs import Filled, Maker, made
 from cerebro_plpy.trainer import settings
 
 MODULE = "train"
@@ -147,6 +157,8 @@ def build_request(
     )
     models = models_of(spec, tried, prepared)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
+    known = {each.name: each for each in templates_of(aim, table)}
+    request = replace(request, maker=Maker(spec, source, known))
     ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
     return replace(request, deadline=ends)
 

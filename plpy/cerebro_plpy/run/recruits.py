@@ -15,7 +15,6 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
-from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.database.catalog import Relation
@@ -30,6 +29,8 @@ from cerebro_plpy.run.sampler import told
 from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
+from cerebro_plpy.run.warm_states import clone_source
+from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import check_configs
 
 
@@ -73,32 +74,37 @@ class Recruits:
         points = self._around.suggest([*known, *failed], count)
         if len(points) < count:
             self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
-        first, configs = self._log.next_key(), list[Config]()
+        first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
             row = config_row(search.drawing.space, point)
             try:
-                configs += self._checked([self._config(first + len(configs), row._asdict())])
+                made = self._made({first + len(configs): row._asdict()})
             except (InvalidParameter, DatatypeMismatch):
                 self._refused.append(point)
             else:
+                configs += made.configs
+                architectures |= made.architectures
                 self._points[configs[-1].mst_key] = point
         drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
-        return self._join(configs, Origin("search", points=drawn), None)
+        return self._join(Made(tuple(configs), architectures), Origin("search", points=drawn), None)
 
-    def _new(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Config]:
-        first = self._log.next_key()
-        return self._checked([self._config(first + number, row) for number, row in enumerate(rows)])
+    def _new(self, rows: Sequence[Mapping[str, Any]]) -> Made:
+        return self._made(dict(enumerate(rows, self._log.next_key())))
+
+    def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
+        if self._request.maker:
+            return self._request.maker(rows)
+        return Made(self._checked([self._config(key, row) for key, row in rows.items()]), {})
 
     def _join(
-        self, configs: Sequence[Config], origin: Origin, parent: tuple[Config, StoredState] | None
+        self, joined: Made, origin: Origin, parent: tuple[Config, StoredState] | None
     ) -> tuple[Sequence[Config], Joined]:
-        by_model = {known.config.model_id: known.framework for known in self._training.values()}
-        positions, residence = self._roster.positions, self._roster.residence
+        configs, positions, residence = joined.configs, self._roster.positions, self._roster.residence
         for config in configs:
-            self._backends[config.mst_key] = by_model.get(config.model_id, BACKENDS[0])
+            self._backends[config.mst_key] = self._framework(config)
             if parent:
                 self._warm[config.mst_key] = self._copy(config, *parent)
-        request = self._request.with_configs(configs, self._backends, self._warm)
+        request = self._request.with_configs(joined, self._backends, self._warm)
         self._log.make_state_tables(request, [config.mst_key for config in configs])
         for config in configs:
             training = ConfigTraining.after(Past(), request, config, self._log.run_id)
@@ -107,6 +113,11 @@ class Recruits:
             if residence:
                 residence.admit(config.mst_key, training.compilation)
         return configs, self._log.configs_joined(request, configs, origin)
+
+    def _framework(self, config: Config) -> str:
+        """What others of its model are trained with, or of its template."""
+        known = {(each.config.template or each.config.model_id): each.framework for each in self._training.values()}
+        return known.get(config.template or config.model_id) or next(iter(known.values()), BACKENDS[0])
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
@@ -139,4 +150,6 @@ class Recruits:
     def _copy(self, config: Config, parent: Config, stored: StoredState) -> WarmState:
         table = start_table(self._log.run_id, config.mst_key)
         self._log.copy_state(stored, table)
-        return self._log.copied(table, goes_on_with(parent.compile.optimizer, config.compile.optimizer))
+        return self._log.copied(
+            table, clone_source(self._request.spec, parent.compile.optimizer, config.compile.optimizer)
+        )

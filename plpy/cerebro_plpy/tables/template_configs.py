@@ -6,13 +6,16 @@ So one that joins while the run goes on is made as those that it began with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.templates.body import body, loaded
+from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.effort import patience
+from cerebro_plpy.configs.templates.ensemble import NAME as ENSEMBLE
 from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
 from cerebro_plpy.configs.templates.template import Params, Template
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -20,7 +23,8 @@ from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.records import dataclass
+from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 
 
@@ -31,11 +35,29 @@ class Filled(NamedTuple):
     params: Params
 
 
-class Made(NamedTuple):
-    """Configurations, and the architecture that each has of its own, by a model id that is its mst_key."""
+@dataclass(frozen=True)
+class Maker:
+    """Makes configurations of a run's templates that join it; those that were loaded are `known` by name."""
 
-    configs: tuple[Config, ...]
-    architectures: dict[int, StoredModel]
+    spec: Spec
+    source: PackedTable
+    known: Mapping[str, Template]
+
+    def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
+        """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are not as they must."""
+        train = self.spec.train
+        assert train is not None
+        head, wanted = head_of(train), dict[int, Filled]()
+        for key, row in rows.items():
+            template = self.known.get(row["template"]) or find_template(row["template"])
+            wanted[key] = Filled(template, template.params(head, train.training_rows, row["params"]))
+        return made(self.spec, wanted, self.source)
+
+
+def loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
+    """Those of these templates that somebody has loaded, by name: each has the architecture of a configuration."""
+    usual = {template.name for template in TEMPLATES} | {ENSEMBLE}
+    return {name: body(name, loaded(text)) for name, text in architectures.items() if name not in usual}
 
 
 def head_of(train: TrainSpec) -> Head:
