@@ -75,7 +75,9 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workb
     fields = [(row[5]["lr"], row[5].get("width")) for row in found]
     assert fields[0] == (0.05, 32) and fields[3:] == [(0.03, 16), (0.04, 16)]
     assert {rate for rate, _ in fields[1:3]} == {0.1, 0.2}
-    key, template, params = bench.row("SELECT mst_key, template, params FROM cerebro.model_version WHERE run_id = %s", run)
+    key, template, params = bench.row(
+        "SELECT mst_key, template, params FROM cerebro.model_version WHERE run_id = %s", run
+    )
     assert key > 2 and (template, params) == next((row[4], row[5]) for row in found if row[0] == key)
     board = bench.rows("SELECT mst_key, epochs FROM cerebro.leaderboard WHERE run_id = %s AND rank = 1", run)
     assert board[0] == (key, EPOCHS)
@@ -84,7 +86,9 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workb
     call = "cerebro.train('visitors', 'stayed', 'alone', configs => 1, epochs => {}, models => '{{{}}}', space => %s)"
     same = f"SELECT run_id FROM {call.format(EPOCHS, template)}"
     (alone,) = {each for (each,) in bench.rows(same, json.dumps(params))}
-    texts = "SELECT compile_params, fit_params, architecture::text FROM cerebro.config WHERE run_id = %s AND mst_key = %s"
+    texts = (
+        "SELECT compile_params, fit_params, architecture::text FROM cerebro.config WHERE run_id = %s AND mst_key = %s"
+    )
     assert bench.row(texts, run, key) == bench.row(texts, alone, 1)
 
 
@@ -92,7 +96,7 @@ def test_a_warm_clone_goes_on_where_its_run_was_cut(bench: Workbench, person: Wo
     with paused(bench, person, "warm") as (run, trained):
         wide = refused(person, "SELECT cerebro.clone_config(%s, 1, '{\"width\": 17}')", run, code="42804")
         assert "warm => false" in str(wide.diag.message_hint)
-        done(person, 'clone_config(%s, 1, \'{"lr": 0.05}\')', run)
+        done(person, "clone_config(%s, 1, '{\"lr\": 0.05}')", run)
         assert person.value("SELECT cerebro.cancel(%s)", run)
         with pytest.raises(psycopg2.Error):
             trained.result()
@@ -111,7 +115,7 @@ def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> Non
         "clone_config(%s, 7, '{}')": "42704",
         "add_configs(%s, '{\"lr\": [0.1, 0.2]}')": "22023",  # the other fields have ranges
         "add_configs(%s, '{\"rate\": [0.1]}', 2)": "22023",
-        "add_configs(%s, '{\"models\": [\"cnn\"]}', 2)": "22023",  # for images
+        'add_configs(%s, \'{"models": ["cnn"]}\', 2)': "22023",  # for images
         "add_configs(%s, '{\"models\": [1]}', 2)": "22023",
         "add_configs(%s, '{}', 0)": "22023",
         "add_configs(%s, selection_table => 'visitors')": "22023",
