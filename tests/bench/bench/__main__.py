@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, must, place, quality, search_job, searching, tables
+from bench import document, groups, must, place, quality, search_job, searching, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -15,8 +15,8 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES, JOB = "must", "quality", "searches", "search-job"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB)
+MUST, QUALITY, SEARCHES, JOB, GROUPS = "must", "quality", "searches", "search-job", "groups"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS)
 
 
 def main() -> None:
@@ -45,6 +45,8 @@ def main() -> None:
         if JOB in asked.only:
             found = search_job.measured(at, asked.scale, asked.repeats, say)
             tell(asked.scale, JOB, search_job.report(found, asked.scale))
+        if GROUPS in asked.only:
+            tell(asked.scale, GROUPS, groups.measured(at, say))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

@@ -420,7 +420,7 @@ def test_text_outside_the_markers_stays() -> None:
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
     document = DOCUMENT.read_text()
-    for name in ("machine", "must reach", "quality", "searches", "search-job", *WORKLOADS, *must.FASTER):
+    for name in ("machine", "must reach", "quality", "searches", "search-job", "groups", *WORKLOADS, *must.FASTER):
         assert replaced(document, name, "content") != document
 
 
