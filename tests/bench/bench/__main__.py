@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, must, place, quality, searching, tables
+from bench import document, groups, must, place, quality, search_job, searching, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -15,8 +15,8 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST, QUALITY, SEARCHES = "must", "quality", "searches"
-PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES)
+MUST, QUALITY, SEARCHES, JOB, GROUPS = "must", "quality", "searches", "search-job", "groups"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS)
 
 
 def main() -> None:
@@ -41,7 +41,12 @@ def main() -> None:
             of = Asked(asked.tables, asked.seeds, asked.seconds)
             tell(asked.scale, QUALITY, quality.report(quality.measured(at, of, say), of))
         if SEARCHES in asked.only:
-            tell(asked.scale, SEARCHES, searching.report(searching.measured(at, asked.seeds, say), asked.seeds))
+            tell(asked.scale, SEARCHES, searching.report(searching.measured(at, asked.seeds, say)))
+        if JOB in asked.only:
+            found = search_job.measured(at, asked.scale, asked.repeats, say)
+            tell(asked.scale, JOB, search_job.report(found, asked.scale))
+        if GROUPS in asked.only:
+            tell(asked.scale, GROUPS, groups.measured(at, say))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:

@@ -99,14 +99,23 @@ def judged(pools: Sequence[Pool]) -> Judged:
     return found
 
 
-def report(found: Mapping[str, Sequence[Judged]], seeds: int) -> str:
+def report(found: Mapping[str, Sequence[Judged]]) -> str:
     """A table for each kind of grid, and what it says in all."""
-    what = f"{seeds} seeds, {ORDERS} orders of each: means; in brackets, whether `asha` is better than that peer."
+    what = f"{ORDERS} orders for each seed: means; in brackets, whether `asha` is better than that peer."
     return "\n\n".join([what, *(part for kind, judgements in found.items() for part in _of_kind(kind, judgements))])
 
 
 def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
-    headings = [kind, "value", "visits, of the grid's", "within 0.5 %, of the grid's", "in a third", OURS, *PEERS]
+    headings = [
+        kind,
+        "value",
+        "seeds",
+        "visits, of the grid's",
+        "within 0.5 %, of the grid's",
+        "in a third",
+        OURS,
+        *PEERS,
+    ]
     soon = sum(statistics.median(each.parts) <= PART for each in found)
     parts = [f"Near the grid's best in a third of its visits: on {soon} of {len(found)} tables."]
     for peer in PEERS:
@@ -122,6 +131,7 @@ def _row(each: Judged) -> list[str]:
     return [
         f"`{each.table}`",
         each.metric.replace("root_mean_squared_error", "RMSE"),
+        str(len(each.gaps[OURS])),
         f"{statistics.mean(each.wholes):.2f}",
         "never" if math.isinf(middle) else f"{middle:.2f}",
         f"{soon:.0%}",

@@ -230,8 +230,8 @@ def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -
     found = searching.Judged("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
     assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == ["better", "within noise", "within noise"]
     peers = dict.fromkeys(searching.PEERS, gaps["clear"])
-    text = searching.report({"networks": [replace(found, gaps={"asha": gaps["asha"], **peers})]}, 3)
-    assert "| `wine` | accuracy | 0.20 | 0.20 | 67% | 3.33 % | 53.33 % (better) |" in text
+    text = searching.report({"networks": [replace(found, gaps={"asha": gaps["asha"], **peers})]})
+    assert "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 53.33 % (better) |" in text
     assert "on 1 of 1 tables" in text and "Beside random: better on 1, worse on 0." in text
 
 
@@ -420,7 +420,7 @@ def test_text_outside_the_markers_stays() -> None:
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
     document = DOCUMENT.read_text()
-    for name in ("machine", "must reach", "quality", "searches", *WORKLOADS, *must.FASTER):
+    for name in ("machine", "must reach", "quality", "searches", "search-job", "groups", *WORKLOADS, *must.FASTER):
         assert replaced(document, name, "content") != document
 
 
