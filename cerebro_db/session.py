@@ -6,6 +6,7 @@ them by the search_path of the session.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
@@ -221,6 +222,13 @@ class Session(Preparation, NamedModels, Administration, RunReader, Steering):
             **json_options(options),
         )
         return int(run_id)
+
+    def submit_call(self, function: str, arguments: Mapping[str, object]) -> int:
+        """Begins any call that trains in the background, and returns the run's id: cerebro.submit.
+
+        Such as 'madlib_automl', with its arguments by their names in SQL.
+        """
+        return int(self._calls.call_cerebro("submit", call=function, arguments=json.dumps(arguments)))
 
     def wait(self, run_id: int, timeout: timedelta | None = None) -> str:
         """Waits until nobody works for a run any more; its status, or 'running' after the timeout: cerebro.wait."""

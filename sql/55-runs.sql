@@ -16,6 +16,14 @@ $$;
 COMMENT ON FUNCTION cerebro.submit(varchar, varchar, varchar, integer, boolean, varchar, integer, boolean, varchar, varchar, boolean, bigint, text, integer, bigint, boolean, text, text, integer, interval, boolean, text, jsonb)
 IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
 
+CREATE OR REPLACE FUNCTION cerebro.submit(call text, arguments jsonb) RETURNS bigint
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import runs
+return runs.submit_call(plpy, GD, call, arguments)
+$$;
+COMMENT ON FUNCTION cerebro.submit(text, jsonb)
+IS 'Train in the background what a call would (madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train), with its arguments by their names, and return the id of the run as soon as it is logged';
+
 CREATE OR REPLACE PROCEDURE cerebro.work(task json)
 LANGUAGE plpython3u AS $$
 from cerebro_plpy.api import runs

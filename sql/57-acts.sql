@@ -20,7 +20,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.clone_config(plpy, GD, run_id, mst_key, change, warm)
 $$;
-COMMENT ON FUNCTION cerebro.clone_config(bigint, integer, jsonb, boolean) IS 'Add a configuration to a run that goes on: another one with other compile or fit parameters, which begins from a copy of its state where it is warm. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.clone_config(bigint, integer, jsonb, boolean) IS 'Add a configuration to a run that goes on: another one with other compile or fit parameters, or other fields of its template, which begins from a copy of its state where it is warm. Returns the id of the act';
 
 CREATE OR REPLACE FUNCTION cerebro.add_configs(run_id bigint, space jsonb DEFAULT NULL, n integer DEFAULT NULL, selection_table text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

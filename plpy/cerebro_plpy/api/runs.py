@@ -24,6 +24,13 @@ def submit(plpy: Any, gd: Globals, *arguments: Any) -> int:
     return call(plpy, gd, lambda db: background.submit(db, gd, given))
 
 
+def submit_call(plpy: Any, gd: Globals, function: str | None, arguments: str | None) -> int:
+    """Begin any call that trains in the background."""
+    from cerebro_plpy.calls import submission
+
+    return call(plpy, gd, lambda db: submission.submit(db, gd, function, arguments))
+
+
 def work(plpy: Any, gd: Globals, task: str | None) -> None:
     """Do in this session what another one asked for."""
     from cerebro_plpy.calls import background

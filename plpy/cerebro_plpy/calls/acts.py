@@ -10,7 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls import act_templates
 from cerebro_plpy.calls.act_spaces import around, drawn, read
+from cerebro_plpy.calls.act_templates import template_run
+from cerebro_plpy.calls.train_arguments import json_object
 from cerebro_plpy.configs.compile_params import COMPILE_KEYS, UNQUOTED, parse_compile_params
 from cerebro_plpy.configs.custom_functions import UNSEEN
 from cerebro_plpy.configs.fit_params import FIT_KEYS, parse_fit_params
@@ -26,7 +29,6 @@ from cerebro_plpy.tables.selection import read_configs as selection_of
 
 HINT = "SELECT run_id, name, status FROM cerebro.run;"
 LIVE = ("running", "paused")
-JOINING = ("clone_config", "add_configs", "drill_down")
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -75,8 +77,13 @@ def clone_config(db: Database, asked: Asked, change: str | None, warm: bool) -> 
             f"{asked.action} error: change is {change!r:.80}; expected a JSON object.",
             hint='For example \'{"optimizer": "Adam(learning_rate=0.01)", "batch_size": 64}\'.',
         )
-    texts = _changed(asked, found[0], fields) if found else {}
-    return _of_known_config(db, asked, {**texts, "warm": warm})
+    run = template_run(db, asked.action, asked.run_id)
+    made: Mapping[str, Any] = {}
+    if found and run:
+        made = act_templates.changed(asked.action, run, found[0], fields, warm)
+    elif found:
+        made = _changed(asked, found[0], fields)
+    return _of_known_config(db, asked, {**made, "warm": warm})
 
 
 def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[str, str]:
@@ -101,6 +108,15 @@ def _changed(asked: Asked, config: Row, fields: Mapping[str, object]) -> dict[st
 
 def add_configs(db: Database, asked: Asked, space: str | None, n: int | None, table: str | None) -> int:
     """Ask for configurations of a space, or for those of a model selection table; the id of the act."""
+    if run := template_run(db, asked.action, asked.run_id):
+        if table is not None:
+            raise InvalidParameter(
+                f"{asked.action} error: selection_table is {table!r}, but configurations of run {asked.run_id} are of"
+                " templates.",
+                hint="Say it of their fields, as in space => '{\"lr\": [0.01, 0.02]}', n => 4.",
+            )
+        chosen = json_object(asked.action, "space", space)
+        return to_run(db, asked, {"configs": act_templates.drawn(asked.action, run, chosen, n)})
     if (space is None) == (table is None):
         raise InvalidParameter(
             f"{asked.action} error: {'neither' if space is None else 'both'} space {'nor' if space is None else 'and'}"
@@ -125,7 +141,12 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
     if space is None:
         raise NullNotAllowed(f"{asked.action} error: space is NULL; expected what is to be varied, as JSON.")
     found = db.glance(sql("act.config"), asked.run_id, asked.mst_key)
-    given, rows = read(asked.action, space), list[dict[str, object]]()
+    rows = list[dict[str, object]]()
+    if run := template_run(db, asked.action, asked.run_id):
+        chosen = json_object(asked.action, "space", space)
+        rows = act_templates.around(asked.action, run, found[0], chosen, n) if found else rows
+        return _of_known_config(db, asked, {"configs": rows})
+    given = read(asked.action, space)
     if found:
         whole = around(asked.action, found[0], given)
         rows = drawn(asked.action, whole, n, [found[0]["model_id"]], _existing(db, asked))
@@ -134,7 +155,8 @@ def drill_down(db: Database, asked: Asked, space: str | None, n: int | None) -> 
 
 def _existing(db: Database, asked: Asked) -> list[ConfigRow]:
     """The configurations that a run has."""
-    return [ConfigRow(**row) for row in db.glance(sql("act.configs"), asked.run_id)]
+    rows = db.glance(sql("act.configs"), asked.run_id)
+    return [ConfigRow(row["model_id"], row["compile_params"], row["fit_params"]) for row in rows]
 
 
 def _of_known_config(db: Database, asked: Asked, change: Mapping[str, Any]) -> int:
@@ -153,11 +175,6 @@ def _check_live(asked: Asked, run: Row) -> None:
         raise ObjectNotReady(
             f"{asked.action} error: run {asked.run_id} is {run['status']}; it can be steered while it goes on.",
             hint=hint,
-        )
-    if asked.action in JOINING and run["trained"]:
-        raise FeatureNotSupported(
-            f"{asked.action} error: run {asked.run_id} is one of cerebro.train(), which makes configurations itself.",
-            hint=f"Begin another one from it: cerebro.train(…, start_from => '{{run:{asked.run_id}}}', space => …).",
         )
     if run["averages"]:
         raise FeatureNotSupported(

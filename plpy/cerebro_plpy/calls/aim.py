@@ -10,8 +10,7 @@ from cerebro_plpy.calls.predecessors import named, of_like_tables
 from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
 from cerebro_plpy.configs.templates import choice
 from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, most_epochs, sample_share, usual_weights
-from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, Searched, proposals
-from cerebro_plpy.configs.templates.table import Classes
+from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, proposals, searched_for
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -29,8 +28,6 @@ from cerebro_plpy.tables import registry
 MODULE = "train"
 MOMENT, LEAST_SHARE = 0.1, 0.05
 """Seconds of work that tell how much of a core there is, and what is taken for the least of it."""
-CALIBRATED = ("log_loss", "auc")
-"""Metrics to which labels that are smoothed in training do harm."""
 AFTERWARDS, AFTERWARDS_SHARE = 2.0, 0.02
 """What comes after training takes so many seconds, for a trainer may have to start, and so much of the budget more."""
 MOST_AFTERWARDS = 0.4
@@ -226,8 +223,6 @@ def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) ->
 
 def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
-    head = table.target.head
-    if isinstance(head, Classes) and aim.arguments.metric in CALIBRATED:
-        head = replace(head, calibrated=True)
+    searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
     known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
-    return proposals(templates_of(aim, table), Searched(head, table.rows, aim.wanted.space), aim.seed, known)
+    return proposals(templates_of(aim, table), searched, aim.seed, known)

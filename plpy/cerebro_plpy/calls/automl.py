@@ -23,15 +23,15 @@ from cerebro_plpy.hopping.hyperband import Hyperband
 from cerebro_plpy.hopping.policies import LONGEST
 from cerebro_plpy.platform.workplace import open_workplace
 from cerebro_plpy.records import fields
-from cerebro_plpy.run.lifecycle import Audience, train
+from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, train
 from cerebro_plpy.tables import object_table, outputs, selection
 from cerebro_plpy.trainer import settings
 
 REPEATABLE = "rotation"  # the order of visits does not depend on how long they take
 
 
-def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version: str) -> None:
-    """Search, and make the output tables."""
+def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version: str, logged: Logged = nobody) -> None:
+    """Search, and make the output tables; `logged` hears of the run when it is in the log."""
     check_transaction(db, MODULE)
     name, text, method = read_method(arguments)
     course = _course(db, arguments, method)
@@ -40,19 +40,24 @@ def automl(db: Database, gd: dict[str, Any], arguments: AutomlArguments, version
     for table in (arguments.model_selection_table, arguments.model_output_table):
         catalog.output_name(table)
     chosen = catalog.output(arguments.model_selection_table, ("_summary",))
-    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
-    architectures = selection.check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
-    objects = object_table.find(catalog, arguments.object_table)
+    inputs = tables_of(catalog, arguments, chosen)
     _check_space(catalog, arguments, method)
     output = catalog.output(arguments.model_output_table, outputs.SUFFIXES)
     _check_apart(chosen, output)
-    inputs = Inputs(packed, architectures, chosen, None, objects, arguments.object_table)
     call = Call(_fit_arguments(arguments, course, method), course, inputs, output, version)
     call = call._replace(search=SearchSpec(name, text, arguments.random_state))
     with open_workplace(db, gd, inputs.existing(), None) as workplace:
         request = build_request(catalog, workplace, call)
-        run_id = train(db, workplace, request, None, Audience())
+        run_id = train(db, workplace, request, None, Audience(logged))
     finish(db, gd, run_id, Outputs(output, None), keep_states=False)
+
+
+def tables_of(catalog: Catalog, arguments: AutomlArguments, chosen: Relation | None = None) -> Inputs:
+    """The tables that a call reads, and the model selection table that it is to make."""
+    packed = find_packed_inputs(catalog, arguments.source_table, arguments.validation_table)
+    architectures = selection.check_models(catalog, arguments.model_arch_table, arguments.model_id_list)
+    objects = object_table.find(catalog, arguments.object_table)
+    return Inputs(packed, architectures, chosen, None, objects, arguments.object_table)
 
 
 def _check_apart(chosen: Relation, output: Relation) -> None:

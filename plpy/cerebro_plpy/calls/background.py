@@ -12,7 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from cerebro_plpy.calls import automl
 from cerebro_plpy.calls import train as training
+from cerebro_plpy.calls.automl_arguments import MODULE as AUTOML
+from cerebro_plpy.calls.automl_arguments import AutomlArguments
 from cerebro_plpy.calls.fit import fit
 from cerebro_plpy.calls.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.calls.inputs import find_inputs
@@ -41,6 +44,12 @@ def submit(db: Database, gd: dict[str, Any], arguments: FitArguments) -> int:
     check_arguments(arguments)
     refuse_held(db, find_inputs(Catalog(db, MODULE), arguments).relations().values())
     return begin(db, gd, {"fit": arguments.to_json()})
+
+
+def search(db: Database, gd: dict[str, Any], arguments: AutomlArguments) -> int:
+    """Begin what a call of AutoML with these arguments would do; the id of its run."""
+    refuse_held(db, automl.tables_of(Catalog(db, AUTOML), arguments).existing())
+    return begin(db, gd, {"automl": asdict(arguments)})
 
 
 def train(db: Database, gd: dict[str, Any], arguments: TrainArguments) -> list[Row]:
@@ -96,6 +105,9 @@ def work(db: Database, gd: dict[str, Any], text: str | None, version: str) -> No
     if "fit" in task:
         values = fields.kind("fit", task["fit"], dict)
         fit(db, gd, _arguments("fit", lambda: FitArguments.from_json(values)), version, logged)
+    elif "automl" in task:
+        values = fields.kind("automl", task["automl"], dict)
+        automl.automl(db, gd, _arguments("search", lambda: AutomlArguments(**values)), version, logged)
     elif "train" in task:
         values = fields.kind("train", task["train"], dict)
         training.train(db, gd, _arguments("train", lambda: TrainArguments(**values)), version, logged)

@@ -28,6 +28,7 @@ class Candidate(NamedTuple):
     result: Result
     network: Network
     told: list[Told]
+    template: str | None = None
 
 
 def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library: list[Candidate]) -> Candidate:
@@ -44,14 +45,10 @@ def assembled(workplace: Workplace, train: TrainSpec, ranking: Ranking, library:
     network = joined(workplace, [each for each, _ in members], text)
     assert network.state.stored is not None
     told = mean([(each.told, count) for each, count in members])
-    listed = [_described(train, each.result.mst_key, share) for each, share in shares]
+    listed = [{"mst_key": each.result.mst_key, "template": each.template, "share": share} for each, share in shares]
     described = Ensemble(ensemble.NAME, {"members": listed}, text, COMPILED)
     result = Result(best.result.run_id, best.result.mst_key, score(told), None, network.state.stored, described)
     return Candidate(result, network, told)
-
-
-def _described(train: TrainSpec, mst_key: int, share: float) -> dict[str, object]:
-    return {"mst_key": mst_key, "template": train.templates[mst_key], "share": share}
 
 
 def joined(workplace: Workplace, members: list[Candidate], text: str) -> Network:

@@ -39,27 +39,6 @@ def _over(proposal: Proposal, group: GroupRows) -> Proposal:
     return proposal._replace(params={**proposal.params, "batch_size": batch_size(group.training)})
 
 
-class Buffers(NamedTuple):
-    """The rows of the buffers of a group, at each of which a batch ends."""
-
-    rows: tuple[int, ...]
-
-    def steps(self, batch: int) -> int:
-        """The batches of an epoch."""
-        return sum(-(-rows // batch) for rows in self.rows)
-
-
-def buffers_of(grouped: Grouped | None, groups: Groups | None) -> dict[str, Buffers]:
-    """Those of each group, of the rows that are trained on."""
-    if grouped is None or groups is None:
-        return {}
-    cuts = grouped.training.cuts
-    return {
-        each.value: Buffers(tuple(cut.rows for cut in cuts if cut.group == number))
-        for number, each in enumerate(groups.found)
-    }
-
-
 def places(grouped: Grouped | None, groups: Groups | None, made: Sequence[Entry]) -> dict[str, GroupPlace]:
     """Where the rows of each group are, and which configurations it has."""
     if grouped is None or groups is None:

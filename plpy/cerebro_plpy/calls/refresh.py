@@ -19,7 +19,7 @@ from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.provenance import Made, begun_from, read_made, refuse_groups, sources
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.run_tables import drop_data
-from cerebro_plpy.calls.train import SCHEDULE, steps_of
+from cerebro_plpy.calls.train import SCHEDULE
 from cerebro_plpy.calls.versions import own
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
@@ -47,6 +47,7 @@ from cerebro_plpy.run.request import FitRequest, Repeat
 from cerebro_plpy.tables import outputs
 from cerebro_plpy.tables.architectures import StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.tables.template_configs import steps_of
 from cerebro_plpy.trainer import settings
 
 MODULE = "refresh"
@@ -201,7 +202,8 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     compiled = compile_again(config["compile_params"], steps_of(source, parsed.batch_size, epochs), made)
     texts = compiled, fitted, parse_compile_params(compiled, None), parsed
     architectures = {config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)}
-    named = with_metrics([Config(key, config["model_id"], *texts)], architectures, source)
+    fields = made.template, made.params
+    named = with_metrics([Config(key, config["model_id"], *texts, (), *fields)], architectures, source)
     return Models(named, architectures, None, {key: config["backend"]})
 
 

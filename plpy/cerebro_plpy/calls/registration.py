@@ -46,7 +46,7 @@ def _add(db: Database, workplace: Workplace, run: LoggedRun, ends: float) -> tup
     """Make the version; its number, and the framework that it predicts with."""
     train = _train(run)
     source = held_table(Catalog(db, MODULE), train)
-    result, network, told = _best(db, workplace, run, source)
+    result, network, told, _ = _best(db, workplace, run, source)
     before = registry.find_name(workplace.control, train.model)
     alone = before is None or before.deployed is None
     if not told and (train.task == REGRESSION or not has_value(result, train.metric) or not alone):
@@ -83,7 +83,8 @@ def _best(db: Database, workplace: Workplace, run: LoggedRun, source: Relation) 
     """The best that a run has come to: a configuration, or an ensemble of several."""
     train = _train(run)
     logged = {row["mst_key"]: row for row in db.glance(sql("run.logged_configs"), run.run_id)}
-    found = [Candidate(each, network_of(run, each, logged[each.mst_key]), []) for each in best_of(db, workplace, run)]
+    best = [(each, logged[each.mst_key]) for each in best_of(db, workplace, run)]
+    found = [Candidate(each, network_of(run, each, row), [], row["template"]) for each, row in best]
     if len(found) < 2:
         return found[0]
     library = [each._replace(told=predictions(workplace, train, source, each.network)) for each in found]

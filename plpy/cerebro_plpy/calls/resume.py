@@ -24,7 +24,6 @@ from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import UNSEEN, Functions, changes, functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.search_rules import read_rule
 from cerebro_plpy.configs.spec import DataSpec, Spec
 from cerebro_plpy.database.caller import Database, Row
@@ -40,10 +39,12 @@ from cerebro_plpy.run import history
 from cerebro_plpy.run.lifecycle import Audience, InterruptedRun, Logged, nobody, train
 from cerebro_plpy.run.replay import check_functions, read_record
 from cerebro_plpy.run.request import FitRequest, Repeat, WarmState
+from cerebro_plpy.run.warm_states import clone_source
 from cerebro_plpy.tables import object_table
 from cerebro_plpy.tables.architectures import StoredModel, existing, read_architectures
 from cerebro_plpy.tables.compatibility import with_metrics
 from cerebro_plpy.tables.selection import check_callbacks
+from cerebro_plpy.tables.template_configs import Maker, loaded_templates
 from cerebro_plpy.trainer import settings
 
 MODULE = "resume"
@@ -78,7 +79,7 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
             ends = deadline(spec.train.budget, spent, spec.train.ensemble, spec.train.validation_rows)
-            request = replace(request, deadline=ends, warm_states=begun)
+            request = replace(request, deadline=ends, warm_states={**request.warm_states, **begun})
         if outputs and outputs.existing:
             before = warm_states(workplace.reader, outputs.existing, request)
             request = replace(request, warm_states={**before, **request.warm_states})
@@ -135,9 +136,16 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
+    request = replace(request, maker=maker_of(spec, log, data.source) if spec.train else None)
     failed = [each["mst_key"] for each in log if each["status"] == "failed"]  # a rule was asked about them, too
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
+
+
+def maker_of(spec: Spec, log: Sequence[Row], source: PackedTable) -> Maker:
+    """What makes the configurations that will join a run of templates; the log has those that were loaded."""
+    known = {row["template"]: row["architecture"] for row in log if row["template"]}
+    return Maker(spec, source, loaded_templates(known))
 
 
 def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row]) -> dict[int, WarmState]:
@@ -150,7 +158,7 @@ def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row
         if each.mst_key in parents:
             before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
             rows = workplace.platform.state_rows(start_table(run_id, each.mst_key), None)
-            found[each.mst_key] = WarmState(goes_on_with(before, each.compile.optimizer), rows, ())
+            found[each.mst_key] = WarmState(clone_source(request.spec, before, each.compile.optimizer), rows, ())
     return found
 
 
@@ -176,7 +184,10 @@ def config(row: Row, functions: Functions | None) -> Config:
     texts = row["compile_params"], row["fit_params"]
     compiled = parse_compile_params(texts[0], functions)
     parsed = compiled, parse_fit_params(texts[1])
-    return Config(row["mst_key"], row["model_id"], *texts, *parsed, group=row["group_value"])
+    params, group = json.loads(row["params"]) if row["template"] else None, row["group_value"]
+    return Config(
+        row["mst_key"], row["model_id"], *texts, *parsed, template=row["template"], params=params, group=group
+    )
 
 
 def unchanged_functions(catalog: Catalog, spec: Spec) -> Functions | None:

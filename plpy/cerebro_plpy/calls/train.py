@@ -7,21 +7,29 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from cerebro_plpy.calls.aim import Aim, aim_of, asked, deadline, fitting, picks_of, planned_effort, workload
+from cerebro_plpy.calls.aim import (
+    Aim,
+    aim_of,
+    asked,
+    deadline,
+    fitting,
+    picks_of,
+    planned_effort,
+    templates_of,
+    workload,
+)
 from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
-from cerebro_plpy.calls.grouping import Entry, buffers_of, entries, places
+from cerebro_plpy.calls.grouping import Entry, entries, places
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
-from cerebro_plpy.configs.compile_params import parse_compile_params
-from cerebro_plpy.configs.config import Config
-from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.keras_names import larger_is_better
 from cerebro_plpy.configs.search_rules import Span
 from cerebro_plpy.configs.spec import FitArguments, Ranking, Spec
-from cerebro_plpy.configs.templates.effort import Effort, frequency, patience
+from cerebro_plpy.configs.templates.effort import Effort, frequency
+from cerebro_plpy.configs.templates.table import Floats
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
@@ -35,14 +43,12 @@ from cerebro_plpy.features.enough import why_unused
 from cerebro_plpy.features.feature import LeftOut
 from cerebro_plpy.features.table import RawTable, read_table
 from cerebro_plpy.hopping.policies import FOREMOST
-from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace, open_workplace
-from cerebro_plpy.records import fields, replace
+from cerebro_plpy.records import asdict, fields, replace
 from cerebro_plpy.run.lifecycle import Audience, Logged, nobody, reserve_run
 from cerebro_plpy.run.lifecycle import train as run_to_end
 from cerebro_plpy.run.request import FitRequest, Repeat
-from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.tables.compatibility import with_metrics
+from cerebro_plpy.tables.template_configs import Filled, Maker, made
 from cerebro_plpy.trainer import settings
 
 MODULE = "train"
@@ -135,7 +141,6 @@ def build_request(
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
     tried = entries(list(islice(asked(aim, workplace.control, table), planned.configs)), table.groups, table.rows)
-    models = models_of(tried, prepared, planned, metric, arguments.backend)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
@@ -154,30 +159,23 @@ def build_request(
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
         train=train_spec(aim, prepared, chosen, tried),
     )
+    models = models_of(spec, tried, prepared)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
+    known = {each.name: each for each in templates_of(aim, table)}
+    request = replace(request, maker=Maker(spec, source, known))
     ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
     return replace(request, deadline=ends)
 
 
-def models_of(tried: list[Entry], prepared: Prepared, planned: Effort, metric: str, backend: str | None) -> Models:
+def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
     """Configurations and their architectures; those of a round have one together."""
-    table, source = prepared.table, prepared.data.source
-    head, architectures, configs = table.target.head, dict[int, StoredModel](), list[Config]()
-    buffers = buffers_of(prepared.grouped, table.groups)
-    metrics = ["accuracy"] if metric == "loss" else [metric]
-    monitor = f"val_{metric}"
-    for key, (number, group, (template, params, _)) in enumerate(tried, 1):
-        size = int(params["batch_size"])
-        steps = steps_of(source, size, planned.epochs) if group is None else buffers[group].steps(size) * planned.epochs
-        compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, patience(planned.epochs), prepared.counts)
-        if number not in architectures:
-            architectures[number] = StoredModel(number, template.architecture(table.recipe.table, head, params), False)
-        parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
-        configs.append(Config(key, number, compiled, fitted, *parsed, group=group))
-    named = with_metrics(configs, architectures, source)
-    keys = [config.mst_key for config in configs]
-    return Models(named, architectures, None, frameworks.frameworks_of(backend, keys))
+    wanted = {
+        key: Filled(proposal.template, proposal.params, group, number)
+        for key, (number, group, proposal) in enumerate(tried, 1)
+    }
+    found = made(spec, wanted, prepared.data.source)
+    backends = frameworks.frameworks_of(spec.arguments.backend, wanted)
+    return Models(found.configs, found.architectures, None, backends)
 
 
 def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
@@ -186,12 +184,6 @@ def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
     keys = range(1, planned.configs + 1)
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
     return tuple(sorted({*usual, *(rule.asked if rule else ())}))
-
-
-def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
-    """The steps that a configuration makes over so many epochs: batches end where a segment does."""
-    rows = -(-source.rows // len(source.segments))
-    return -(-rows // batch_size) * len(source.segments) * epochs
 
 
 def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
@@ -208,7 +200,8 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
 
 def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) -> TrainSpec:
     """What the log keeps of the call, and of the table."""
-    table, keyed = prepared.table, dict(enumerate((each.proposal for each in tried), 1))
+    table, head = prepared.table, prepared.table.target.head
+    keyed = dict(enumerate((each.proposal for each in tried), 1))
     return TrainSpec(
         model=aim.model,
         relation=aim.source.quoted,
@@ -238,4 +231,6 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         group_by=aim.arguments.group_by,
         groups=places(prepared.grouped, table.groups, tried),
         block_rows=prepared.grouped.block_rows if prepared.grouped else None,
+        counts=prepared.counts,
+        measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
     )

@@ -119,6 +119,12 @@ def findings(catalog: Catalog, workplace: Workplace, made: Made, run_id: int) ->
         same and again is not None and again.data.source.segments == made.spec.segments and not made.asked.additions
     )
     rows = kept or (Replay(run_id, again.inputs, again.data) if again and usable else None)
+    warm = [key for key, row in made.configs.items() if row["warm_started_from"] is not None]
+    if warm:
+        yield Finding(
+            "state", False, f"it cannot be trained again: mst_key {warm[0]} began from a state of another one"
+        )
+        return
     if rows is None:
         parts = "; new ones were packed beside them" if made.asked.additions else ""
         yield Finding("state", False, f"it cannot be trained again: there are no packed rows of then{parts}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from cerebro_plpy.configs.compile_params import CompileParams
 from cerebro_plpy.configs.fit_params import FitParams
 from cerebro_plpy.configs.per_output import Measured
@@ -12,7 +15,8 @@ from cerebro_plpy.records import dataclass
 class Config:
     """One configuration of a run: a row of the model selection table, parsed.
 
-    Its metrics have names when its model is known. One of a `group` sees no rows but those of it.
+    Its metrics have names when its model is known. One of a template has its name, and in `params` its fields. One of a
+    `group` sees no rows but those of it.
     """
 
     mst_key: int
@@ -22,4 +26,6 @@ class Config:
     compile: CompileParams
     fit: FitParams
     metrics: tuple[Measured, ...] = ()
+    template: str | None = None
+    params: Mapping[str, Any] | None = None
     group: str | None = None

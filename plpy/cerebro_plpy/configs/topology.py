@@ -13,6 +13,8 @@ from cerebro_plpy.configs.allowlist import MODELS
 from cerebro_plpy.configs.keras_names import KEEPS_WIDTH
 from cerebro_plpy.errors import InvalidParameter, InvalidText
 
+BEGINNINGS = ("initializer", "regularizer", "constraint")
+"""How the names of settings end that change no shape."""
 Shape = tuple[Optional[int], ...]
 Node = Mapping[str, Any]
 Reference = tuple[str, int, int]  # layer, number of its call, number of the tensor the call gave
@@ -30,6 +32,22 @@ def input_shapes(model: Node) -> tuple[Shape, ...]:
     if first.get("class_name") in MODELS:
         return input_shapes(first)
     return (_input_shape(first, _settings(model).get("build_input_shape")),)
+
+
+def same_sizes(one: object, other: object) -> bool:
+    """Whether networks have the same layers with weights of the same shapes, as far as their JSON tells for certain.
+
+    They may differ in fractions, such as rates of dropout, and in how weights begin, but in nothing else.
+    """
+    return _sizes(one) == _sizes(other)
+
+
+def _sizes(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _sizes(held) for key, held in value.items() if not key.endswith(BEGINNINGS)}
+    if isinstance(value, list):
+        return [_sizes(held) for held in value]
+    return None if isinstance(value, float) else value
 
 
 def output_units(model: Node) -> tuple[int | None, ...]:

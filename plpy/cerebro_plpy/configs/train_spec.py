@@ -17,20 +17,29 @@ class Start(NamedTuple):
 
 
 class GroupPlace(NamedTuple):
-    """Where the rows of a group are: how many it is trained on, and by segment its buffers, and those held back; and
-    which configurations of the call it has."""
+    """Where the rows of a group are: how many each of its buffers has that is trained on, by segment which these are,
+    and which are held back; and which configurations of the call it has."""
 
-    rows: int
+    sizes: tuple[int, ...]
     training: Mapping[int, tuple[int, ...]]
     validation: Mapping[int, tuple[int, ...]]
     mst_keys: tuple[int, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """Those that are trained on."""
+        return sum(self.sizes)
+
+    def steps(self, batch: int) -> int:
+        """The batches of an epoch: one ends where a buffer does."""
+        return sum(-(-rows // batch) for rows in self.sizes)
+
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> GroupPlace:
         """A list of its fields, with texts for keys."""
-        rows, *sides, keys = values
+        sizes, *sides, keys = values
         training, validation = ({int(k): tuple(map(int, ids)) for k, ids in side.items()} for side in sides)
-        return cls(int(rows), training, validation, tuple(map(int, keys)))
+        return cls(tuple(map(int, sizes)), training, validation, tuple(map(int, keys)))
 
 
 @dataclass(frozen=True)
@@ -38,13 +47,14 @@ class TrainSpec:
     """What makes a version of a model of a run. `relation` is the quoted name of the table.
 
     `columns`, `types` and `weight` are as they came; `bound` is where rows are held back from, where their order
-    decides it; `budget` is in seconds. `templates` has the template of each configuration, and `params` its fields, by
-    mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them, and `hashes` is what it was
-    made of. Of `ensemble` picks the version may be made, which may be of several configurations. `recipe`, and
-    `profile` where there is one, are as JSON. `newest` has the largest values of columns that may grow, as texts.
-    `start` is of a run that refreshes a version, and so is how many `additions` of new rows its packed tables have.
-    By the column `group_by` there are `groups`, each with models of its own; of their buffers, which hold one group
-    each, `block_rows` are a block for models of all rows.
+    decides it; `budget` is in seconds. `templates` has the template of each configuration that the call has chosen, and
+    `params` its fields, by mst_key. `fingerprint` is a hash of the rows on both sides, as the recipe encodes them, and
+    `hashes` is what it was made of. Of `ensemble` picks the version may be made, which may be of several
+    configurations. `recipe`, and `profile` where there is one, are as JSON. `newest` has the largest values of columns
+    that may grow, as texts. `start` is of a run that refreshes a version, and so is how many `additions` of new rows
+    its packed tables have. `counts` are the training rows of each class, as far as they are known, and `measure` is
+    what a float target is like. By the column `group_by` there are `groups`, each with models of its own; of their
+    buffers, which hold one group each, `block_rows` are a block for models of all rows.
     """
 
     model: str
@@ -77,6 +87,8 @@ class TrainSpec:
     group_by: str | None = None
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None
+    counts: tuple[int, ...] = ()
+    measure: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -86,7 +98,8 @@ class TrainSpec:
     def from_json(cls, values: Mapping[str, Any]) -> TrainSpec:
         """What `to_json` gave; KeyError, TypeError or ValueError where it is something else."""
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
-        start, hashes = values.get("start"), values.get("hashes")
+        start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         groups = {value: GroupPlace.from_json(place) for value, place in (values.get("groups") or {}).items()}
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        return cls(**{**values, **keyed, **refreshed, "groups": groups, "classes": tuple(values["classes"])})
+        of_rows = {"counts": counts, "groups": groups, "classes": tuple(values["classes"])}
+        return cls(**{**values, **keyed, **refreshed, **of_rows})

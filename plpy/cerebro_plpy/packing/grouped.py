@@ -92,7 +92,11 @@ class Grouped(NamedTuple):
     def places(self, groups: Groups) -> dict[str, GroupPlace]:
         """Where the rows of each group lie."""
         return {
-            each.value: GroupPlace(each.training, self.training.buffers_of(n), self.validation.buffers_of(n))
+            each.value: GroupPlace(
+                tuple(cut.rows for cut in self.training.cuts if cut.group == n),
+                self.training.buffers_of(n),
+                self.validation.buffers_of(n),
+            )
             for n, each in enumerate(groups.found)
         }
 

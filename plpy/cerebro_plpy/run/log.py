@@ -120,10 +120,10 @@ class RunLog:
         tables = state_tables.state_tables(self.run_id, config.mst_key, route_of(request).tables)
         key = (self.run_id, config.mst_key, tables)
         architecture, backend = request.architectures[config.model_id].json, request.backends.get(config.mst_key)
-        texts, asked = (config.compile_text, config.fit_text, architecture, backend), request.spec.train
-        fields = (asked.templates[config.mst_key], json.dumps(asked.params[config.mst_key])) if asked else (None, None)
+        texts = config.compile_text, config.fit_text, architecture, backend
+        params = None if config.params is None else json.dumps(config.params)
         own = None if config.group is None else list(request.segments_of(config.group))
-        return (*key, config.model_id, *texts, *fields, config.group, own)
+        return (*key, config.model_id, *texts, config.template, params, config.group, own)
 
     def backends(self, chosen: Mapping[int, str]) -> None:
         """Frameworks were chosen, by mst_key."""

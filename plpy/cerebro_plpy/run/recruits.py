@@ -19,7 +19,6 @@ from cerebro_plpy.configs.exploration import explored
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.grid import ConfigRow
-from cerebro_plpy.configs.optimizers import goes_on_with
 from cerebro_plpy.configs.per_output import LOSS
 from cerebro_plpy.configs.points import Point, config_row
 from cerebro_plpy.database.catalog import Relation
@@ -35,6 +34,8 @@ from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
 from cerebro_plpy.run.visits import initial_state
+from cerebro_plpy.run.warm_states import clone_source
+from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import check_configs
 
 MOST_TRIES = 10
@@ -75,7 +76,7 @@ class Recruits:
             del self._awaited[key]
             clone = self._training[key]
             self._warm[key] = self._copy(clone.config, parent)
-            request = self._request.with_configs((), self._backends, self._warm)
+            request = self._request.with_configs(Made((), {}), self._backends, self._warm)
             clone.state = initial_state(request, clone.config, self._log.run_id)
             self._roster.positions.let_go(key)
 
@@ -104,12 +105,12 @@ class Recruits:
             raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
         origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
         row = {**act.change, "model_id": parent.config.model_id}
-        return self._join(self._new([row]), origin, parent if warm else None)
+        return self._join(self._new([row], act.mst_key), origin, parent if warm else None)
 
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
         one around another configuration."""
-        return self._join(self._new(act.change["configs"]), Origin("act", act.mst_key), None)
+        return self._join(self._new(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
 
     def draw(self, count: int, trials: Mapping[int, Trial]) -> tuple[Sequence[Config], Joined]:
         """Let so many configurations join that a sampler suggests, or fewer where it has no more."""
@@ -121,17 +122,19 @@ class Recruits:
         points = self._around.suggest([*known, *failed], count)
         if len(points) < count:
             self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
-        first, configs = self._log.next_key(), list[Config]()
+        first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
             row = config_row(search.drawing.space, point)
             try:
-                configs += self._checked([self._config(first + len(configs), row._asdict())])
+                made = self._made({first + len(configs): row._asdict()})
             except (InvalidParameter, DatatypeMismatch):
                 self._refused.append(point)
             else:
+                configs += made.configs
+                architectures |= made.architectures
                 self._points[configs[-1].mst_key] = point
         drawn = {config.mst_key: self._points[config.mst_key] for config in configs}
-        return self._join(configs, Origin("search", points=drawn), None)
+        return self._join(Made(tuple(configs), architectures), Origin("search", points=drawn), None)
 
     def descend(self, decisions: Sequence[Decision]) -> tuple[Sequence[Config], Joined]:
         """Let clones join that a rule has named, with parameters near those of their parents."""
@@ -140,7 +143,8 @@ class Recruits:
             assert each.of is not None
             parent = self._training[each.of]
             origin = Origin("clone", each.of, each.of, parent.visits)
-            found, joined = self._join([self._explored(each.mst_key, parent.config)], origin, parent)
+            made = Made((self._explored(each.mst_key, parent.config),), {})
+            found, joined = self._join(made, origin, parent)
             configs += found
             texts += joined.texts
             values += joined.values
@@ -157,20 +161,26 @@ class Recruits:
                 return self._checked([self._config(mst_key, row._asdict())])[0]
         return replace(parent, mst_key=mst_key)
 
-    def _new(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Config]:
-        first = self._log.next_key()
-        return self._checked([self._config(first + number, row) for number, row in enumerate(rows)])
+    def _new(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
+        """What these rows come to; of the group of a configuration that they are like, if it is of one."""
+        like = None if mst_key is None else self._training.get(mst_key)
+        group = like.config.group if like else None
+        keyed = enumerate(rows, self._log.next_key())
+        return self._made({key: {**row, "group": group} for key, row in keyed})
 
-    def _join(
-        self, configs: Sequence[Config], origin: Origin, parent: ConfigTraining | None
-    ) -> tuple[Sequence[Config], Joined]:
-        by_model = {known.config.model_id: known.framework for known in self._training.values()}
-        positions, residence = self._roster.positions, self._roster.residence
+    def _made(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
+        if self._request.maker:
+            return self._request.maker(rows)
+        return Made(self._checked([self._config(key, row) for key, row in rows.items()]), {})
+
+    def _join(self, joined: Made, origin: Origin, parent: ConfigTraining | None) -> tuple[Sequence[Config], Joined]:
+        configs, positions, residence = joined.configs, self._roster.positions, self._roster.residence
         for config in configs:
-            self._backends[config.mst_key] = by_model.get(config.model_id, BACKENDS[0])
+            self._backends[config.mst_key] = self._framework(config)
             if parent:
                 self._warm[config.mst_key] = self._copy(config, parent)
-        request = self._request.with_configs(configs, self._backends, self._warm)
+        request = self._request.with_configs(joined, self._backends, self._warm)
+        positions.plan = replace(positions.plan, own={**positions.plan.own, **request.own_segments})
         self._log.make_state_tables(request, [config.mst_key for config in configs])
         for config in configs:
             training = ConfigTraining.after(Past(), request, config, self._log.run_id)
@@ -179,6 +189,11 @@ class Recruits:
             if residence:
                 residence.admit(config.mst_key, training.compilation)
         return configs, self._log.configs_joined(request, configs, origin)
+
+    def _framework(self, config: Config) -> str:
+        """What others of its model are trained with, or of its template."""
+        known = {(each.config.template or each.config.model_id): each.framework for each in self._training.values()}
+        return known.get(config.template or config.model_id) or next(iter(known.values()), BACKENDS[0])
 
     def _config(self, mst_key: int, row: Mapping[str, Any]) -> Config:
         spec = self._request.spec
@@ -211,4 +226,5 @@ class Recruits:
     def _copy(self, config: Config, parent: ConfigTraining) -> WarmState:
         assert parent.stored is not None
         table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
-        return self._log.copied(table, goes_on_with(parent.config.compile.optimizer, config.compile.optimizer))
+        optimizers = parent.config.compile.optimizer, config.compile.optimizer
+        return self._log.copied(table, clone_source(self._request.spec, *optimizers))

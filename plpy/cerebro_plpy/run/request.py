@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.early_stopping import EarlyStopping
@@ -16,7 +16,7 @@ from cerebro_plpy.hopping.course import Heard
 from cerebro_plpy.hopping.rules import Rule
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass, field, replace
-from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.tables.architectures import Made, StoredModel
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,10 @@ class Repeat:
     evaluated: tuple[int, ...] = ()
 
 
+Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
+"""Makes configurations by mst_key, each of what a row says of it."""
+
+
 class Drawing(NamedTuple):
     """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
     mst_key, with the `points` of the space that they are if the sampler learns."""
@@ -121,11 +125,11 @@ class FitRequest:
     `backends` are the frameworks by mst_key; none where they are still to be chosen. `workers` is the largest number of
     them that train at a time, `gpus` are the numbers of the devices that trainers share; after `max_runtime` seconds no
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
-    for its commit. A `quiet` one tells of no epoch,
-    nor of what was stopped. Without a `search` all configurations are trained to the last epoch, unless
-    somebody says otherwise. `decided` is what was decided before it was resumed. A search by `patience` stops those
-    that do not say themselves when they stop. Where buffers hold one group each, `groups` says which are whose, and
-    configurations that see all of them train on `block_rows` of neighbours together.
+    for its commit. A `quiet` one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
+    trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of templates, in a run that
+    has these. `decided` is what was decided before it was resumed. A search by `patience` stops those that do not say
+    themselves when they stop. Where buffers hold one group each, `groups` says which are whose, and configurations that
+    see all of them train on `block_rows` of neighbours together.
     """
 
     spec: Spec
@@ -140,6 +144,7 @@ class FitRequest:
     max_runtime: float | None = None
     deadline: Deadline | None = None
     repeat: Repeat = field(default_factory=Repeat)
+    maker: Maker | None = None
     warm_states: Mapping[int, WarmState] = field(default_factory=dict)
     quiet: bool = False
     commit_seconds: int = 0
@@ -160,10 +165,11 @@ class FitRequest:
         return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
 
     def with_configs(
-        self, joined: Sequence[Config], backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
+        self, joined: Made, backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
     ) -> FitRequest:
         """The request where others have joined."""
-        return replace(self, configs=(*self.configs, *joined), backends=backends, warm_states=warm_states)
+        configs, architectures = (*self.configs, *joined.configs), {**self.architectures, **joined.architectures}
+        return replace(self, configs=configs, architectures=architectures, backends=backends, warm_states=warm_states)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ Only trainers can build a model, so only they know whether another architecture 
 from __future__ import annotations
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.optimizers import OptimizerSpec, goes_on_with
+from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.dispatch import drive
 from cerebro_plpy.errors import ConfigFailure, DatatypeMismatch
 from cerebro_plpy.platform.job import Job
@@ -27,6 +29,15 @@ def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
                 f"mst_key={config.mst_key}: the optimizer begins anew, for its variables, or the weights that it"
                 " trains, are not those of before."
             )
+
+
+def clone_source(spec: Spec, before: OptimizerSpec, optimizer: OptimizerSpec) -> str:
+    """What of the state of another configuration a clone goes on with.
+
+    Where learning rates rise and fall over all that is planned they begin anew, and the optimizer with them: the
+    clone has all of its epochs before it.
+    """
+    return "weights_of_chunks" if spec.train else goes_on_with(before, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cerebro_plpy.configs.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.config import Config
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
@@ -17,6 +20,13 @@ class StoredModel:
     model_id: int
     json: str
     has_weights: bool
+
+
+class Made(NamedTuple):
+    """Configurations, and the architecture that each has of its own, by a model id that is its mst_key."""
+
+    configs: tuple[Config, ...]
+    architectures: dict[int, StoredModel]
 
 
 COLUMNS = ("model_id", "model_arch", "model_weights", "name", "description", "__internal_madlib_id__")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import document, must, place, quality, tables
+from bench import document, groups, must, place, quality, search_job, searching, tables
 from bench.contenders import ALONE, OURS, PEERS
 from bench.limits import Bench
 from bench.place import Place
@@ -15,8 +15,8 @@ from bench.turns import Measured, measured
 from bench.workloads import REPORT, SMALL, WORKLOADS
 
 SMALL_BATCH = 64
-MUST, QUALITY = "must", "quality"
-PARTS = (*WORKLOADS, MUST, QUALITY)
+MUST, QUALITY, SEARCHES, JOB, GROUPS = "must", "quality", "searches", "search-job", "groups"
+PARTS = (*WORKLOADS, MUST, QUALITY, SEARCHES, JOB, GROUPS)
 
 
 def main() -> None:
@@ -40,6 +40,13 @@ def main() -> None:
         if QUALITY in asked.only:
             of = Asked(asked.tables, asked.seeds, asked.seconds)
             tell(asked.scale, QUALITY, quality.report(quality.measured(at, of, say), of))
+        if SEARCHES in asked.only:
+            tell(asked.scale, SEARCHES, searching.report(searching.measured(at, asked.seeds, say)))
+        if JOB in asked.only:
+            found = search_job.measured(at, asked.scale, asked.repeats, say)
+            tell(asked.scale, JOB, search_job.report(found, asked.scale))
+        if GROUPS in asked.only:
+            tell(asked.scale, GROUPS, groups.measured(at, say))
 
 
 def _workload(at: Place, key: str, asked: argparse.Namespace) -> dict[str, Measured]:
@@ -75,7 +82,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="KEY", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--repeats", type=int, default=3, help="attempts of each contender")
     parser.add_argument("--seconds", type=float, default=300, help="of each contender on a table, for quality")
-    parser.add_argument("--seeds", type=int, default=5, help="for quality")
+    parser.add_argument("--seeds", type=int, default=5, help="for quality and searches")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES], metavar="TABLE", help="for quality")
     return parser.parse_args()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from bench.job import Job, Result, arguments, write_result
@@ -40,6 +41,19 @@ def fitted(
     model = build(keras, architectures[config.model - 1], config, job.settings)
     model.fit(*train, batch_size=config.batch_size, epochs=job.epochs, verbose=0)
     return evaluate(model, valid)
+
+
+def epochs(
+    keras: Any, job: Job, number: int, architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
+) -> Iterator[tuple[float, float]]:
+    """Train one configuration as long as somebody asks; its loss and accuracy after each epoch."""
+    config = job.configs[number]
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(job.seed + number)
+    model = build(keras, architectures[config.model - 1], config, job.settings)
+    for _ in range(job.epochs):
+        model.fit(*train, batch_size=config.batch_size, verbose=0)
+        yield evaluate(model, valid)
 
 
 def _in_processes(

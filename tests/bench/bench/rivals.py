@@ -55,9 +55,6 @@ def tuned(make: Make, rows: pandas.DataFrame, targets: Values, task: str, second
 
 def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
     """Numbers with means for what is missing, standardised; categories as columns of zeros and ones."""
-    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
-    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_ONE_HOT)
-    categories = make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), encoder)
     settings = {
         "hidden_layer_sizes": LAYERS[random.randint(len(LAYERS))],
         "alpha": 10 ** random.uniform(-6, 0),
@@ -68,7 +65,14 @@ def mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any
     }
     regressor = TransformedTargetRegressor(MLPRegressor(**settings), transformer=StandardScaler())
     model = MLPClassifier(**settings) if task == CLASSIFICATION else regressor
-    return make_pipeline(_prepared(rows, numbers, categories), model)
+    return make_pipeline(_as_numbers(rows), model)
+
+
+def encoded(rows: pandas.DataFrame, learned: Values) -> Values:
+    """Rows as the numbers that such a network is given; what is learned of them is of those that are `learned`."""
+    inputs = numeric(rows)
+    found = _as_numbers(inputs).fit(inputs[learned]).transform(inputs)
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found)
 
 
 def boosting(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
@@ -99,6 +103,12 @@ def numeric(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Rows whose dates are seconds, as scikit-learn takes them."""
     dates = [name for name in rows if pandas.api.types.is_datetime64_any_dtype(rows[name])]
     return rows.assign(**{str(name): rows[name].astype("datetime64[s]").astype("int64") for name in dates})
+
+
+def _as_numbers(rows: pandas.DataFrame) -> Any:
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_ONE_HOT)
+    return _prepared(rows, numbers, make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), encoder))
 
 
 def _prepared(rows: pandas.DataFrame, numbers: Any, categories: Any) -> Any:

@@ -1,86 +1,140 @@
-"""What a search saves: visits until it has a model as good as the best of all, over tables that ship in packages.
+"""What a search saves: `asha` beside the whole grid, random search and Optuna, judged over the same learning curves.
 
-All configurations of a draw are trained to the end, and then the same ones by a rule, by the metric over the rows that
-are held back. Nothing of it is a time.
-
-    PYTHONPATH=tests/bench:tests/support .venv/bin/python -m bench.searching asha wine titanic wages
+All have the same configurations, drawn by a seed and in an order of its own; random search and Optuna may make as many
+visits as `asha` did. Nothing of it is a time.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import NamedTuple
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from psycopg2.extensions import connection as Connection
+import optuna
 
-from bench import place
-from bench.real_tables import TABLES, RealTable, write
+from bench import tables
+from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
+from bench.place import Place
+from bench.pools import EPOCHS, GENERATED, KINDS, Pool
+from bench.quality import ERRORS
+from cerebro_plpy.hopping.rules import Asha
 
-CONFIGS, EPOCHS, SEEDS = 27, 27, (1, 2)
-NEAR = 0.005
-"""Of the best value: what counts as that good."""
-CALL = """
-    SELECT DISTINCT run_id FROM cerebro.train(
-        %s, %s, %s, search => %s, configs => %s, epochs => %s, ensemble => 1, seed => %s, budget => '1 hour')"""
-CURVE = """
-    SELECT m.value, (SELECT count(*) FROM cerebro.visit v
-                     WHERE v.run_id = m.run_id AND v.status = 'completed' AND v.stored_at <= m.time)
-    FROM cerebro.metric m JOIN cerebro.run r USING (run_id)
-    WHERE m.run_id = %s AND m.dataset = r.spec ->> 'rank_dataset' AND m.name = r.spec ->> 'rank_metric'
-    ORDER BY m.time"""
-
-
-class Curve(NamedTuple):
-    """The best value so far, larger ones better, with the visits that it took; and all visits of the run."""
-
-    best: list[tuple[float, int]]
-    visits: int
+SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
+ORDERS = 5
+"""In which each search meets the configurations of a pool; for each seed the mean of them counts."""
+NEAR, PART = 0.005, 1 / 3
+"""How near to the grid's best value, and in what part of the grid's visits."""
+OURS, RANDOM = "asha", "random"
+Say = Callable[[str], None]
+Peer = Callable[[Pool, int, int], Tally]
+"""What somebody else comes to over a pool within so many visits, in the order of that number."""
 
 
-def main() -> None:
-    """Measure a rule beside the whole grid, over tables by their names."""
-    rule, *names = sys.argv[1:]
-    with place.started(print) as at:
-        for name in names or TABLES:
-            with at.session() as session:
-                write(session, name, TABLES[name].frame())
-            for seed in SEEDS:
+def _optuna(pruner: Callable[[], optuna.pruners.BasePruner]) -> Peer:
+    return lambda pool, visits, number: by_optuna(pool, visits, optuna.samplers.TPESampler(seed=number), pruner())
+
+
+PEERS: Mapping[str, Peer] = {
+    RANDOM: lambda pool, visits, number: one_by_one(pool, order(pool, ORDERS + number), visits),
+    "TPE, MedianPruner": _optuna(optuna.pruners.MedianPruner),
+    "TPE, SuccessiveHalvingPruner": _optuna(optuna.pruners.SuccessiveHalvingPruner),
+}
+
+
+@dataclass
+class Judged:
+    """What the searches came to over the pools of a table: numbers of all orders, and for each seed the mean of what
+    each lacks to the best value of the grid, as a part of it."""
+
+    table: str
+    metric: str
+    parts: list[float] = field(default_factory=list)
+    """Of the grid's visits, until `asha` was near its best value; infinite where it never was."""
+    wholes: list[float] = field(default_factory=list)
+    """Of the grid's visits, all that `asha` made."""
+    gaps: dict[str, list[float]] = field(default_factory=dict)
+
+    def difference(self, peer: str) -> tuple[float, float]:
+        """By how much more a peer lacks, on average, and what of that is noise: two standard errors over seeds."""
+        found = [theirs - ours for theirs, ours in zip(self.gaps[peer], self.gaps[OURS], strict=True)]
+        error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else math.inf
+        return statistics.mean(found), ERRORS * error
+
+    def verdict(self, peer: str) -> str:
+        """Whether `asha` is better than a peer, or worse."""
+        mean, noise = self.difference(peer)
+        return "better" if mean > noise else "worse" if mean < -noise else "within noise"
+
+
+def measured(at: Place, seeds: int, say: Say) -> dict[str, list[Judged]]:
+    """All kinds of grids, over all tables, with all seeds."""
+    found: dict[str, list[Judged]] = {}
+    for kind, trained in KINDS.items():
+        for table in SEARCHED:
+            pools = []
+            for seed in range(1, seeds + 1):
                 with at.session() as session:
-                    _tell(
-                        name, rule, seed, *(_curve(session, name, TABLES[name], each, seed) for each in ("grid", rule))
-                    )
+                    pools.append(trained(session, table, seed))
+                say(f"searches: {kind}, {table}, seed {seed}: {pools[-1].visits} visits of the grid")
+            found.setdefault(kind, []).append(judged(pools))
+    return found
 
 
-def _tell(name: str, rule: str, seed: int, whole: Curve, searched: Curve) -> None:
-    best = whole.best[-1][0]
-    near = best - NEAR * abs(best)
-    ends = [next((visits for value, visits in each.best if value >= near), None) for each in (whole, searched)]
-    part = f"{searched.visits / whole.visits:.2f}"
-    reached = "never" if ends[1] is None else f"{ends[1]} ({ends[1] / whole.visits:.2f} of the grid's {whole.visits})"
-    print(
-        f"{name}, seed {seed}: {rule} comes as near as {NEAR:.1%} after {reached} visits, the grid after {ends[0]};"
-        f" in all it makes {part} of them; best {searched.best[-1][0]:.4f}, of the grid {best:.4f}",
-        flush=True,
-    )
+def judged(pools: Sequence[Pool]) -> Judged:
+    """What searches come to over the pools of a table, one for each seed."""
+    found = Judged(pools[0].table, pools[0].metric)
+    for pool in pools:
+        near, lacking = pool.best + NEAR * abs(pool.best), dict[str, list[float]]()
+        for number in range(ORDERS):
+            ours = by_rule(pool, order(pool, number), Asha(EPOCHS))
+            reached = ours.until(near)
+            found.parts.append(math.inf if reached is None else reached / pool.visits)
+            found.wholes.append(ours.visits / pool.visits)
+            tallies = {OURS: ours, **{name: peer(pool, ours.visits, number) for name, peer in PEERS.items()}}
+            for name, tally in tallies.items():
+                lacking.setdefault(name, []).append((tally.best - pool.best) / abs(pool.best))
+        for name, gaps in lacking.items():
+            found.gaps.setdefault(name, []).append(statistics.mean(gaps))
+    return found
 
 
-def _curve(session: Connection, name: str, table: RealTable, search: str, seed: int) -> Curve:
-    with session.cursor() as cursor:
-        cursor.execute(CALL, (name, table.target, f"{name}_{search}_{seed}", search, CONFIGS, EPOCHS, seed))
-        (run,) = cursor.fetchone() or (None,)
-        session.commit()
-        cursor.execute("SELECT (spec ->> 'rank_descending')::boolean FROM cerebro.run WHERE run_id = %s", (run,))
-        (larger,) = cursor.fetchone() or (False,)
-        cursor.execute(CURVE, (run,))
-        points = [(value if larger else -value, visits) for value, visits in cursor.fetchall() if value == value]
-        cursor.execute("SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'", (run,))
-        (visits,) = cursor.fetchone() or (0,)
-    best: list[tuple[float, int]] = []
-    for value, made in points:
-        if not best or value > best[-1][0]:
-            best.append((value, made))
-    return Curve(best, visits)
+def report(found: Mapping[str, Sequence[Judged]]) -> str:
+    """A table for each kind of grid, and what it says in all."""
+    what = f"{ORDERS} orders for each seed: means; in brackets, whether `asha` is better than that peer."
+    return "\n\n".join([what, *(part for kind, judgements in found.items() for part in _of_kind(kind, judgements))])
 
 
-if __name__ == "__main__":
-    main()
+def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
+    headings = [
+        kind,
+        "value",
+        "seeds",
+        "visits, of the grid's",
+        "within 0.5 %, of the grid's",
+        "in a third",
+        OURS,
+        *PEERS,
+    ]
+    soon = sum(statistics.median(each.parts) <= PART for each in found)
+    parts = [f"Near the grid's best in a third of its visits: on {soon} of {len(found)} tables."]
+    for peer in PEERS:
+        verdicts = [each.verdict(peer) for each in found]
+        parts.append(f"Beside {peer}: better on {verdicts.count('better')}, worse on {verdicts.count('worse')}.")
+    return [tables.table(headings, map(_row, found)), " ".join(parts)]
+
+
+def _row(each: Judged) -> list[str]:
+    middle = statistics.median(each.parts)
+    soon = sum(part <= PART for part in each.parts) / len(each.parts)
+    gaps = {name: f"{100 * statistics.mean(values):.2f} %" for name, values in each.gaps.items()}
+    return [
+        f"`{each.table}`",
+        each.metric.replace("root_mean_squared_error", "RMSE"),
+        str(len(each.gaps[OURS])),
+        f"{statistics.mean(each.wholes):.2f}",
+        "never" if math.isinf(middle) else f"{middle:.2f}",
+        f"{soon:.0%}",
+        gaps[OURS],
+        *(f"{gaps[peer]} ({each.verdict(peer)})" for peer in PEERS),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import psycopg2
@@ -248,3 +249,60 @@ def test_what_is_said_when_nobody_listens_does_no_harm(bench: Workbench, shared_
     finally:
         shared_superuser.rows("DROP EVENT TRIGGER talk")
     assert bench.exists("talked_of")
+
+
+GRIDS = {
+    "compile_params_grid": "{'loss': ['categorical_crossentropy'], 'optimizer': ['SGD'], 'lr': [0.01, 0.02]}",
+    "fit_params_grid": "{'batch_size': [8]}",
+}
+CALLS: dict[str, dict[str, object]] = {
+    "madlib_fit": {
+        "model_id": 1, "model": "one", "compile_params": compile_text(), "fit_params": "batch_size=8",
+        "num_iterations": 2, "max_runtime": "1 hour", "model_arch_table": "models", "source_table": "packed",
+    },
+    "madlib_keras_automl": {
+        **GRIDS, "source_table": "packed", "model_output_table": "best", "model_arch_table": "models",
+        "model_selection_table": "tried", "model_id_list": [1], "automl_method": "hyperopt",
+        "automl_params": "num_configs=2, num_iterations=2, algorithm=rand", "name": None,
+    },
+    "cerebro.train": {
+        "source": "points", "target": "label", "columns": "amount, positive", "configs": 1, "epochs": 2,
+        "models": ["linear"], "space": {"lr": 0.1}, "budget": "1 minute",
+    },
+}  # fmt: skip
+MADE = {"madlib_fit": "one_summary", "madlib_keras_automl": "tried_summary", "cerebro.train": "cerebro.model"}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_trains_does_so_in_the_background(bench: Workbench, call: str) -> None:
+    """By the arguments of its SQL function, with their types and defaults."""
+    run = bench.value("SELECT cerebro.submit(%s, %s)", call, json.dumps(CALLS[call]))
+    assert wait(bench, run) == "completed"
+    spec, error = bench.row("SELECT spec, error FROM cerebro.run WHERE run_id = %s", run)
+    assert error is None and len(bench.rows(f"SELECT FROM {MADE[call]}")) == 1
+    given = {"madlib_fit": ("max_runtime", "01:00:00"), "madlib_keras_automl": ("automl_method", "hyperopt")}
+    name, value = given.get(call, ("name", "points_label"))
+    assert spec[name] == value and spec["backend"] in ("tensorflow", None)
+
+
+@pytest.mark.parametrize(
+    ("call", "change", "code", "words"),
+    [
+        ("madlib_evaluate", {}, "22023", "expected one of madlib_fit_multiple_model"),
+        ("madlib_fit", {"modell": "one"}, "22023", "does not know"),
+        ("madlib_fit", {"model_id": "first"}, "22P02", "first"),
+        ("madlib_fit", {"source_table": "nowhere"}, "42P01", "nowhere"),
+        ("cerebro.train", {"target": None}, "22004", "target"),
+        ("train", {"space": {"rate": 1}}, "22023", "rate"),
+        ("madlib_keras_automl", {"automl_method": "luck"}, "22023", "luck"),
+    ],
+)
+def test_what_cannot_be_called_is_refused(
+    bench: Workbench, call: str, change: dict[str, object], code: str, words: str
+) -> None:
+    before = bench.newest_run()
+    arguments = {**CALLS.get("cerebro.train" if call == "train" else call, {}), **change}
+    refused(bench, "SELECT cerebro.submit(%s, %s)", call, json.dumps(arguments), code=code, words=words)
+    refused(bench, "SELECT cerebro.submit('madlib_fit', '{\"model_id\": 1}')", code="22023", words="lacks source_table")
+    refused(bench, "SELECT cerebro.submit('madlib_fit', '[]')", code="22023")
+    assert bench.newest_run() == before

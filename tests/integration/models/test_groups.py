@@ -61,7 +61,7 @@ def test_a_configuration_of_a_group_sees_its_rows_once_an_epoch_and_no_others(be
     spec = bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", sales)
     counts: dict[str, int] = dict(bench.rows("SELECT country, count(*) FROM sales GROUP BY 1"))
     for group, place in spec["groups"].items():
-        assert rows[group] == (2 * place[0], 2 * counts[group]), "two configurations, and both sides are evaluated"
+        assert rows[group] == (2 * sum(place[0]), 2 * counts[group]), "two configurations, and both sides are evaluated"
     assert rows[None] == (2 * spec["training_rows"], 2 * sum(counts.values()))
     visited = bench.rows(
         """SELECT c.segments, array_agg(DISTINCT v.segment_id ORDER BY v.segment_id), count(*)
@@ -156,7 +156,7 @@ def test_what_is_not_there_for_groups_says_so(bench: Workbench, sales: int) -> N
     for statement, said in {
         "SELECT cerebro.verify('sales_amount')": "models of groups by country",
         "SELECT cerebro.refresh('sales_amount')": "models of groups by country",
-        "SELECT cerebro.grant_predict('sales_amount', 'cerebro')": "not granted to others",
+        "SELECT cerebro.grant_predict('sales_amount', 'postgres')": "not granted to others",
     }.items():
         refused(bench, statement, code="0A000", words=said)
     bench.rows("CREATE VIEW nowhere AS SELECT id, price, day, kind, amount FROM sales")

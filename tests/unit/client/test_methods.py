@@ -42,7 +42,7 @@ class Recorder(Calls):
         self.called: dict[str, set[str]] = {}
 
     def _called(self, function: tuple[str, str], on_tick: Callable[[], None], arguments: dict[str, object]) -> Any:
-        self.called[function[1]] = set(arguments)
+        self.called.setdefault(function[1], set()).update(arguments)
         return Answer()
 
     def _rows(
@@ -83,6 +83,7 @@ def call_everything(session: cerebro_db.Session) -> None:
     session.automl("a", "b", "c", "d", [1], {}, {}, progress=False, **options(arguments.AutomlOptions))
     session.hyperband_schedule("a", 9, **options(arguments.ScheduleOptions))
     session.submit("a", "b", "c", 1, **options(arguments.FitOptions))
+    session.submit_call("a", {"b": 1})
     session.wait(1)
     session.cancel_run(1)
     session.resume(1)
@@ -117,10 +118,13 @@ def call_everything(session: cerebro_db.Session) -> None:
 
 
 def functions() -> dict[str, set[str]]:
-    """The arguments of each function for users by its name; of two names for one function, the short one."""
+    """The arguments of each function for users by its name; of two names for one function, the short one, and of
+    two functions of one name the arguments of both."""
     text = "\n".join(path.read_text() for path in SCRIPTS)
     internal = {match[1] for match in INTERNAL.finditer(text)} | NOT_CALLED
-    found = {match[1]: set(ARGUMENT.findall(match[2])) for match in FUNCTION.finditer(text)}
+    found: dict[str, set[str]] = {}
+    for match in FUNCTION.finditer(text):
+        found.setdefault(match[1], set()).update(ARGUMENT.findall(match[2]))
     return {name: names for name, names in found.items() if name not in internal and "madlib_keras" not in name}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import greenplum
 import numpy as np
 import pytest
-from bench import limits, measure, must, tables
+from bench import courses, limits, measure, must, searching, tables
 from bench.breakdown import PHASES, broken_down, cpu_broken_down, steps
 from bench.contenders import Attempt, Loops
 from bench.copying import SIGNATURE, decode, encode
@@ -24,12 +24,17 @@ from bench.job import Job, Result, read_job, read_result, write_job, write_resul
 from bench.madlib_hop import hops
 from bench.must import Target
 from bench.place import Place
+from bench.pools import Curve, Pool
 from bench.quality import Asked, Outcome, report
 from bench.ratios import Span, ratios
 from bench.turns import Measured, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
 from hypothesis import given
 from hypothesis import strategies as st
+from trials import trials
+
+from cerebro_plpy.configs.draws import Range
+from cerebro_plpy.hopping.rules import Asha, Stepwise
 
 FOLDER = Path(__file__).parents[2] / "bench" / "bench"
 WITH_EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py") if ">>> " in path.read_text())
@@ -190,6 +195,44 @@ def test_images_series_and_texts_have_a_table_of_their_own() -> None:
     mixed, others = report(found, Asked(["wine", "images"], 1, 60)).split("| table | rows | measure | ours | pipeline")
     assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
     assert "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in others and "wine" not in others
+
+
+FAMILIES = st.sampled_from(["Adam", "SGD"])
+VALUES = st.lists(st.floats(0.1, 9) | st.just(float("inf")), min_size=1, max_size=27).filter(lambda row: row[0] < 10)
+CURVES = st.lists(
+    st.builds(Curve, FAMILIES, st.builds(dict, lr=st.floats(0.1, 1)), VALUES.map(tuple)), min_size=2, max_size=6
+)
+
+
+def pool_of(curves: list[Curve]) -> Pool:
+    ranges = {(family, "lr"): Range(0.1, 1, "log") for family in ("Adam", "SGD")}
+    return Pool("wine", 1, "loss", 2, tuple(curves), ranges)
+
+
+@given(CURVES, st.integers(0, 9))
+@trials(20)
+def test_searches_over_curves_see_what_they_have_trained_and_no_more(curves: list[Curve], number: int) -> None:
+    """A grid makes all visits and finds the best; nobody makes more than are granted, or finds what is not there."""
+    pool = pool_of(curves)
+    grid = courses.by_rule(pool, courses.order(pool, number), Stepwise((27,)))
+    assert (grid.visits, grid.best) == (pool.visits, pool.best)
+    found = courses.by_rule(pool, courses.order(pool, number), Asha(27))
+    peers = [peer(pool, found.visits, number) for peer in searching.PEERS.values()]
+    for tally in (found, *peers):
+        assert tally.visits <= pool.visits and tally.best >= pool.best
+        assert tally.until(tally.best) is not None
+        assert (tally.until(pool.best) is None) == (tally.best > pool.best)
+    assert all(tally.visits <= found.visits for tally in peers)
+
+
+def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -> None:
+    gaps = {"asha": [0.0, 0.1, 0.0], "clear": [0.5, 0.6, 0.5], "noisy": [0.2, 0.0, 0.0], "near": [0.0, 0.0, 0.0]}
+    found = searching.Judged("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
+    assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == ["better", "within noise", "within noise"]
+    peers = dict.fromkeys(searching.PEERS, gaps["clear"])
+    text = searching.report({"networks": [replace(found, gaps={"asha": gaps["asha"], **peers})]})
+    assert "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 53.33 % (better) |" in text
+    assert "on 1 of 1 tables" in text and "Beside random: better on 1, worse on 0." in text
 
 
 def test_without_statements_of_workers_nothing_is_known() -> None:
@@ -377,7 +420,7 @@ def test_text_outside_the_markers_stays() -> None:
 
 def test_the_document_has_a_place_for_everything_measured() -> None:
     document = DOCUMENT.read_text()
-    for name in ("machine", "must reach", "quality", *WORKLOADS, *must.FASTER):
+    for name in ("machine", "must reach", "quality", "searches", "search-job", "groups", *WORKLOADS, *must.FASTER):
         assert replaced(document, name, "content") != document
 
 

@@ -64,7 +64,7 @@ from cerebro_plpy.run.request import (
 )
 from cerebro_plpy.run.tasks import PASSING, Step, Surroundings
 from cerebro_plpy.run.training import Kept, Past
-from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.tables.architectures import Made, StoredModel
 
 RUN_ID = 7
 ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
@@ -893,7 +893,7 @@ def test_a_search_trains_all_that_it_draws(
     def draw(self: Recruits, count: int, trials: object) -> tuple[Sequence[Config], Joined]:
         first = self._log.next_key()
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
-        return self._join(known, Origin("search"), None)
+        return self._join(Made(tuple(known), {}), Origin("search"), None)
 
     space = Space(({},), {}, Choices((1,)))
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))

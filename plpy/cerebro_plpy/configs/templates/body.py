@@ -22,6 +22,8 @@ from cerebro_plpy.configs.topology import ends_in_softmax
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 
 NAME = "body"
+NETWORK = "network"
+"""What the loaded one is called in the networks that have it in them."""
 OLDEST = 3
 """The version of Keras whose JSON may stand within that of another model."""
 
@@ -59,11 +61,17 @@ def body(name: str, text: str) -> Template:
     )
 
 
+def loaded(text: str) -> str:
+    """The network that somebody has loaded, out of the JSON of one that has it in it."""
+    (found,) = (each for each in json.loads(text)["config"]["layers"] if each["name"] == NETWORK)
+    return json.dumps({name: found[name] for name in ("module", "class_name", "config")})
+
+
 def _architecture(name: str, network: Json, summary: Architecture, table: Table, head: Head, params: Params) -> str:
     graph = Graph(NAME)
     x = _row(graph, table, params, summary.input_shapes[0])
     _check(name, summary, x, head)
-    answer = graph.model("network", network, [x], (head.units,))
+    answer = graph.model(NETWORK, network, [x], (head.units,))
     if isinstance(head, Classes) and ends_in_softmax(network):
         return graph.text(graph.layer("Reshape", parts.OUTPUT, answer, answer.shape, target_shape=[head.units]))
     return graph.text(parts.prediction(graph, answer, head))

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.draws import Choices, Draw, Range, read_draw
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.templates.table import Head
+from cerebro_plpy.configs.templates.table import Classes, Head
 from cerebro_plpy.configs.templates.template import Field, Params, Template
 from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.records import replace
 
 COUNTS = (100, 8), (500, 16), (2500, 24), (10_000, 40), (100_000, 100)
 """Rows and configurations: of more, the best on so few rows is the best by chance. AutoGluon's presets have half of
@@ -82,6 +83,8 @@ def check_space(module: str, templates: Sequence[Template], space: Mapping[str, 
         raise InvalidParameter(f"{module} error: space: {error.message}", hint=error.hint) from error
 
 
+CALIBRATED = ("log_loss", "auc")
+"""Metrics to which labels that are smoothed in training do harm."""
 UNKNOWN = Predecessors()
 """Nothing is known of earlier runs."""
 
@@ -94,16 +97,27 @@ class Searched(NamedTuple):
     space: Mapping[str, object]
 
 
+def searched_for(head: Head, metric: str | None, rows: int, space: Mapping[str, object]) -> Searched:
+    """What configurations are for that are compared by a metric."""
+    if isinstance(head, Classes) and metric in CALIBRATED:
+        head = replace(head, calibrated=True)
+    return Searched(head, rows, space)
+
+
 def proposals(
-    templates: Sequence[Template], searched: Searched, seed: int, known: Predecessors = UNKNOWN
+    templates: Sequence[Template],
+    searched: Searched,
+    seed: int,
+    known: Predecessors = UNKNOWN,
+    existing: Iterable[tuple[str, Params]] = (),
 ) -> Iterator[Proposal]:
-    """Different configurations; the templates take turns.
+    """Different configurations, none of them an `existing` one; the templates take turns.
 
     All that is good to begin with comes before what is drawn. They end where the space holds no others, or hardly any.
     Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
-    seen: list[tuple[str, Params]] = []
+    seen = [*existing]
 
     def different(found: Iterable[Proposal]) -> Iterator[Proposal]:
         for each in found:
@@ -130,10 +144,16 @@ def _endless(template: Template, searched: Searched, random: Random) -> Iterator
     for start in (*template.starts, {}) if rows >= MANY else ({}, *template.starts):
         values = _within(template, space, {**defaults, **start}, random)
         yield Proposal(template, template.params(head, rows, values), "good to begin with" if start else "usual values")
-    draws = {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}
+    draws = draws_of(template, searched)
     while True:
         values = {name: _short(draw.draw(random)) for name, draw in draws.items()}
         yield Proposal(template, template.params(head, rows, values), "drawn at random")
+
+
+def draws_of(template: Template, searched: Searched) -> dict[str, Draw]:
+    """What each field of a template is drawn from."""
+    head, _, space = searched
+    return {field.name: _wanted(field, space) or field.draw_for(head) for field in template.fields}
 
 
 def _again(

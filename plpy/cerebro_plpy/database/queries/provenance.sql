@@ -8,7 +8,7 @@ FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s AND v.v
 -- name: configs
 -- The configurations that a version is of, as the log of its run has them.
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status, c.best_epoch,
-       true AS trained
+       true AS trained, c.template, c.params::text AS params, c.warm_started_from, c.group_value
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
 WHERE r.owner = current_user AND c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND c.backend IS NOT NULL ORDER BY c.mst_key
 

@@ -271,7 +271,7 @@ SELECT cerebro.remove_dropped(%s::bigint)
 
 -- name: logged_configs
 SELECT c.mst_key, c.model_id, c.compile_params, c.fit_params, c.architecture::text AS architecture, c.backend, c.status,
-       c.warm_started_from, c.warm_started_visits, c.source, c.point::text AS point, c.group_value,
+       c.warm_started_from, c.warm_started_visits, c.source, c.point::text AS point, c.template, c.params::text AS params, c.group_value,
        EXISTS (SELECT FROM cerebro.visit v WHERE v.run_id = c.run_id AND v.mst_key = c.mst_key AND v.status = 'completed') AS trained
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint ORDER BY c.mst_key
 

@@ -1,0 +1,98 @@
+"""Configurations of templates, as a run of `cerebro.train` trains them: what it was asked decides what each comes to.
+
+So one that joins while the run goes on is made as those that it began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cerebro_plpy.configs.compile_params import parse_compile_params
+from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.spec import Spec
+from cerebro_plpy.configs.templates.body import body, loaded
+from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
+from cerebro_plpy.configs.templates.effort import patience
+from cerebro_plpy.configs.templates.ensemble import NAME as ENSEMBLE
+from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
+from cerebro_plpy.configs.templates.template import Params, Template
+from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.errors import FeatureNotSupported
+from cerebro_plpy.features.recipe import Recipe
+from cerebro_plpy.features.target import REGRESSION
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.records import dataclass
+from cerebro_plpy.tables.architectures import Made, StoredModel
+from cerebro_plpy.tables.compatibility import with_metrics
+
+
+class Filled(NamedTuple):
+    """A template with the value of each of its fields; over the rows of which `group`, if not over all; and the model
+    whose architecture it shares with others, if it does."""
+
+    template: Template
+    params: Params
+    group: str | None = None
+    model_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes configurations of a run's templates that join it; those that were loaded are `known` by name."""
+
+    spec: Spec
+    source: PackedTable
+    known: Mapping[str, Template]
+
+    def __call__(self, rows: Mapping[int, Mapping[str, Any]]) -> Made:
+        """Of each row the `template` and its `params`, by mst_key; InvalidParameter where they are not as they must."""
+        train = self.spec.train
+        assert train is not None
+        head, wanted = head_of(train), dict[int, Filled]()
+        for key, row in rows.items():
+            template = self.known.get(row["template"]) or find_template(row["template"])
+            count = train.training_rows if row.get("group") is None else train.groups[row["group"]].rows
+            wanted[key] = Filled(template, template.params(head, count, row["params"]), row.get("group"))
+        return made(self.spec, wanted, self.source)
+
+
+def loaded_templates(architectures: Mapping[str, str]) -> dict[str, Template]:
+    """Those of these templates that somebody has loaded, by name: each has the architecture of a configuration."""
+    usual = {template.name for template in TEMPLATES} | {ENSEMBLE}
+    return {name: body(name, loaded(text)) for name, text in architectures.items() if name not in usual}
+
+
+def head_of(train: TrainSpec) -> Head:
+    """What networks of a run give; FeatureNotSupported where an older version has not logged it."""
+    if train.task != REGRESSION:
+        return Classes(len(train.classes))
+    if train.measure is None:
+        raise FeatureNotSupported("the run was begun by an older version, which did not log what its target is like")
+    return Floats((Measure(**train.measure),))
+
+
+def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
+    """What templates come to in a run that was asked this, by mst_key."""
+    assert spec.train is not None
+    inputs, head, metric = Recipe.from_json(spec.train.recipe).table, head_of(spec.train), spec.ranking.metric
+    metrics, monitor = ["accuracy"] if metric == "loss" else [metric], f"val_{metric}"
+    architectures, configs = dict[int, StoredModel](), list[Config]()
+    for key, (template, params, group, shared) in wanted.items():
+        size, model_id = int(params["batch_size"]), shared or key
+        place = None if group is None else spec.train.groups[group]
+        steps = place.steps(size) * spec.epochs if place else steps_of(source, size, spec.epochs)
+        compiled = template.compile_params(head, params, metrics, steps)
+        fitted = template.fit_params(params, monitor, patience(spec.epochs), spec.train.counts)
+        if model_id not in architectures:
+            architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
+        parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
+        configs.append(Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group))
+    return Made(with_metrics(configs, architectures, source), architectures)
+
+
+def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
+    """The steps that a configuration makes over so many epochs: batches end where a segment does."""
+    rows = -(-source.rows // len(source.segments))
+    return -(-rows // batch_size) * len(source.segments) * epochs

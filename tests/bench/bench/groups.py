@@ -1,0 +1,56 @@
+"""A model selection for each of 50 groups in one run, beside one run for each group, one after the other.
+
+Both try as many configurations of the same template for as many epochs. The one run trains a model of all rows, too. Of
+the runs by group some are made, and their mean time counts for each of the others.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pandas
+from psycopg2.extensions import connection as Connection
+
+from bench.examples import numeric
+from bench.place import Place
+from bench.real_tables import write
+
+GROUPS, ROWS, DATA_SEED, SOME = 50, 200, 21, 5
+TRAIN = """
+    SELECT count(*) FROM cerebro.train(
+        %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2, epochs => 8, ensemble => 1,
+        seed => 1, budget => '2 hours'"""
+Say = Callable[[str], None]
+
+
+def measured(at: Place, say: Say) -> str:
+    """Seconds of the one run, and of the runs by group."""
+    x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
+    frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
+    frame = frame.assign(y=[f"class {label}" for label in y], g=[f"group {n % GROUPS}" for n in range(len(x))])
+    with at.session() as session:
+        write(session, "grouped", frame)
+        some = [frame[frame.g == f"group {number}"] for number in range(SOME + 1)]
+        for number, part in enumerate(some):
+            write(session, f"part_{number}", part)
+        _seconds(session, f"{TRAIN})", f"part_{SOME}")  # so that a nursery is there, and the machine is warm
+        whole = _seconds(session, f"{TRAIN}, group_by => 'g')", "grouped")
+        say(f"  one run over {GROUPS} groups: {whole:.1f} s")
+        each = [_seconds(session, f"{TRAIN})", f"part_{number}") for number in range(SOME)]
+        say(f"  a run of one group: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
+    others = GROUPS * statistics.mean(each)
+    return (
+        f"{GROUPS} groups of {ROWS} rows, 2 configurations of 8 epochs for each: one run took {whole:.1f} s, a run of"
+        f" one group {statistics.mean(each):.1f} s (mean of {SOME}), and so {GROUPS} of them about {others:.0f} s:"
+        f" {whole / others:.2f} of their time."
+    )
+
+
+def _seconds(session: Connection, call: str, table: str) -> float:
+    began = time.perf_counter()
+    with session.cursor() as cursor:
+        cursor.execute(call, (table, f"model_{table}"))
+    return time.perf_counter() - began
