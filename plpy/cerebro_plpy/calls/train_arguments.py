@@ -25,9 +25,6 @@ from cerebro_plpy.tables import architectures
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
-AUTO, RANDOM = "auto", "random"
-DRAWS = (AUTO, RANDOM)
-"""Searches that draw configurations, and train all of them as far as they get better; the others are rules."""
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -95,8 +92,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
         )
-    named = None if arguments.search in DRAWS else arguments.search
-    rule = read_rule(module, named, arguments.search_params, arguments.epochs, others=DRAWS)
+    rule = read_rule(module, arguments.search, arguments.search_params, arguments.epochs, templates=True)
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import sampling
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
+from cerebro_plpy.configs.sampling import CMAES, RANDOM, SAMPLERS, TPE, Sampling, read_sampling
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
@@ -33,6 +33,10 @@ LIVE_STATES = "live_states"
 """Another one: how many configurations that rest keep their states, where they will hardly go on."""
 MAX_VISITS = "max_visits"
 """And another: how many visits are made in all."""
+AUTO = "auto"
+DRAWS = (AUTO, RANDOM)
+"""Searches over templates that are no rules: all configurations are trained as far as they get better."""
+LEARNERS = (TPE, CMAES)
 LEAST: Mapping[str, int] = {"eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0}
 
 
@@ -121,14 +125,15 @@ class SearchRule:
 
 
 def read_rule(
-    module: str, name: str | None, text: str | None, epochs: int | None, others: Sequence[str] = SAMPLERS
+    module: str, name: str | None, text: str | None, epochs: int | None, *, templates: bool = False
 ) -> SearchRule | None:
     """The rule that a call asks for; None where it asks for none. InvalidParameter where it is none, or cannot be.
 
-    The run has so many epochs, if that is known. `others` are searches that draw configurations, and train all of them
-    as far as they get better; where they are not the samplers the call draws in a way of its own.
+    The run has so many epochs, if that is known. Configurations of `templates` are drawn of their fields, which no
+    search parameter tells.
     """
-    if name is None:
+    others = (*DRAWS, *LEARNERS) if templates else SAMPLERS
+    if name is None or (templates and name in DRAWS):
         if text is not None:
             raise InvalidParameter(
                 f"{module} error: search_params is {text:.80}, but there is no search.",
@@ -156,7 +161,7 @@ def read_rule(
                 f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
             )
     rule = GRID if name in SAMPLERS else name
-    drawn = _sampling(module, name, given) if others == SAMPLERS else None
+    drawn = _learner(module, name, given) if templates else _sampling(module, name, given)
     parameters = _parameters(module, rule, given, epochs)
     return SearchRule(rule, parameters, None if target is None else float(target), drawn, **bounds)
 
@@ -174,13 +179,35 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
             hint="Name a sampler as the search, such as 'tpe'.",
         )
     found = read_sampling(module, values, name if name in SAMPLERS else RANDOM)
+    check_learning(module, name, found)
+    return found
+
+
+def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
+    """What draws configurations of templates while the run goes on; it is taken out of the parameters."""
+    if name not in LEARNERS and sampling.SAMPLER not in given:
+        return None
+    if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:
+        raise InvalidParameter(f"{module} error: search_params has a sampler, but search is {name!r}.")
+    sampler = given.pop(sampling.SAMPLER, name)
+    if sampler not in SAMPLERS:
+        raise InvalidParameter(
+            f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of {', '.join(SAMPLERS)}.",
+            hint=near_matches(str(sampler), SAMPLERS),
+        )
+    found = Sampling(sampler, {}, 0)
+    check_learning(module, name, found)
+    return found if found.learns else None
+
+
+def check_learning(module: str, name: str, found: Sampling) -> None:
+    """Raises InvalidParameter where a search draws nothing while there is something to learn from."""
     if found.learns and name in (HALVING, HYPERBAND, DIAGONALS):
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins with all of its"
             " configurations, when there is nothing to learn from yet.",
             hint="'asha' draws one after the other.",
         )
-    return found
 
 
 def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | None) -> dict[str, int]:

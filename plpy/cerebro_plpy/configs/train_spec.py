@@ -27,7 +27,8 @@ class TrainSpec:
     configurations. `recipe`, and `profile` where there is one, are as JSON. `newest` has the largest values of columns
     that may grow, as texts. `start` is of a run that refreshes a version, and so is how many `additions` of new rows
     its packed tables have. `counts` are the training rows of each class, as far as they are known, and `measure` is
-    what a float target is like.
+    what a float target is like. `configs` are to be there in all, of the templates that are `tried`; `space` is what
+    the call says of their fields.
     """
 
     model: str
@@ -59,6 +60,9 @@ class TrainSpec:
     additions: int = 0
     counts: tuple[int, ...] = ()
     measure: Mapping[str, float] | None = None
+    space: Mapping[str, Any] = field(default_factory=dict)
+    tried: tuple[str, ...] = ()
+    configs: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -70,4 +74,6 @@ class TrainSpec:
         keyed = {name: {int(key): each for key, each in values[name].items()} for name in ("templates", "params")}
         start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
-        return cls(**{**values, **keyed, **refreshed, "counts": counts, "classes": tuple(values["classes"])})
+        tried = tuple(values.get("tried", ()))
+        told = {"counts": counts, "tried": tried, "classes": tuple(values["classes"])}
+        return cls(**{**values, **keyed, **refreshed, **told})

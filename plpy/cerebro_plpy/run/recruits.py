@@ -16,7 +16,7 @@ from cerebro_plpy.configs.custom_functions import functions_in_log
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.per_output import LOSS
-from cerebro_plpy.configs.points import Point, config_row
+from cerebro_plpy.configs.points import Point
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
 from cerebro_plpy.hopping import schedule
@@ -43,8 +43,8 @@ class Recruits:
         self._backends: dict[int, str] = dict(roster.request.backends)
         self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
         drawing = roster.request.search.drawing if roster.request.search else None
-        points = drawing.points.items() if drawing else ()
-        self._points: dict[int, Point] = {key: point for key, point in points if point is not None}
+        points = {**drawing.known, **drawing.points} if drawing else {}
+        self._points: dict[int, Point] = {key: point for key, point in points.items() if point is not None}
         self._refused: list[Point] = []
 
     def clone(self, act: Act) -> tuple[Sequence[Config], Joined]:
@@ -76,9 +76,8 @@ class Recruits:
             self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
         first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
-            row = config_row(search.drawing.space, point)
             try:
-                made = self._made({first + len(configs): row._asdict()})
+                made = self._made({first + len(configs): search.drawing.space.row(point)})
             except (InvalidParameter, DatatypeMismatch):
                 self._refused.append(point)
             else:
