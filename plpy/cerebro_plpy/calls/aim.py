@@ -225,4 +225,5 @@ def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
     searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
     known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
-    return proposals(templates_of(aim, table), searched, aim.seed, known)
+    learning = bool(aim.wanted.rule and aim.wanted.rule.sampling)
+    return proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning)

@@ -18,7 +18,7 @@ from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.draws import Choices, Draw
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.grid import ConfigRow, draw_rows, made_row
-from cerebro_plpy.configs.points import Point, config_row
+from cerebro_plpy.configs.points import ParameterSpace, Point, config_row
 from cerebro_plpy.configs.sampling import Sampling, read_space
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.database.caller import Database, Row
@@ -74,7 +74,9 @@ def with_draws(
     drawn = [_config(key, row, space.functions) for key, row in enumerate(rows, first)]
     configs = check_configs([*models.configs, *drawn], architectures, source, table)
     left = wish.size - len(rows) if wish.sampling.learns else 0
-    drawing = Drawing(space, wish.sampling.sampler, left, {each.mst_key: point for each, point in zip(drawn, points)})
+    drawing = Drawing(
+        ParameterSpace(space), wish.sampling.sampler, left, {each.mst_key: point for each, point in zip(drawn, points)}
+    )
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
 
 
@@ -92,7 +94,7 @@ def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
     called = sum(row["source"] in ("call", "search") for row in log)
     left = max(0, sampling.configs - called) if sampling.learns else 0
-    return Drawing(space, sampling.sampler, left, drawn)
+    return Drawing(ParameterSpace(space), sampling.sampler, left, drawn)
 
 
 def model_ids(space: Space) -> list[int]:
@@ -150,7 +152,9 @@ def _first(
     count = min(wish.size, busy - len(models.configs))
     if count < 1:
         return (), ()
-    with Sampler(workplace.settings, workplace.check, wish.space, wish.sampling.sampler, wish.seed) as sampler:
+    with Sampler(
+        workplace.settings, workplace.check, ParameterSpace(wish.space), wish.sampling.sampler, wish.seed
+    ) as sampler:
         points = sampler.suggest([], count)
     return points, [config_row(wish.space, point) for point in points]
 

@@ -284,7 +284,8 @@ def searching(
     module: str, spec: Spec, models: Models, repeat: Repeat, failed: Collection[int] = ()
 ) -> Searching | None:
     """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
-    named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
+    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
+    named = read_rule(module, *asked, templates=spec.train is not None)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
     span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})

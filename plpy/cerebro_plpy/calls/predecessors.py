@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Sequence
 
-from cerebro_plpy.calls.train_arguments import RANDOM, TrainArguments
+from cerebro_plpy.calls.train_arguments import TrainArguments
 from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.sampling import RANDOM
 from cerebro_plpy.configs.templates.proposals import Predecessor
 from cerebro_plpy.database.checks import check_flat
 from cerebro_plpy.database.dispatch import Session

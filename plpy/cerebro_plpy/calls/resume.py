@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.calls import template_drawing
 from cerebro_plpy.calls.aim import deadline
 from cerebro_plpy.calls.drawing import with_rest
 from cerebro_plpy.calls.fit_request import make_request, repeat_of, searching
@@ -175,7 +176,10 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     check_callbacks(catalog.db, (each.fit for each in configs))
     backends = {row["mst_key"]: row["backend"] for row in alive if row["backend"]}
     models = Models(configs, architectures, table, backends)
-    rule = read_rule(catalog.module, rest.spec.arguments.search, rest.spec.arguments.search_params, rest.spec.epochs)
+    asked, trains = rest.spec.arguments, rest.spec.train is not None
+    rule = read_rule(catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains)
+    if rule and rule.sampling and trains:
+        return models._replace(drawing=template_drawing.rest(rest.spec, rule.sampling, log))
     return with_rest(workplace, models, rule.sampling, log, rest.functions) if rule and rule.sampling else models
 
 

@@ -23,6 +23,7 @@ from cerebro_plpy.calls.grouping import Entry, entries, places
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.calls.preparation import Prepared, packed, prepare
 from cerebro_plpy.calls.registration import register
+from cerebro_plpy.calls.template_drawing import drawing
 from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, metric_name, read_arguments
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import larger_is_better
@@ -121,9 +122,10 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
     name, task, groups = table.target.column.name, table.target.task, table.groups
     apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
+    count = len(request.configs) + (request.search.drawing.left if request.search and request.search.drawing else 0)
     return (
         f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
-        f" {table.validation_rows} held back ({table.split}); {len(request.configs)} configurations{apart}, of at most"
+        f" {table.validation_rows} held back ({table.split}); {count} configurations{apart}, of at most"
         f" {request.spec.epochs} epochs each, in {aim.wanted.budget:g} s. See cerebro.plan() with the same arguments,"
         " and the arguments columns, types, split, models, space, configs, epochs and budget for more."
     )
@@ -157,11 +159,15 @@ def build_request(
         ranking=Ranking("validation", metric, larger_is_better(metric)),
         version=version,
         tables={name: found.quoted for name, found in prepared.inputs.relations().items()},
-        train=train_spec(aim, prepared, chosen, tried),
+        train=replace(train_spec(aim, prepared, chosen, tried), configs=planned.configs),
     )
-    models = models_of(spec, tried, prepared)
-    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     known = {each.name: each for each in templates_of(aim, table)}
+    models = models_of(spec, tried, prepared)
+    if aim.wanted.rule and aim.wanted.rule.sampling:
+        called = {key: (each.proposal.template.name, each.proposal.params) for key, each in enumerate(tried, 1)}
+        others = drawing(spec, aim.wanted.rule.sampling, [*known.values()], called, {})
+        models = models._replace(drawing=others)
+    request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     request = replace(request, maker=Maker(spec, source, known))
     ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
     return replace(request, deadline=ends)
@@ -193,7 +199,7 @@ def fit_arguments(aim: Aim, prepared: Prepared) -> FitArguments:
         "validation_table": prepared.inputs.validation.table.quoted if prepared.inputs.validation else None,
         "name": aim.model,
         **{name: getattr(aim.arguments, name) for name in ("seed", "backend", "workers", "use_gpus", "search_params")},
-        "search": aim.wanted.rule and aim.wanted.rule.name,
+        "search": aim.wanted.rule and aim.arguments.search,
     }
     return FitArguments(**{each.name: known.get(each.name) for each in fields(FitArguments)})
 
@@ -232,5 +238,7 @@ def train_spec(aim: Aim, prepared: Prepared, metric: str, tried: list[Entry]) ->
         groups=places(prepared.grouped, table.groups, tried),
         block_rows=prepared.grouped.block_rows if prepared.grouped else None,
         counts=prepared.counts,
+        space=aim.wanted.space,
+        tried=tuple(each.name for each in templates_of(aim, table)),
         measure=asdict(head.targets[0]) if isinstance(head, Floats) else None,
     )

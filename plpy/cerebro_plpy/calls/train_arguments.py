@@ -25,9 +25,6 @@ from cerebro_plpy.tables import architectures
 
 BUDGET = "5 minutes"
 LEAST_SECONDS = 1.0
-AUTO, RANDOM = "auto", "random"
-DRAWS = (AUTO, RANDOM)
-"""Searches that draw configurations, and train all of them as far as they get better; the others are rules."""
 METRICS: Mapping[str, Mapping[str, str]] = {
     CLASSIFICATION: {"accuracy": "accuracy", "log_loss": "loss", "auc": "auc"},
     REGRESSION: {"rmse": "root_mean_squared_error", "mae": "mean_absolute_error", "r2": "r2_score"},
@@ -104,8 +101,9 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         raise InvalidParameter(
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
         )
-    named = None if arguments.search in DRAWS else arguments.search
-    rule = read_rule(module, named, arguments.search_params, arguments.epochs, others=DRAWS)
+    rule = read_rule(module, arguments.search, arguments.search_params, arguments.epochs, templates=True)
+    if arguments.group_by is not None:
+        _check_draws(module, rule)
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
@@ -118,6 +116,15 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         )
     kinds = {name: str(kind) for name, kind in types.items()}
     return Wanted(arguments.target, budget, kinds, templates, space, rule)
+
+
+def _check_draws(module: str, rule: SearchRule | None) -> None:
+    if rule and rule.sampling:
+        raise FeatureNotSupported(
+            f"{module} error: {rule.sampling.sampler!r} draws configurations while the run goes on, which groups have"
+            " not: each of them tries what all the others try.",
+            hint="Leave the sampler out, or group_by.",
+        )
 
 
 def read_templates(db: Database, module: str, names: list[str | None] | None) -> tuple[Template, ...]:

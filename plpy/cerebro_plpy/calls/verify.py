@@ -21,6 +21,7 @@ from cerebro_plpy.calls.resume import Rest, check_unchanged, logged_models
 from cerebro_plpy.calls.run_tables import drop_data
 from cerebro_plpy.calls.versions import number_of, own
 from cerebro_plpy.configs.callbacks import NONE
+from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.checks import check_transaction
@@ -177,7 +178,7 @@ def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Repla
 
 def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> FitRequest:
     """What a run is asked that does what made the version: other configurations do not matter for its bits."""
-    spec, before = made.spec, made.version.run_id
+    spec, before = unsearched(made.spec), made.version.run_id
     best = {key: config["best_epoch"] or spec.epochs for key, config in made.configs.items()}
     recorded = read_record(workplace.control, MODULE, before)
     models = models_again(catalog, workplace, made, rows)
@@ -188,7 +189,14 @@ def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Rep
         key: Ending(sum(len(order) for (of, epoch), order in orders if of == key and epoch <= last), False)
         for key, last in best.items()
     }
-    arguments = replace(spec.arguments, name=f"verify {made.version.model}", replay_run=before, workers=1)
+    arguments = replace(
+        spec.arguments,
+        name=f"verify {made.version.model}",
+        replay_run=before,
+        workers=1,
+        search=None,
+        search_params=None,
+    )
     asked = replace(
         spec,
         arguments=arguments,
@@ -202,9 +210,14 @@ def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Rep
     return replace(request, warm_states=begun_from(workplace.platform, made.asked), quiet=True)
 
 
+def unsearched(spec: Spec) -> Spec:
+    """What a run was asked without its search: a replay takes what it decided from the log."""
+    return replace(spec, arguments=replace(spec.arguments, search=None, search_params=None))
+
+
 def models_again(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> Models:
     """The configurations of the version; nothing of them is kept or stopped by metrics, which are not computed."""
-    rest = Rest({"run_id": made.version.run_id}, made.spec, rows.inputs, None)
+    rest = Rest({"run_id": made.version.run_id}, unsearched(made.spec), rows.inputs, None)
     models = logged_models(catalog, workplace, rest, list(made.configs.values()), rows.data.source)
     configs = tuple(replace(each, fit=replace(each.fit, callbacks=NONE)) for each in models.configs)
     return models._replace(configs=configs)

@@ -7,13 +7,26 @@ travels as the distance from one, which is drawn by its logarithm.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cerebro_plpy.configs.draws import Choices, Draw, Range
 from cerebro_plpy.configs.grid import ConfigRow, made_row
 from cerebro_plpy.configs.space import Space
+from cerebro_plpy.records import dataclass
 
 Point = Mapping[str, Any]  # {"alternative": number, "values": {dimension: number}}
+
+
+class PointSpace(Protocol):
+    """A space that a search draws from, as a sampler has it."""
+
+    def described(self) -> list[list[dict[str, object]]]:
+        """For each alternative its dimensions, but those with one value only."""
+        ...
+
+    def row(self, point: Point) -> Mapping[str, Any]:
+        """What makes the configuration that a suggested point stands for."""
+        ...
 
 
 class Dimension(NamedTuple):
@@ -25,10 +38,25 @@ class Dimension(NamedTuple):
     draw: Draw
 
 
+@dataclass(frozen=True)
+class ParameterSpace:
+    """A `PointSpace` of compile parameters, fit parameters and models."""
+
+    space: Space
+
+    def described(self) -> list[list[dict[str, object]]]:
+        """See `PointSpace`."""
+        return describe(self.space)
+
+    def row(self, point: Point) -> Mapping[str, Any]:
+        """See `PointSpace`."""
+        return config_row(self.space, point)._asdict()
+
+
 def describe(space: Space) -> list[list[dict[str, object]]]:
     """For each alternative its dimensions, but those with one value only."""
     return [
-        [{"name": d.name, **_described(d.draw)} for d in _dimensions(space, number) if not _constant(d.draw)]
+        [{"name": d.name, **described(d.draw)} for d in _dimensions(space, number) if not is_constant(d.draw)]
         for number in range(len(space.alternatives))
     ]
 
@@ -37,8 +65,8 @@ def config_row(space: Space, point: Point) -> ConfigRow:
     """The configuration that a suggested point stands for."""
     parts: dict[str, dict[str, object]] = {"compile": {}, "fit": {}, "model": {}}
     for dimension in _dimensions(space, point["alternative"]):
-        number = 0 if _constant(dimension.draw) else point["values"][dimension.name]
-        parts[dimension.part][dimension.key] = _value(dimension.draw, number)
+        number = 0 if is_constant(dimension.draw) else point["values"][dimension.name]
+        parts[dimension.part][dimension.key] = value_at(dimension.draw, number)
     return made_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
 
 
@@ -52,11 +80,13 @@ def _dimensions(space: Space, number: int) -> list[Dimension]:
     return [*found, Dimension("model", "model", "id", space.models)]
 
 
-def _constant(draw: Draw) -> bool:
+def is_constant(draw: Draw) -> bool:
+    """Whether there is nothing to suggest."""
     return isinstance(draw, Choices) and len(draw.values) == 1
 
 
-def _described(draw: Draw) -> dict[str, object]:
+def described(draw: Draw) -> dict[str, object]:
+    """What a sampler is told of one."""
     if isinstance(draw, Choices):
         return {"kind": "choice", "count": len(draw.values)}
     low, high = (1 - draw.high, 1 - draw.low) if draw.distribution == "log_near_one" else (draw.low, draw.high)
@@ -64,7 +94,8 @@ def _described(draw: Draw) -> dict[str, object]:
     return {"kind": kind, "low": low, "high": high, "log": draw.distribution != "linear"}
 
 
-def _value(draw: Draw, number: Any) -> object:
+def value_at(draw: Draw, number: Any) -> object:
+    """What a number that a sampler suggests stands for."""
     if isinstance(draw, Choices):
         return draw.values[number]
     return _within(draw, 1 - number if draw.distribution == "log_near_one" else number)
@@ -73,3 +104,16 @@ def _value(draw: Draw, number: Any) -> object:
 def _within(draw: Range, value: float) -> float:
     """A subtraction may round to just beyond a bound."""
     return min(max(value, draw.low), draw.high)
+
+
+def number_at(draw: Draw, value: Any) -> Any:
+    """The number that stands for a value, the other way round; None where it cannot be drawn.
+
+    >>> number_at(Choices((8, 16)), 16), number_at(Range(0.5, 0.99, "log_near_one"), 0.75), number_at(Choices((8,)), 9)
+    (1, 0.25, None)
+    """
+    if isinstance(draw, Choices):
+        return draw.values.index(value) if value in draw.values else None
+    if not isinstance(value, (int, float)) or not draw.low <= value <= draw.high:
+        return None
+    return 1 - value if draw.distribution == "log_near_one" else value

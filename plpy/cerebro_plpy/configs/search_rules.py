@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs import sampling
 from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping, early_stopping
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.sampling import RANDOM, SAMPLERS, Sampling, read_sampling
+from cerebro_plpy.configs.sampling import CMAES, RANDOM, SAMPLERS, TPE, Sampling, read_sampling
 from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.errors import InvalidParameter
@@ -44,6 +44,10 @@ MAX_VISITS = "max_visits"
 """And another: how many visits are made in all."""
 QUANTILE = "quantile"
 """Of population based training: so large a part of all stops after a step."""
+AUTO = "auto"
+DRAWS = (AUTO, RANDOM)
+"""Searches over templates that are no rules: all configurations are trained as far as they get better."""
+LEARNERS = (TPE, CMAES)
 LEAST: Mapping[str, int] = {
     "eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1, "patience": 1,
 }  # fmt: skip
@@ -170,14 +174,15 @@ def rule_of_groups(rule: SearchRule, mst_keys: Sequence[int], span: Span, groups
 
 
 def read_rule(
-    module: str, name: str | None, text: str | None, epochs: int | None, others: Sequence[str] = SAMPLERS
+    module: str, name: str | None, text: str | None, epochs: int | None, *, templates: bool = False
 ) -> SearchRule | None:
     """The rule that a call asks for; None where it asks for none. InvalidParameter where it is none, or cannot be.
 
-    The run has so many epochs, if that is known. `others` are searches that draw configurations, and train all of them
-    as far as they get better; where they are not the samplers the call draws in a way of its own.
+    The run has so many epochs, if that is known. Configurations of `templates` are drawn of their fields, which no
+    search parameter tells.
     """
-    if name is None:
+    others = (*DRAWS, *LEARNERS) if templates else SAMPLERS
+    if name is None or (templates and name in DRAWS):
         if text is not None:
             raise InvalidParameter(
                 f"{module} error: search_params is {text:.80}, but there is no search.",
@@ -208,10 +213,10 @@ def read_rule(
     if name == PBT:
         bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
     if name == PATIENCE:
-        bounds.update(_watched(module, given, others))
-    drawn = _sampling(module, name, given) if others == SAMPLERS else None
+        bounds.update(_watched(module, given, templates=templates))
+    drawn = _learner(module, name, given) if templates else _sampling(module, name, given)
     if name == PBT and drawn is None:
-        _refuse_population(module, others)
+        _refuse_population(module, templates=templates)
     parameters = _parameters(module, rule, given, epochs)
     return SearchRule(rule, parameters, None if target is None else float(target), drawn, **bounds)
 
@@ -224,9 +229,9 @@ def _quantile(module: str, value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _watched(module: str, given: dict[str, Any], others: Sequence[str]) -> dict[str, Any]:
+def _watched(module: str, given: dict[str, Any], *, templates: bool) -> dict[str, Any]:
     """What patience watches, and what counts as better; it is taken out of the parameters."""
-    if others != SAMPLERS:
+    if templates:
         raise InvalidParameter(
             f"{module} error: search is {PATIENCE!r}, but configurations of templates are stopped and kept by their own"
             " rule.",
@@ -242,8 +247,8 @@ def _watched(module: str, given: dict[str, Any], others: Sequence[str]) -> dict[
     return {"min_delta": float(least), "metric": metric}
 
 
-def _refuse_population(module: str, others: Sequence[str]) -> None:
-    if others != SAMPLERS:
+def _refuse_population(module: str, *, templates: bool) -> None:
+    if templates:
         raise InvalidParameter(
             f"{module} error: search is {PBT!r}, which changes parameters of compile and fit while configurations are"
             " trained; those of templates cannot be changed so.",
@@ -268,13 +273,35 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
             hint="Name a sampler as the search, such as 'tpe'.",
         )
     found = read_sampling(module, values, name if name in SAMPLERS else RANDOM)
+    check_learning(module, name, found)
+    return found
+
+
+def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
+    """What draws configurations of templates while the run goes on; it is taken out of the parameters."""
+    if name not in LEARNERS and sampling.SAMPLER not in given:
+        return None
+    if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:
+        raise InvalidParameter(f"{module} error: search_params has a sampler, but search is {name!r}.")
+    sampler = given.pop(sampling.SAMPLER, name)
+    if sampler not in SAMPLERS:
+        raise InvalidParameter(
+            f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of {', '.join(SAMPLERS)}.",
+            hint=near_matches(str(sampler), SAMPLERS),
+        )
+    found = Sampling(sampler, {}, 0)
+    check_learning(module, name, found)
+    return found if found.learns else None
+
+
+def check_learning(module: str, name: str, found: Sampling) -> None:
+    """Raises InvalidParameter where a search draws nothing while there is something to learn from."""
     if found.learns and name in (HALVING, HYPERBAND, DIAGONALS, PBT):
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {found.sampler!r}, but {name!r} begins with all of its"
             " configurations, when there is nothing to learn from yet.",
             hint="'asha' draws one after the other.",
         )
-    return found
 
 
 def _parameters(module: str, name: str, given: Mapping[str, Any], epochs: int | None) -> dict[str, int]:

@@ -54,7 +54,8 @@ class TrainSpec:
     that may grow, as texts. `start` is of a run that refreshes a version, and so is how many `additions` of new rows
     its packed tables have. `counts` are the training rows of each class, as far as they are known, and `measure` is
     what a float target is like. By the column `group_by` there are `groups`, each with models of its own; of their
-    buffers, which hold one group each, `block_rows` are a block for models of all rows.
+    buffers, which hold one group each, `block_rows` are a block for models of all rows. `configs` are to be there in
+    all, of the templates that are `tried`; `space` is what the call says of their fields.
     """
 
     model: str
@@ -89,6 +90,9 @@ class TrainSpec:
     block_rows: int | None = None
     counts: tuple[int, ...] = ()
     measure: Mapping[str, float] | None = None
+    space: Mapping[str, Any] = field(default_factory=dict)
+    tried: tuple[str, ...] = ()
+    configs: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As `from_json` takes it."""
@@ -101,5 +105,6 @@ class TrainSpec:
         start, hashes, counts = values.get("start"), values.get("hashes"), tuple(values.get("counts", ()))
         groups = {value: GroupPlace.from_json(place) for value, place in (values.get("groups") or {}).items()}
         refreshed = {"start": start and Start(*map(int, start)), "hashes": hashes and (int(hashes[0]), int(hashes[1]))}
+        tried = tuple(values.get("tried", ()))
         of_rows = {"counts": counts, "groups": groups, "classes": tuple(values["classes"])}
-        return cls(**{**values, **keyed, **refreshed, **of_rows})
+        return cls(**{**values, **keyed, **refreshed, **of_rows, "tried": tried})

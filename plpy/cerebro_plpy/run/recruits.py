@@ -20,7 +20,7 @@ from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.per_output import LOSS
-from cerebro_plpy.configs.points import Point, config_row
+from cerebro_plpy.configs.points import ParameterSpace, Point
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.hopping import schedule
@@ -51,8 +51,8 @@ class Recruits:
         self._backends: dict[int, str] = dict(roster.request.backends)
         self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
         drawing = roster.request.search.drawing if roster.request.search else None
-        points = drawing.points.items() if drawing else ()
-        self._points: dict[int, Point] = {key: point for key, point in points if point is not None}
+        points = {**drawing.known, **drawing.points} if drawing else {}
+        self._points: dict[int, Point] = {key: point for key, point in points.items() if point is not None}
         self._refused: list[Point] = []
         starts = roster.request.repeat.starts.items()
         self._awaited = {key: each for key, each in starts if key in self._training and key not in self._warm}
@@ -124,9 +124,8 @@ class Recruits:
             self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
         first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
-            row = config_row(search.drawing.space, point)
             try:
-                made = self._made({first + len(configs): row._asdict()})
+                made = self._made({first + len(configs): search.drawing.space.row(point)})
             except (InvalidParameter, DatatypeMismatch):
                 self._refused.append(point)
             else:
@@ -153,11 +152,13 @@ class Recruits:
     def _explored(self, mst_key: int, parent: Config) -> Config:
         search = self._request.search
         assert search is not None and search.drawing is not None
+        space = search.drawing.space
+        assert isinstance(space, ParameterSpace), "runs of templates have no such rule"
         random = Random(f"{self._request.spec.seed}/{mst_key}")
         own = ConfigRow(parent.model_id, parent.compile_text, parent.fit_text)
         for _ in range(MOST_TRIES):
             with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
-                row = explored(search.drawing.space, own, random)
+                row = explored(space.space, own, random)
                 return self._checked([self._config(mst_key, row._asdict())])[0]
         return replace(parent, mst_key=mst_key)
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.early_stopping import EarlyStopping
-from cerebro_plpy.configs.points import Point
-from cerebro_plpy.configs.space import Space
+from cerebro_plpy.configs.points import Point, PointSpace
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.train_spec import GroupPlace
 from cerebro_plpy.database.catalog import Relation
@@ -99,12 +98,13 @@ Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
 
 class Drawing(NamedTuple):
     """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
-    mst_key, with the `points` of the space that they are if the sampler learns."""
+    mst_key, with the `points` of the space that they are if the sampler learns. It is `known` where others lie."""
 
-    space: Space
+    space: PointSpace
     sampler: str
     left: int
     points: Mapping[int, Point | None]
+    known: Mapping[int, Point | None] = {}
 
 
 class Searching(NamedTuple):

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from cerebro_plpy.configs.points import Point, describe
-from cerebro_plpy.configs.space import Space
+from cerebro_plpy.configs.points import Point, PointSpace
 from cerebro_plpy.hopping.rules import Trial
 from cerebro_plpy.trainer import settings, wire
 from cerebro_plpy.trainer.link import Link
@@ -27,10 +26,12 @@ def nothing(trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
 class Sampler(AbstractContextManager["Sampler"]):
     """Suggests points of a space; the process is started when it is first needed, and ends with the block."""
 
-    def __init__(self, chosen: Settings, check: Callable[[], None], space: Space, algorithm: str, seed: int) -> None:
+    def __init__(
+        self, chosen: Settings, check: Callable[[], None], space: PointSpace, algorithm: str, seed: int
+    ) -> None:
         self._spec = settings.trainer_spec(chosen, TrainerOptions(framework="none"))
         self._check = check
-        self._request = {"space": describe(space), "algorithm": algorithm, "seed": seed}
+        self._request = {"space": space.described(), "algorithm": algorithm, "seed": seed}
         self._link: Link | None = None
 
     def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.choice import TEMPLATES, USUAL, fitting
 from cerebro_plpy.configs.templates.linear import LINEAR
+from cerebro_plpy.configs.templates.points import TemplateSpace
 from cerebro_plpy.configs.templates.proposals import (
     MANY,
     Predecessor,
@@ -21,7 +22,7 @@ from cerebro_plpy.configs.templates.proposals import (
     proposals,
     usual_count,
 )
-from cerebro_plpy.configs.templates.realmlp import REALMLP
+from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table
 from cerebro_plpy.errors import InvalidParameter
 
@@ -130,3 +131,24 @@ def test_a_space_that_cannot_be_is_refused(space: dict[str, object]) -> None:
 @given(st.integers(1, 10**7), st.integers(1, 10**7))
 def test_more_rows_are_worth_more_configurations(one: int, other: int) -> None:
     assert usual_count(min(one, other)) <= usual_count(max(one, other)) <= 100
+
+
+@given(seed=st.integers(0, 9), number=st.integers(0, 30))
+def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) -> None:
+    """As far as it lies in the space; what is not searched is as usual."""
+    templates = (REALMLP, SIMPLE, LINEAR)
+    space = TemplateSpace(templates, Searched(Classes(3), 500, {"width": [16, 32], "batch_size": 32}))
+    found = next(islice(proposals(templates, space.searched, seed), number, None))
+    point = space.point(found.template.name, found.params)
+    names = {str(each["name"]) for each in space.described()[templates.index(found.template)]}
+    if point is None:
+        assert found.reason != "drawn at random"
+    else:
+        assert point["values"].keys() == names
+        row = space.row(point)
+        again = found.template.params(space.searched.head, 500, row["params"])
+        searched = {name.split("/")[1] for name in names}
+        assert row["template"] == found.template.name
+        for field in searched:
+            value = found.params[field]
+            assert again[field] == (pytest.approx(value, rel=1e-3) if isinstance(value, float) else value)

@@ -22,6 +22,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.draws import Choices
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.per_output import Measured
+from cerebro_plpy.configs.points import ParameterSpace
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.configs.spec import MAX_ATTEMPTS
 from cerebro_plpy.database.catalog import Relation
@@ -895,7 +896,7 @@ def test_a_search_trains_all_that_it_draws(
         known = [replace(request.configs[0], mst_key=first + n) for n in range(count)]
         return self._join(Made(tuple(known), {}), Origin("search"), None)
 
-    space = Space(({},), {}, Choices((1,)))
+    space = ParameterSpace(Space(({},), {}, Choices((1,))))
     rule: Rule = Asha(epochs) if kind == "asha" else Stepwise((epochs,))
     search = Searching("rule", rule, tuple(range(configs)), Drawing(space, "tpe", draws, {}))
     keys = [*range(configs), *range(DRAWN, DRAWN + draws)]

@@ -110,11 +110,13 @@ def proposals(
     seed: int,
     known: Predecessors = UNKNOWN,
     existing: Iterable[tuple[str, Params]] = (),
+    *,
+    learning: bool = False,
 ) -> Iterator[Proposal]:
     """Different configurations, none of them an `existing` one; the templates take turns.
 
     All that is good to begin with comes before what is drawn. They end where the space holds no others, or hardly any.
-    Raises InvalidParameter as `check_space` does.
+    Where the search is `learning` it draws others itself. Raises InvalidParameter as `check_space` does.
     """
     turns = [_endless(template, searched, Random(f"{seed}/{template.name}")) for template in templates]
     seen = [*existing]
@@ -131,7 +133,7 @@ def proposals(
     for turn, template in zip(turns, templates):
         yield from different(islice(turn, len(template.starts)))
     yield from different(_again(templates, searched, seed, known.later))
-    while turns:
+    while turns and not learning:
         found = [(turn, next(different(islice(turn, IN_VAIN)), None)) for turn in turns]
         turns = [turn for turn, proposal in found if proposal]
         yield from (proposal for _, proposal in found if proposal)
@@ -146,7 +148,7 @@ def _endless(template: Template, searched: Searched, random: Random) -> Iterator
         yield Proposal(template, template.params(head, rows, values), "good to begin with" if start else "usual values")
     draws = draws_of(template, searched)
     while True:
-        values = {name: _short(draw.draw(random)) for name, draw in draws.items()}
+        values = {name: shortened(draw.draw(random)) for name, draw in draws.items()}
         yield Proposal(template, template.params(head, rows, values), "drawn at random")
 
 
@@ -182,7 +184,7 @@ def _within(
     }
 
 
-def _short(value: object) -> object:
+def shortened(value: object) -> object:
     """Numbers that people can read: further digits decide nothing."""
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 

@@ -1,0 +1,48 @@
+"""Fields of templates as the points of a space in which a sampler suggests: each template is an alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cerebro_plpy.configs.draws import Draw
+from cerebro_plpy.configs.points import Point, described, is_constant, number_at, value_at
+from cerebro_plpy.configs.templates.proposals import Searched, draws_of, shortened
+from cerebro_plpy.configs.templates.template import Params, Template
+from cerebro_plpy.records import dataclass
+
+
+@dataclass(frozen=True)
+class TemplateSpace:
+    """A `PointSpace` of fields of templates, as far as they are searched."""
+
+    templates: Sequence[Template]
+    searched: Searched
+
+    def described(self) -> list[list[dict[str, object]]]:
+        """See `PointSpace`; a field means something else in each template."""
+        return [
+            [{"name": f"{template.name}/{field}", **described(draw)} for field, draw in self._drawn(template).items()]
+            for template in self.templates
+        ]
+
+    def row(self, point: Point) -> Mapping[str, Any]:
+        """See `PointSpace`: a template, and what is drawn of its fields, with the others."""
+        template = self.templates[point["alternative"]]
+        values = {
+            field: value_at(draw, 0 if is_constant(draw) else point["values"][f"{template.name}/{field}"])
+            for field, draw in draws_of(template, self.searched).items()
+        }
+        return {"template": template.name, "params": {field: shortened(value) for field, value in values.items()}}
+
+    def point(self, name: str, params: Params) -> Point | None:
+        """Where a configuration lies, by the fields that are searched; None where that is not in the space."""
+        for number, template in enumerate(self.templates):
+            if template.name == name:
+                drawn = self._drawn(template).items()
+                found = {f"{name}/{field}": number_at(draw, params[field]) for field, draw in drawn}
+                return None if None in found.values() else {"alternative": number, "values": found}
+        return None
+
+    def _drawn(self, template: Template) -> dict[str, Draw]:
+        return {field: draw for field, draw in draws_of(template, self.searched).items() if not is_constant(draw)}
