@@ -1,14 +1,15 @@
-"""A model selection for each of 50 groups in one run, beside one run for each group, one after the other.
+"""A model selection for each of 50 groups in one run, beside one run for each group, one after the other; and one model
+for all rows beside one for each group, over real tables.
 
-Both try as many configurations of the same template for as many epochs. The one run trains a model of all rows, too. Of
-the runs by group some are made, and their mean time counts for each of the others.
+Both runs try as many configurations of the same template for as many epochs. The one run trains a model of all rows,
+too. Of the runs by group some are made, and their mean time counts for each of the others.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas
@@ -16,6 +17,7 @@ from psycopg2.extensions import connection as Connection
 
 from bench.examples import numeric
 from bench.place import Place
+from bench.real_tables import TABLES as TABLES_OF_PACKAGES
 from bench.real_tables import write
 
 GROUPS, ROWS, DATA_SEED, SOME = 50, 200, 21, 5
@@ -23,10 +25,57 @@ TRAIN = """
     SELECT count(*) FROM cerebro.train(
         %s, 'y', %s, models => '{realmlp_simple}', columns => '* except g', configs => 2, epochs => 8, ensemble => 1,
         seed => 1, budget => '2 hours'"""
+SPLIT_SEED, HELD = 5, 0.25
+TABLES: Mapping[str, str] = {"chile": "region", "slid": "language", "computers": "ram"}
+"""Real tables, and what their rows are grouped by."""
+LEARN = """
+    SELECT count(*) FROM cerebro.train(%s, %s, %s, split => %s, models => '{realmlp_simple}', configs => 3,
+                                       epochs => 40, ensemble => 1, seed => 1, budget => '1 hour'"""
+SIDE_BY_SIDE = """
+    SELECT "group", metric, one.value, own.value FROM cerebro.evaluate(%s, %s, %s) one
+    JOIN cerebro.evaluate(%s, %s, %s) own USING ("group", metric)
+    WHERE one.class IS NULL AND own.class IS NULL AND "group" IS NOT NULL"""
+COMPARED = {"classification": "accuracy", "regression": "rmse"}
 Say = Callable[[str], None]
 
 
 def measured(at: Place, say: Say) -> str:
+    """What both comparisons have come to."""
+    return f"{timed(at, say)}\n\n{compared(at, say)}"
+
+
+def compared(at: Place, say: Say) -> str:
+    """How good one model and those of groups are, for rows of each group that neither was trained on."""
+    lines = [
+        "| table | group | rows to train on | metric | one model | a model for each group |",
+        "|---|---|---:|---|---:|---:|",
+    ]
+    with at.session() as session, session.cursor() as cursor:
+        for name, column in TABLES.items():
+            table = TABLES_OF_PACKAGES[name]
+            frame = table.frame()
+            held = np.random.default_rng(SPLIT_SEED).random(len(frame)) < HELD
+            write(session, name, frame[~held])
+            write(session, f"{name}_held", frame[held])
+            for model, more in ((f"{name}_one", ""), (f"{name}_own", f", group_by => '{column}'")):
+                cursor.execute(f"{LEARN}{more})", (name, table.target, model, f"table {name}_held"))
+                say(f"  {model} is trained")
+            cursor.execute(
+                SIDE_BY_SIDE, (f"{name}_one", f"{name}_held", [column], f"{name}_own", f"{name}_held", [column])
+            )
+            found = {
+                group[column]: (metric, *values) for group, metric, *values in cursor if metric == COMPARED[table.task]
+            }
+            cursor.execute(
+                "SELECT group_value, training_rows FROM cerebro.model_group WHERE model = %s", (f"{name}_own",)
+            )
+            for group, rows in sorted(cursor, key=lambda row: -row[1]):
+                metric, one, own = found[group]
+                lines.append(f"| `{name}` | {column} {group} | {rows} | {metric} | {one:.4g} | {own:.4g} |")
+    return "\n".join(lines)
+
+
+def timed(at: Place, say: Say) -> str:
     """Seconds of the one run, and of the runs by group."""
     x, y = numeric(np.random.default_rng(DATA_SEED), GROUPS * ROWS)
     frame = pandas.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])])
