@@ -53,10 +53,10 @@ class Orchestrator:
         self._assignments = Assignments(visits, workers, around, at_once=averaging or request.deadline is not None)
         segments = request.source.segments
         plan = schedule.Plan(
-            request.spec.epochs,
+            request.last_epoch,
             segments,
             schedule.share_segments(segments, self._assignments.numbers),
-            frozenset(request.spec.evaluate_epochs),
+            frozenset(request.spec.evaluated_until(request.last_epoch)),
             averaging=averaging,
         )
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}

@@ -114,7 +114,8 @@ class FitRequest:
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
     trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of templates, in a run that
-    has these. `decided` is what was decided before it was resumed.
+    has these. `decided` is what was decided before it was resumed; by then it
+    may have more `epochs` than its call has said.
     """
 
     spec: Spec
@@ -135,6 +136,12 @@ class FitRequest:
     commit_seconds: int = 0
     search: Searching | None = None
     decided: tuple[Heard, ...] = ()
+    epochs: int | None = None
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch that any configuration is trained for, as far as it is known when the loop begins."""
+        return self.epochs or self.spec.epochs
 
     def with_configs(
         self, joined: Made, backends: Mapping[int, str], warm_states: Mapping[int, WarmState]
