@@ -54,7 +54,7 @@ BEGIN
         WHERE c.oid = 'cerebro.run_log'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner
     LOOP
         EXECUTE pg_catalog.format('REVOKE UPDATE, DELETE ON %s FROM %s', ours, role);
-        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software) ON cerebro.run_log TO %s', role);
+        EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, error, pid, dropped, software, epochs) ON cerebro.run_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, reason, state_tables, backend, best_epoch, source, cloned_from, warm_started_from, point, released, warm_started_visits) ON cerebro.config_log TO %s', role);
         EXECUTE pg_catalog.format('GRANT UPDATE (status, ended_at, rows, state_bytes, form, threads, error, loss, state_table,'
                                   ' training_seconds, stored_at) ON cerebro.visit TO %s', role);

@@ -41,7 +41,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.set_epochs(plpy, GD, run_id, n, mst_key)
 $$;
-COMMENT ON FUNCTION cerebro.set_epochs(bigint, integer, integer) IS 'Let a configuration of a run that goes on, or all of them, be trained for n epochs, at most those of the run; who has begun a later one ends with that. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.set_epochs(bigint, integer, integer) IS 'Let a configuration of a run that goes on, or all of them, be trained for n epochs, fewer or more than the run has; who has begun a later one ends with that. Returns the id of the act';
 
 CREATE OR REPLACE FUNCTION cerebro.prioritise(run_id bigint, mst_key integer) RETURNS bigint
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$

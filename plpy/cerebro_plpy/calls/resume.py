@@ -137,6 +137,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
         repeat = repeat_of(catalog, recorded, row["epochs"], data.source, list(models.backends))
         models = models._replace(backends=recorded.backends)
     request = make_request(catalog, workplace, spec, data, models, repeat)
+    request = replace(request, epochs=max(row["epochs"], spec.epochs))
     request = replace(request, maker=maker_of(spec, log, data.source) if spec.train else None)
     failed = [each["mst_key"] for each in log if each["status"] == "failed"]  # a rule was asked about them, too
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))

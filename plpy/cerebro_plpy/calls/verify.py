@@ -179,8 +179,9 @@ def kept_rows(catalog: Catalog, workplace: Workplace, made: Made) -> tuple[Repla
 def replay_request(catalog: Catalog, workplace: Workplace, made: Made, rows: Replay) -> FitRequest:
     """What a run is asked that does what made the version: other configurations do not matter for its bits."""
     spec, before = unsearched(made.spec), made.version.run_id
-    best = {key: config["best_epoch"] or spec.epochs for key, config in made.configs.items()}
     recorded = read_record(workplace.control, MODULE, before)
+    configs = made.configs.items()
+    best = {key: each["best_epoch"] or recorded.limits.get(key, spec.epochs) for key, each in configs}
     models = models_again(catalog, workplace, made, rows)
     repeat = repeat_of(catalog, recorded, max(best.values()), rows.data.source, best)
     orders = recorded.orders.items()

@@ -169,6 +169,11 @@ class Spec:
     epochs_before: Mapping[int, int] = field(default_factory=dict)
     train: TrainSpec | None = None
 
+    def evaluated_until(self, epochs: int) -> tuple[int, ...]:
+        """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
+        more = range(self.epochs + 1, epochs + 1) if self.evaluate_epochs else ()
+        return (*self.evaluate_epochs, *(each for each in more if each % self.frequency == 0 or each == epochs))
+
     @property
     def is_automl(self) -> bool:
         """Whether the run is the whole search of a call of AutoML."""

@@ -12,7 +12,7 @@ from cerebro_plpy.hopping import schedule
 from cerebro_plpy.hopping.policies import remaining_visits
 from cerebro_plpy.hopping.schedule import ConfigProgress, Plan
 from cerebro_plpy.run.request import Evaluation, FitRequest
-from cerebro_plpy.run.tasks import Surroundings
+from cerebro_plpy.run.tasks import Nothing, Surroundings
 from cerebro_plpy.run.training import ConfigTraining
 from cerebro_plpy.run.verdicts import keeps_best
 
@@ -67,9 +67,10 @@ class Announcer:
     ) -> None:
         """Tell about each configuration that is trained no further, and again when it is finished, in the last seconds.
 
-        Never where a budget cancels visits, of which any may be stored all the same.
+        Never where a budget cancels visits, of which any may be stored all the same, nor where nobody waits for it: so
+        they may be trained on.
         """
-        if self._request.deadline:
+        if self._request.deadline or isinstance(self._around.beside, Nothing):
             return
         known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
         finished = {key for key, each in known.items() if each.finished}

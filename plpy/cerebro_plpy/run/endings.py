@@ -39,7 +39,7 @@ class Endings:
     def stop_early(self, training: ConfigTraining) -> None:
         """Let a configuration go no further, where its metrics say so."""
         config, found = training.config, verdict(training.config, training.request, training.evaluations)
-        if found.stopped in (None, self._positions.plan.epochs) or config.mst_key in self.stopped:
+        if found.stopped in (None, training.epochs) or config.mst_key in self.stopped:
             return
         if self._search.insists(config.mst_key):
             return

@@ -52,9 +52,9 @@ class Orchestrator:
         self._request, self._log, self._around = request, log, around
         averaging = request.spec.schedule == schedule.AVERAGING
         self._assignments = Assignments(visits, workers, around, at_once=averaging or request.deadline is not None)
-        segments = request.source.segments
-        shared, evaluated = share_segments(segments, self._assignments.numbers), frozenset(request.spec.evaluate_epochs)
-        plan = Plan(request.spec.epochs, segments, shared, evaluated, averaging, request.own_segments)
+        segments, last = request.source.segments, request.last_epoch
+        shared, evaluated = share_segments(segments, self._assignments.numbers), request.spec.evaluated_until(last)
+        plan = Plan(last, segments, shared, frozenset(evaluated), averaging, request.own_segments)
         known = {c.mst_key: past.get(c.mst_key, Past()) for c in request.configs}
         self._training = {
             c.mst_key: ConfigTraining.after(known[c.mst_key], request, c, log.run_id) for c in request.configs

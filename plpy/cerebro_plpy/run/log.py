@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What logs configurations that join."""
+    """What logs configurations that join, or epochs, in the transaction of the act that lets them."""
 
     texts: Sequence[str]
     values: Sequence[object]
@@ -184,6 +184,10 @@ class RunLog:
     def _origin(self, origin: Origin, mst_keys: Sequence[int]) -> Sequence[object]:
         *named, points = origin
         return (*named, json.dumps(points), self.run_id, list(mst_keys))
+
+    def more_epochs(self, epochs: int) -> Joined:
+        """What logs that the run has more epochs, for the transaction of the act that gives it them."""
+        return Joined([sql("run.more_epochs")], [epochs, self.run_id])
 
     def joined(self, joined: Joined) -> None:
         """Configurations have joined that a search has drawn."""

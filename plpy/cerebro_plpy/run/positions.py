@@ -76,6 +76,16 @@ class Positions:
         """A configuration may train until the end of that epoch."""
         self._change(mst_key, lambda progress: replace(progress, limit=epoch))
 
+    def extend(self, mst_key: int, epoch: int) -> None:
+        """A configuration may train until the end of that epoch, also where it had come to its end."""
+        segments = frozenset(self.plan.segments)
+
+        def extended(progress: ConfigProgress) -> ConfigProgress:
+            ended = progress.finished and not progress.stopping and progress.epoch <= epoch
+            return replace(progress, limit=epoch, waiting=segments if ended else progress.waiting)
+
+        self._change(mst_key, extended)
+
     def hold(self, mst_key: int) -> None:
         """A configuration begins no visit to train, until it is revived."""
         self._change(mst_key, lambda progress: replace(progress, held=True))

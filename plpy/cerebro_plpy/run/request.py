@@ -127,9 +127,10 @@ class FitRequest:
     visit begins any more, and of `deadline` a run with a budget knows. What a worker trains may wait `commit_seconds`
     for its commit. A `quiet` one tells of no epoch, nor of what was stopped. Without a `search` all configurations are
     trained to the last epoch, unless somebody says otherwise. `maker` makes configurations of templates, in a run that
-    has these. `decided` is what was decided before it was resumed. A search by `patience` stops those that do not say
-    themselves when they stop. Where buffers hold one group each, `groups` says which are whose, and configurations that
-    see all of them train on `block_rows` of neighbours together.
+    has these. `decided` is what was decided before it was resumed; by then it may have more `epochs` than its call has
+    said. A search by `patience` stops those that do not say themselves when they stop. Where buffers hold one group
+    each, `groups` says which are whose, and configurations that see all of them train on `block_rows` of neighbours
+    together.
     """
 
     spec: Spec
@@ -153,6 +154,7 @@ class FitRequest:
     patience: EarlyStopping | None = None
     groups: Mapping[str, GroupPlace] = field(default_factory=dict)
     block_rows: int | None = None
+    epochs: int | None = None
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
         """The segments that configurations of a group visit; all where they are of none."""
@@ -163,6 +165,11 @@ class FitRequest:
         """Those of configurations that are of a group, by mst_key."""
         grouped = [config for config in self.configs if config.group is not None]
         return {config.mst_key: frozenset(self.segments_of(config.group)) for config in grouped}
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch that any configuration is trained for, as far as it is known when the loop begins."""
+        return self.epochs or self.spec.epochs
 
     def with_configs(
         self, joined: Made, backends: Mapping[int, str], warm_states: Mapping[int, WarmState]

@@ -60,6 +60,7 @@ class Search:
         for key, decision in last.items():
             if key in self._positions.progress:
                 self._positions.limit(key, decision.limit)
+                self._training[key].more = decision.limit
                 if decision.action == "hold":
                     self._positions.hold(key)
         self._log.configs_resting([key for key, each in last.items() if each.action in ("rest", "hold", "stop")])
@@ -94,12 +95,31 @@ class Search:
         self._by_act(act, progress, "continue", limit, f"continued by {act.actor}")
 
     def set_epochs(self, act: Act, limits: Mapping[int, int]) -> None:
-        """Somebody says for how many epochs configurations are trained, by mst_key."""
+        """Somebody says for how many epochs configurations are trained, by mst_key: more than the run has, too."""
+        last, told = max(limits.values()), f"epochs said by {act.actor}"
+        grows = last > self._positions.plan.epochs
+        kept = self._grow(last) if grows else {}
+        made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in kept.items()]
         for key, limit in limits.items():
+            made = [each for each in made if each.mst_key != key]
+            action: Action = "promote" if self._training[key].completed() else "continue"
+            made.append(Decision(key, action, limit, told))
             self._evaluate(limit)
-            self._positions.limit(key, limit)
-        told = f"epochs said by {act.actor}"
-        self._log_act(act, [Decision(key, "continue", limit, told) for key, limit in limits.items()], None)
+            self._training[key].more = limit
+            self._positions.extend(key, limit)
+        self._log_act(act, made, None, self._log.more_epochs(last) if grows else None)
+
+    def _grow(self, epochs: int) -> dict[int, int]:
+        """Let the run have more epochs; the limits of those that would go on by themselves, and are not to."""
+        plan, kept = self._positions.plan, dict[int, int]()
+        for key, progress in list(self._positions.progress.items()):
+            if progress.limit is None:
+                self._positions.limit(key, plan.epochs)
+                if not (progress.stopping or progress.held):
+                    kept[key] = plan.epochs
+        evaluated = plan.evaluate_epochs.union(self._request.spec.evaluated_until(epochs))
+        self._positions.plan = replace(plan, epochs=epochs, evaluate_epochs=evaluated)
+        return kept
 
     def begin_first(self, act: Act, progress: ConfigProgress) -> None:
         """Somebody wants a configuration to go first, also where the rule has not let it begin yet."""
@@ -119,7 +139,7 @@ class Search:
         """Configurations join: the rule is asked about them, or they go on to the last epoch where it takes no more."""
         join = self._recruits.clone if act.action == "clone_config" else self._recruits.add
         configs, joined = join(act)
-        last = self._positions.plan.epochs
+        last = self._request.spec.epochs
         decisions = [Decision(config.mst_key, "start", last, f"added by {act.actor}") for config in configs]
         asked = self._course is not None and self._course.rule.takes_more
         self._enter(configs, 0 if asked else last)

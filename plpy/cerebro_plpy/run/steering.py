@@ -24,6 +24,7 @@ from cerebro_plpy.run.log import Act
 from cerebro_plpy.run.roster import Roster
 from cerebro_plpy.run.search import Search
 
+MOST_EPOCHS = 100_000
 LISTEN_SECONDS = 0.25
 """So often an orchestrator looks for acts, where visits are shorter."""
 
@@ -94,8 +95,10 @@ class Steering:
 
     def _do_to_config(self, act: Act, progress: ConfigProgress) -> None:
         key, training = progress.mst_key, self._training[progress.mst_key]
-        last = self._positions.plan.epochs
-        if training.completed() or key in self._bounds.endings.stopped or key in self._bounds.written:
+        beyond = act.action == "set_epochs" and self._asked(act) > training.epochs
+        if beyond and key in self._bounds.written:
+            raise InvalidParameter(f"mst_key {key} is trained, and its output is being written")
+        if (training.completed() and not beyond) or key in self._bounds.endings.stopped or key in self._bounds.written:
             raise InvalidParameter(f"mst_key {key} is not trained any more")
         if training.released:
             raise InvalidParameter(f"the state of mst_key {key} was dropped, for which live_states left no room")
@@ -112,8 +115,10 @@ class Steering:
             if begun and training.evaluated:
                 raise InvalidParameter(f"mst_key {key} was evaluated in the midst of an epoch, as that of its end")
             self._go_on()
-            self._search.revive(act, progress, last)
+            self._search.revive(act, progress, training.epochs)
         elif act.action == "set_epochs":
+            if beyond and progress.stopping:
+                raise InvalidParameter(f"mst_key {key} was stopped; cerebro.continue_config lets it go on before")
             self._search.set_epochs(act, {key: self._epochs(act, progress)})
         else:
             if progress.finished:
@@ -132,11 +137,15 @@ class Steering:
 
     def _epochs(self, act: Act, progress: ConfigProgress) -> int:
         """As many epochs as are asked for, or those that a configuration has begun already."""
-        asked, last = act.change.get("epochs"), self._positions.plan.epochs
-        if type(asked) is not int or not 1 <= asked <= last:
-            raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {last}, the epochs of the run")
+        asked = self._asked(act)
         begun = progress.kind == "evaluate" or progress.running or begun_with_epoch(self._positions.plan, progress)
         return max(asked, progress.epoch if begun else progress.epoch - 1)
+
+    def _asked(self, act: Act) -> int:
+        asked = act.change.get("epochs")
+        if type(asked) is not int or not 1 <= asked <= MOST_EPOCHS:
+            raise InvalidParameter(f"epochs is {asked!r}; expected 1 to {MOST_EPOCHS}")
+        return asked
 
     def _pause(self) -> None:
         self._paused_at = time.monotonic()

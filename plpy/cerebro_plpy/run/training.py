@@ -63,7 +63,7 @@ class ConfigTraining:
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
     are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
-    newest. So many visits are trained, but `unstored` yet.
+    newest. So many visits are trained, but `unstored` yet. Somebody may want `more` epochs of it.
     """
 
     request: FitRequest
@@ -86,6 +86,7 @@ class ConfigTraining:
     evaluations: list[Evaluation] = field(default_factory=list)
     best: Kept | None = None
     released: bool = False
+    more: int = 0
 
     @classmethod
     def after(cls, past: Past, request: FitRequest, config: Config, run_id: int) -> ConfigTraining:
@@ -163,7 +164,12 @@ class ConfigTraining:
 
     def completed(self) -> bool:
         """Whether all visits have left their states."""
-        return self.visits == self.route.visits(self.request.spec.epochs)
+        return self.visits == self.route.visits(self.epochs)
+
+    @property
+    def epochs(self) -> int:
+        """For how many epochs it is trained, unless it is stopped: more than the call said where somebody wants it."""
+        return max(self.request.spec.epochs, self.more)
 
     def begin(self, tour: Tour) -> int:
         """The number of a new attempt at these visits, of which the first stands for all."""

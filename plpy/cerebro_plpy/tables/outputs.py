@@ -50,7 +50,7 @@ class LoggedRun:
     @property
     def evaluate_epochs(self) -> list[int] | None:
         """The epochs after which metrics were computed."""
-        epochs = self.spec.evaluate_epochs
+        epochs = self.spec.evaluated_until(self.epochs or self.spec.epochs)
         return list(epochs if self.status == "completed" else (e for e in epochs if e <= (self.evaluated or 0))) or None
 
 

@@ -123,6 +123,58 @@ def test_epochs_can_be_fewer(bench: Workbench, person: Workbench) -> None:
     check_replay(bench, run, "fewer")
 
 
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
+def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> None:
+    """Of one configuration, or of all; the others keep theirs. A run that was cut knows it, and a replay, too."""
+    output, more = f"more_{cut}", EPOCHS + 2
+    with live(bench, person, output) as (run, fitted):
+        done(person, "pause_run(%s)", run)
+        done(person, "set_epochs(%s, %s, 2)", run, more)
+        if cut:
+            assert person.value("SELECT cerebro.cancel(%s)", run)
+            with pytest.raises(psycopg2.Error):
+                fitted.result()
+            bench.rows("SELECT cerebro.resume(%s)", run)
+        else:
+            done(person, "continue_run(%s)", run)
+            fitted.result()
+    epochs = bench.rows("SELECT mst_key, epochs, status FROM cerebro.config WHERE run_id = %s ORDER BY 1", run)
+    assert epochs == [(1, EPOCHS, "completed"), (2, more, "completed"), (3, EPOCHS, "completed")]
+    progress = "SELECT status, epochs, visits_done = visits_total FROM cerebro.progress WHERE run_id = %s"
+    assert bench.row(progress, run) == ("completed", more, True)
+    assert bench.row(f"SELECT num_iterations, metrics_iters[{more}] FROM {output}_summary") == (more, more)
+    measured = "SELECT mst_key, max(epoch) FROM cerebro.metric WHERE run_id = %s GROUP BY 1 ORDER BY 1"
+    assert bench.rows(measured, run) == [(1, EPOCHS), (2, more), (3, EPOCHS)]
+    again = bench.fit("packed", f"{output}_again", "slow", more, schedule="replay", replay_run=run)
+    assert bench.weights(f"{output}_again") == bench.weights(output)
+    assert bench.rows(measured, again) == bench.rows(measured, run)
+
+
+def test_of_a_search_one_may_have_more_epochs(bench: Workbench, person: Workbench) -> None:
+    with live(bench, person, "sought", search="asha", schedule="rotation") as (run, fitted):
+        done(person, "pause_run(%s)", run)
+        done(person, "set_epochs(%s, %s, 2)", run, EPOCHS + 2)
+        done(person, "continue_run(%s)", run)
+        fitted.result()
+    assert bench.row(CONFIG, run, 2) == ("completed", None, EPOCHS + 2)
+    assert bench.value("SELECT max(epochs) FROM cerebro.config WHERE run_id = %s AND mst_key <> 2", run) <= EPOCHS
+    bench.fit("packed", "sought_again", "slow", EPOCHS + 2, schedule="replay", replay_run=run)
+    assert bench.weights("sought_again") == bench.weights("sought")
+
+
+def test_who_was_trained_to_the_end_may_go_on(bench: Workbench, person: Workbench) -> None:
+    """In the background, where nobody writes its output before the end."""
+    call = "cerebro.submit('packed', 'longer', 'slow', %s, workers => 1, metrics_compute_frequency => 1)"
+    run = bench.value(f"SELECT {call}", EPOCHS)
+    done(person, "prioritise(%s, 1)", run)
+    eventually(lambda: person.row(CONFIG, run, 1)[0] == "completed")
+    done(person, "set_epochs(%s, %s, 1)", run, EPOCHS + 1)
+    assert person.row(CONFIG, run, 1)[0] in ("running", "completed")
+    assert bench.value("SELECT cerebro.wait(%s)", run) == "completed"
+    found = bench.rows("SELECT mst_key, status, epochs FROM cerebro.config WHERE run_id = %s ORDER BY 1", run)
+    assert found == [(key, "completed", EPOCHS + (key == 1)) for key in (1, 2, 3)]
+
+
 def test_who_is_to_go_first_does(bench: Workbench, person: Workbench) -> None:
     with live(bench, person, "first") as (run, fitted):
         act = done(person, "prioritise(%s, 3)", run)
@@ -176,9 +228,9 @@ def test_only_members_act_and_nobody_in_another_name(
         refused(person, "SELECT cerebro.stop_config(%s, 9)", run, code="42704")
         refused(person, "SELECT cerebro.stop_config(%s, NULL)", run, code="22004")
         refused(person, "SELECT cerebro.set_epochs(%s, 0)", run, code="22023")
-        act = person.value("SELECT cerebro.set_epochs(%s, 99)", run)
+        act = person.value("SELECT cerebro.set_epochs(%s, 100001)", run)
         eventually(lambda: person.row(ACT, act)[0] == "refused")
-        assert "expected 1 to 6" in person.row(ACT, act)[1]
+        assert "expected 1 to 100000" in person.row(ACT, act)[1]
         shared_superuser.rows(f"GRANT {person.value('SELECT current_user')} TO gita")
         for key in (1, 2, 3):
             done(gita, "set_epochs(%s, 1, %s)", run, key)
