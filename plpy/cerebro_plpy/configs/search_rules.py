@@ -200,9 +200,7 @@ def read_rule(
             f"{module} error: search_params is {text!r:.80}; expected a JSON object.",
             hint="For example search_params => '{\"eta\": 4}'.",
         )
-    target = given.pop(TARGET, None)
-    if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
-        raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
+    target = _target(module, given)
     bounds = {key: given.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
     for key, bound in bounds.items():
         if bound is not None and (type(bound) is not int or bound < 1):
@@ -218,7 +216,15 @@ def read_rule(
     if name == PBT and drawn is None:
         _refuse_population(module, templates=templates)
     parameters = _parameters(module, rule, given, epochs)
-    return SearchRule(rule, parameters, None if target is None else float(target), drawn, **bounds)
+    return SearchRule(rule, parameters, target, drawn, **bounds)
+
+
+def _target(module: str, given: dict[str, Any]) -> float | None:
+    """The value at which all is over, if any; it is taken out of the parameters."""
+    target = given.pop(TARGET, None)
+    if target is not None and (type(target) not in (int, float) or not math.isfinite(target)):
+        raise InvalidParameter(f"{module} error: target in search_params is {target!r:.80}; expected a number.")
+    return None if target is None else float(target)
 
 
 def _quantile(module: str, value: object) -> float:

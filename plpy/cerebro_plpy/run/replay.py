@@ -88,9 +88,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
     threads = {row[3] for row in visits}
     _check_repeatable(module, run_id, schedule, threads)
     orders = {(row[0], row[1]): tuple(row[2]) for row in visits}
-    forms = {(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])}
     configs = [Recorded(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
-    count = next(iter(threads), None)
     patience, evaluated = _patience(control, module, run_id)
     return RunRecord(
         run_id=run_id,
@@ -98,8 +96,8 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         epochs=epochs,
         segments=tuple(segments),
         orders=orders,
-        forms=forms,
-        threads=count,
+        forms={(row[0], row[1], segment): form for row in visits for segment, form in zip(row[2], row[4])},
+        threads=next(iter(threads), None),
         dtype_policy=policy,
         backends={each.mst_key: each.backend for each in configs},
         functions=json.loads(functions),
