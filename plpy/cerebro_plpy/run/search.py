@@ -99,9 +99,9 @@ class Search:
         last, told = max(limits.values()), f"epochs said by {act.actor}"
         grows = last > self._positions.plan.epochs
         kept = self._grow(last) if grows else {}
-        made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in kept.items()]
+        others = [(key, limit) for key, limit in kept.items() if key not in limits]
+        made = [Decision(key, "continue", limit, "it keeps its epochs") for key, limit in others]
         for key, limit in limits.items():
-            made = [each for each in made if each.mst_key != key]
             action: Action = "promote" if self._training[key].completed() else "continue"
             made.append(Decision(key, action, limit, told))
             self._evaluate(limit)

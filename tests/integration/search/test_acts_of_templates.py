@@ -66,8 +66,10 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(bench: Workb
         done(person, "clone_config(%s, 1, %s, false)", run, wider)
         done(person, "add_configs(%s, %s, 2)", run, json.dumps(added))
         done(person, "drill_down(%s, 1, %s)", run, '{"lr": [0.03, 0.04], "width": [16]}')
+        done(person, "set_epochs(%s, %s, 2)", run, EPOCHS + 2)
         done(person, "continue_run(%s)", run)
         trained.result()
+    assert bench.value("SELECT epochs FROM cerebro.config WHERE run_id = %s AND mst_key = 2", run) > EPOCHS
     found = bench.rows(CONFIGS, run)
     origins = [("clone", 1, None), *[("act", None, None)] * 2, *[("act", 1, None)] * 2]
     assert [row[1:4] for row in found] == origins and {row[6] for row in found} == {"completed"}

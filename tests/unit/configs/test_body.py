@@ -9,8 +9,10 @@ import pytest
 from models import dense, layer, model, sequential
 
 from cerebro_plpy.configs.architecture import check_architecture
-from cerebro_plpy.configs.templates.body import body
+from cerebro_plpy.configs.templates.body import body, loaded
+from cerebro_plpy.configs.templates.realmlp import REALMLP
 from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure, Table, Wide
+from cerebro_plpy.configs.topology import same_sizes
 from cerebro_plpy.errors import CerebroError, FeatureNotSupported, InvalidParameter
 
 FLOWERS = Table(3, 1)
@@ -70,3 +72,19 @@ def test_what_does_not_fit_is_refused(text: str, head: Head, kind: type[CerebroE
     with pytest.raises(kind, match=words) as refused:
         network(text, FLOWERS, head)
     assert refused.value.hint
+
+
+def test_what_was_loaded_is_found_in_what_was_made_of_it() -> None:
+    made = network(sequential([4], dense(3, "out", "softmax")), FLOWERS, Classes(3))
+    assert network(loaded(json.dumps(made)), FLOWERS, Classes(3)) == made
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"), [({"lr": 0.5, "dropout": 0.3}, True), ({"width": 384}, False), ({"depth": 4}, False)]
+)
+def test_weights_fit_networks_of_the_same_sizes(change: dict[str, Any], fits: bool) -> None:
+    made = [
+        json.loads(REALMLP.architecture(FLOWERS, Classes(3), REALMLP.params(Classes(3), 100, values)))
+        for values in ({}, change)
+    ]
+    assert same_sizes(*made) is fits
