@@ -284,8 +284,7 @@ def searching(
     module: str, spec: Spec, models: Models, repeat: Repeat, failed: Collection[int] = ()
 ) -> Searching | None:
     """The search of a run of all these configurations, those that have `failed` included; None where all go on."""
-    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
-    named = read_rule(module, *asked, templates=spec.train is not None)
+    named = _rule_of(module, spec)
     keys = tuple(sorted({*(config.mst_key for config in models.configs), *failed}))
     span = Span(spec.epochs, spec.evaluate_epochs, spec.ranking.descending, len(spec.segments), spec.seed)
     rule = rule_over(named, keys, span, repeat, spec.train.groups if spec.train else {})
@@ -295,8 +294,13 @@ def searching(
 
 def patience_of(module: str, spec: Spec) -> EarlyStopping | None:
     """What stops configurations of a search by patience."""
-    named = read_rule(module, spec.arguments.search, spec.arguments.search_params, spec.epochs)
+    named = _rule_of(module, spec)
     return named.stopping(spec.ranking) if named else None
+
+
+def _rule_of(module: str, spec: Spec) -> SearchRule | None:
+    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
+    return read_rule(module, *asked, templates=spec.train is not None)
 
 
 def check_settings(catalog: Catalog, arguments: FitArguments, recorded: RunRecord) -> None:

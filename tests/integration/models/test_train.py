@@ -56,9 +56,9 @@ def bits(bench: Workbench, model: str, version: int = 1) -> str:
 def test_a_raw_table_becomes_a_model_and_says_what_it_did(bench: Workbench, passengers: str) -> None:
     call = "SELECT * FROM cerebro.train('passengers', 'survived', configs => 3, epochs => 3, ensemble => 1, seed => 1)"
     found = bench.rows(call)
-    run_id, rank, mst_key, template, params, epochs, status, metric, validation, training, seconds = found[0]
+    run_id, rank, mst_key, template, params, epochs, status, metric, validation, training, seconds, group = found[0]
     assert (rank, epochs, status, metric) == (1, 3, "completed", "accuracy") and len(found) == 3
-    assert 0 < validation <= 1 and 0 < training <= 1 and seconds > 0
+    assert group is None and 0 < validation <= 1 and 0 < training <= 1 and seconds > 0
     assert {row[3] for row in found} == {"realmlp", "realmlp_simple", "linear"}
     assert params["lr"] == {"realmlp": 0.04, "realmlp_simple": 0.04, "linear": 0.01}[template]
     columns = "version, task, target, source, metric, value, training_rows + validation_rows, versions"
