@@ -145,7 +145,7 @@ class Workbench:
     def calling(self, call: Callable[[], T]) -> Iterator[Future[T]]:
         """Make a call of this session in another thread, and leave this one to other sessions.
 
-        Where the block fails the call is cancelled, for some have no other end.
+        Where the block fails the call is cancelled, for some have no other end; if it has failed itself, that is why.
         """
         with ThreadPoolExecutor(1) as pool:
             called = pool.submit(call)
@@ -154,6 +154,8 @@ class Workbench:
             except BaseException:
                 with suppress(psycopg2.Error):
                     self.connection.cancel()
+                if called.done():
+                    called.result()
                 raise
 
     def states(self, model: str) -> str:

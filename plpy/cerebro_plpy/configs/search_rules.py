@@ -201,12 +201,7 @@ def read_rule(
             hint="For example search_params => '{\"eta\": 4}'.",
         )
     target = _target(module, given)
-    bounds = {key: given.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
-    for key, bound in bounds.items():
-        if bound is not None and (type(bound) is not int or bound < 1):
-            raise InvalidParameter(
-                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
-            )
+    bounds: dict[str, Any] = _bounds(module, given)
     rule = GRID if name in SAMPLERS else name
     if name == PBT:
         bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
@@ -217,6 +212,17 @@ def read_rule(
         _refuse_population(module, templates=templates)
     parameters = _parameters(module, rule, given, epochs)
     return SearchRule(rule, parameters, target, drawn, **bounds)
+
+
+def _bounds(module: str, given: dict[str, Any]) -> dict[str, int | None]:
+    """What bounds a run under any rule; it is taken out of the parameters."""
+    bounds = {key: given.pop(key, None) for key in (LIVE_STATES, MAX_VISITS)}
+    for key, bound in bounds.items():
+        if bound is not None and (type(bound) is not int or bound < 1):
+            raise InvalidParameter(
+                f"{module} error: {key} in search_params is {bound!r:.80}; expected a whole number, at least 1."
+            )
+    return bounds
 
 
 def _target(module: str, given: dict[str, Any]) -> float | None:
