@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.job import Job, Result, arguments, write_result
@@ -35,10 +35,7 @@ def fitted(
     keras: Any, job: Job, number: int, architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
 ) -> tuple[float, float]:
     """Train one configuration; its loss and accuracy on the validation rows."""
-    config = job.configs[number]
-    keras.backend.clear_session()
-    keras.utils.set_random_seed(job.seed + number)
-    model = build(keras, architectures[config.model - 1], config, job.settings)
+    config, model = job.configs[number], _model(keras, job, number, architectures)
     model.fit(*train, batch_size=config.batch_size, epochs=job.epochs, verbose=0)
     return evaluate(model, valid)
 
@@ -47,19 +44,22 @@ def epochs(
     keras: Any, job: Job, number: int, architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
 ) -> Iterator[tuple[float, float]]:
     """Train one configuration as long as somebody asks; its loss and accuracy after each epoch."""
-    config = job.configs[number]
-    keras.backend.clear_session()
-    keras.utils.set_random_seed(job.seed + number)
-    model = build(keras, architectures[config.model - 1], config, job.settings)
+    config, model = job.configs[number], _model(keras, job, number, architectures)
     for _ in range(job.epochs):
         model.fit(*train, batch_size=config.batch_size, verbose=0)
         yield evaluate(model, valid)
 
 
+def _model(keras: Any, job: Job, number: int, architectures: Architectures) -> Any:
+    config = job.configs[number]
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(job.seed + number)
+    return build(keras, architectures[config.model - 1], config, job.settings)
+
+
 def _in_processes(
     job: Job, order: list[int], architectures: Architectures, train: tuple[Any, Any], valid: tuple[Any, Any]
 ) -> list[tuple[int, float, float]]:
-    # Forked before any framework is imported, so that the rows are shared and not copied.
     context = multiprocessing.get_context("fork")
     waiting, done = context.SimpleQueue(), context.SimpleQueue()
     for number in [*order, *[None] * job.processes]:
@@ -70,6 +70,19 @@ def _in_processes(
         while (number := waiting.get()) is not None:
             done.put((number, *fitted(keras, job, number, architectures, train, valid)))
 
+    forked(job, work)
+    found: list[tuple[int, float, float]] = []
+    while not done.empty():
+        found.append(done.get())
+    return found
+
+
+def forked(job: Job, work: Callable[[int], None]) -> None:
+    """Have each process of a job work with a core of its own, until all of them are done.
+
+    Forked before any framework is imported, so that the rows are shared and not copied.
+    """
+    context = multiprocessing.get_context("fork")
     cores = sorted(os.sched_getaffinity(0))
     workers = [context.Process(target=work, args=(cores[n % len(cores)],)) for n in range(job.processes)]
     for worker in workers:
@@ -78,10 +91,6 @@ def _in_processes(
         worker.join()
         if worker.exitcode:
             raise SystemExit(f"a process ended with exit status {worker.exitcode}")
-    found: list[tuple[int, float, float]] = []
-    while not done.empty():
-        found.append(done.get())
-    return found
 
 
 if __name__ == "__main__":

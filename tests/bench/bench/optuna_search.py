@@ -3,8 +3,6 @@ through a file, as its documentation advises; the rows are read once, and shared
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from pathlib import Path
 
 import optuna
@@ -13,7 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import one_hot, prepare, read
-from bench.keras_fit import epochs
+from bench.keras_fit import epochs, forked
 
 ETA = 3
 NAME = "search"
@@ -43,15 +41,7 @@ def main() -> None:
 
         _study(job, file).optimize(objective)
 
-    context = multiprocessing.get_context("fork")
-    cores = sorted(os.sched_getaffinity(0))
-    workers = [context.Process(target=work, args=(cores[n % len(cores)],)) for n in range(job.processes)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        if worker.exitcode:
-            raise SystemExit(f"a process ended with exit status {worker.exitcode}")
+    forked(job, work)
     write_result(Result(scores=_scores(_study(job, file)), moved=received), place)
 
 

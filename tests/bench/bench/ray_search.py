@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-import ray
-from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 
-from bench.job import Job, Result, arguments, write_result
-from bench.keras_config import one_hot, read
+from bench.job import Job, arguments, write_result
 from bench.keras_fit import epochs
-from bench.ray_tune import CORES, Trial
+from bench.ray_tune import Trial, tuned
 
 ETA = 3
 
@@ -45,29 +41,8 @@ class Steps(Trial):
 def main() -> None:
     """Do the job that the command line names."""
     job, place = arguments()
-    rows, architectures, received = read(job)
-    train, valid = (one_hot(examples, job.classes) for examples in rows)
-    ray.init(num_cpus=job.processes, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    shared = (architectures, train, valid)
-    trainable = tune.with_resources(tune.with_parameters(Steps, job=job, shared=shared), CORES)
     scheduler = ASHAScheduler(metric="loss", mode="min", max_t=job.epochs, grace_period=1, reduction_factor=ETA)
-    found = tune.Tuner(
-        trainable,
-        param_space={"number": tune.grid_search(list(range(len(job.configs))))},
-        tune_config=tune.TuneConfig(max_concurrent_trials=job.processes, reuse_actors=True, scheduler=scheduler),
-        run_config=tune.RunConfig(
-            storage_path=os.path.join(job.folder, "ray-search"),
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            verbose=0,
-        ),
-    ).fit()
-    if found.errors:
-        raise SystemExit(f"Error: {found.errors[0]}")
-    told = [found[position].metrics for position in range(len(found))]
-    scores = {m["number"] + 1: (m["loss"], m["accuracy"]) for m in told if m is not None}
-    stored = sum(array.nbytes for part in (train, valid) for array in part)
-    write_result(Result(scores=scores, moved=received + stored), place)
-    ray.shutdown()
+    write_result(tuned(Steps, job, list(range(len(job.configs))), scheduler), place)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.schedulers import TrialScheduler
 
 from bench.job import Job, Result, arguments, write_result
 from bench.keras_config import one_hot, prepare, read
@@ -52,20 +53,25 @@ class Trial(tune.Trainable):  # type: ignore[misc]
 
 
 def main() -> None:
-    """Do the job that the command line names."""
+    """Do the job that the command line names, those with most steps first."""
     job, place = arguments()
+    order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
+    write_result(tuned(Trial, job, order), place)
+
+
+def tuned(kind: type[Trial], job: Job, order: list[int], scheduler: TrialScheduler | None = None) -> Result:
+    """What a trial of each configuration comes to, in this order."""
     rows, architectures, received = read(job)
     train, valid = (one_hot(examples, job.classes) for examples in rows)
     ray.init(num_cpus=job.processes, include_dashboard=False, log_to_driver=False, configure_logging=False)
     shared = (architectures, train, valid)
-    trainable = tune.with_resources(tune.with_parameters(Trial, job=job, shared=shared), CORES)
-    order = sorted(range(len(job.configs)), key=lambda number: job.configs[number].batch_size)
+    trainable = tune.with_resources(tune.with_parameters(kind, job=job, shared=shared), CORES)
     found = tune.Tuner(
         trainable,
         param_space={"number": tune.grid_search(order)},
-        tune_config=tune.TuneConfig(max_concurrent_trials=job.processes, reuse_actors=True),
+        tune_config=tune.TuneConfig(max_concurrent_trials=job.processes, reuse_actors=True, scheduler=scheduler),
         run_config=tune.RunConfig(
-            storage_path=os.path.join(job.folder, "ray"),
+            storage_path=os.path.join(job.folder, kind.__name__),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             verbose=0,
         ),
@@ -75,8 +81,8 @@ def main() -> None:
     told = [found[position].metrics for position in range(len(found))]
     scores = {m["number"] + 1: (m["loss"], m["accuracy"]) for m in told if m is not None}
     stored = sum(array.nbytes for part in (train, valid) for array in part)
-    write_result(Result(scores=scores, moved=received + stored), place)
     ray.shutdown()
+    return Result(scores=scores, moved=received + stored)
 
 
 if __name__ == "__main__":

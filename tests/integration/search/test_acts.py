@@ -322,7 +322,7 @@ def test_clones_of_clones_are_repeated_wherever_their_runs_were_cut(bench: Workb
     origins = bench.rows(begun, run)
     assert [row[:3] for row in origins] == [(4, "clone", 2), (5, "clone", 4)] and min(row[3] for row in origins) > 0
     again = {"schedule": "replay", "replay_run": run, "workers": 1}
-    with bench.fitting("packed", "cut_again", "slow", EPOCHS, **again) as fitted:
+    with bench.fitting("packed", "cut_clone_again", "slow", EPOCHS, **again) as fitted:
         eventually(lambda: person.newest_run() > run)
         repeated = person.newest_run()
         eventually(lambda: person.value("SELECT count(*) > 3 FROM cerebro.visit WHERE run_id = %s", repeated))
@@ -331,7 +331,7 @@ def test_clones_of_clones_are_repeated_wherever_their_runs_were_cut(bench: Workb
             fitted.result()
     bench.rows("SELECT cerebro.resume(%s)", repeated)
     assert bench.rows(begun, repeated) == origins
-    assert bench.weights("cut_again") == bench.weights("cut_clone")
+    assert bench.weights("cut_clone_again") == bench.weights("cut_clone")
 
 
 def test_what_cannot_join_is_refused(bench: Workbench, person: Workbench) -> None:
