@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, read_rule
+from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, SearchRule, read_rule
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.body import body, loaded
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
@@ -83,7 +83,8 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     inputs, head, metric = Recipe.from_json(spec.train.recipe).table, head_of(spec.train), spec.ranking.metric
     metrics, monitor = ["accuracy"] if metric == "loss" else [metric], f"val_{metric}"
     architectures, configs = dict[int, StoredModel](), list[Config]()
-    cycles = cycles_of(spec)
+    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
+    cycles = cycles_of(read_rule(MODULE, *asked, templates=True), spec.epochs)
     waits = spec.epochs if cycles else patience(spec.epochs)  # a rule decides, and values between cycles say nothing
     for key, (template, params, group, shared) in wanted.items():
         size, model_id = int(params["batch_size"]), shared or key
@@ -98,15 +99,13 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     return Made(with_metrics(configs, architectures, source), architectures)
 
 
-def cycles_of(spec: Spec) -> Cycles | None:
-    """The cycles of learning rates that end where configurations are compared, if the search of a run has rungs."""
-    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
-    rule = read_rule(MODULE, *asked, templates=True)
+def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
+    """The cycles of learning rates that end where configurations of so many epochs are compared, if there are rungs."""
     if rule is None or rule.name not in (ASHA, PASHA, HALVING, HYPERBAND):
         return None
     first, eta = rule.parameters.get("first_epochs", 1), rule.parameters["eta"]
-    ends = rungs(spec.epochs, eta, first)
-    return Cycles(first, eta, len(ends)) if len(ends) > 1 else None
+    count = len(rungs(epochs, eta, first))
+    return Cycles(first, eta, count) if count > 1 else None
 
 
 def steps_of(source: PackedTable, batch_size: int) -> int:

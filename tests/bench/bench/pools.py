@@ -28,8 +28,8 @@ ROWS, DATA_SEED, HELD_OUT = 8000, 20, 0.2
 CONFIGS, EPOCHS = 54, 27
 TRAIN = """
     SELECT DISTINCT run_id FROM cerebro.train(
-        %s, %s, %s, configs => %s, epochs => %s, seed => %s, search => %s, ensemble => 1, budget => '3 hours',
-        background => true)"""
+        %s, %s, %s, configs => %s, epochs => %s, seed => %s, search => %s, ensemble => 1,
+        budget => '3 hours', background => true)"""
 LET_ALL_GO_ON = "SELECT cerebro.set_epochs(run_id, %s, mst_key) FROM cerebro.config WHERE run_id = %s"
 WAIT = "SELECT cerebro.wait(%s)"
 FIT = """
