@@ -84,7 +84,12 @@ WITH config AS (
            max(v.epoch) AS epoch, min(v.started_at) AS first_start, max(v.ended_at) AS last_end
     FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) LEFT JOIN cerebro.visit v USING (run_id, mst_key)
     LEFT JOIN (
-        SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key, l.last_epoch FROM cerebro.decision_log l
+        -- Who goes on unless something speaks against it is expected to come to the end.
+        SELECT DISTINCT ON (l.run_id, l.mst_key) l.run_id, l.mst_key,
+               CASE WHEN l.act_id IS NULL AND l.action IN ('start', 'continue')
+                         AND l.rule IN ('grid', 'random', 'tpe', 'cmaes', 'median', 'patience') THEN NULL
+                    ELSE l.last_epoch END AS last_epoch
+        FROM cerebro.decision_log l
         ORDER BY l.run_id, l.mst_key, l.decision_no DESC) d
         ON d.run_id = c.run_id AND d.mst_key = c.mst_key
     GROUP BY c.run_id, c.mst_key, c.status, c.reason, cardinality(coalesce(c.segments, r.segments)), coalesce(d.last_epoch, r.epochs)

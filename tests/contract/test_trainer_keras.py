@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,45 @@ def test_training_equals_train_on_batch(trainer: Peer, keras: Any, optimizer: st
     for expected, found in zip(model.get_weights(), weights(state), strict=True):
         np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
     assert result["rows"] == 68
+
+
+def cycled(highest: float, ends: Sequence[int], step: int) -> float:
+    """The rate at a step of cycles with such ends; those after the last are as long as that."""
+    lengths = [*ends]
+    while lengths[-1] <= step:
+        lengths.append(2 * lengths[-1] - ([0] + lengths)[-2])
+    end = next(each for each in lengths if each > step)
+    begin = max((each for each in (0, *lengths) if each <= step))
+    part = (step - begin) / (end - begin)
+    return highest * (part / 0.1 if part < 0.1 else (1 + math.cos(math.pi * (part - 0.1) / 0.9)) / 2)
+
+
+@pytest.mark.parametrize(
+    ("config", "ends"),
+    [
+        ({"warmup_target": 0.2, "decay_steps": 12, "first_decay_steps": 1, "t_mul": 3, "cycles": 3}, (1, 3, 12)),
+        ({"warmup_target": 0.1, "decay_steps": 7}, (7,)),
+        ({"warmup_target": 0.1, "decay_steps": 30}, (30,)),
+    ],
+)
+def test_cycles_of_rates_end_where_they_say(
+    trainer: Peer, keras: Any, config: dict[str, Any], ends: tuple[int, ...]
+) -> None:
+    """Of two configurations whose cycles have other lengths and heights, each has its own in the program they share."""
+    longer = {name: value * 2 if name.endswith(("steps", "target")) else value for name, value in config.items()}
+    parts = buffers(21, 13)
+    trainer.load("d", parts)
+    for chosen, factor in ((longer, 2), (config, 1)):
+        schedule = {"module": "cerebro_trainer", "class_name": "CosineCycles", "config": chosen}
+        asked = program(REGULARISED, "Adam", learning_rate=schedule)
+        model = rebuilt(keras, program(REGULARISED, "Adam"), trainer.initial(asked, 3))
+        _, state = trainer.train(asked, NEW, shuffle=False, epochs=4)
+        batches = [(x[at : at + 8], y[at : at + 8]) for (_, x), (_, y) in parts for at in range(0, len(x), 8)] * 4
+        for step, (x, y) in enumerate(batches):
+            model.optimizer.learning_rate = cycled(chosen["warmup_target"], [end * factor for end in ends], step)
+            model.train_on_batch(x, y.astype(np.float32))
+        for expected, found in zip(model.get_weights(), weights(state), strict=True):
+            np.testing.assert_allclose(found, expected, **TOLERANCE)
 
 
 def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> None:

@@ -35,7 +35,18 @@ from cerebro_plpy.trainer import fields, settings
 
 Task = Mapping[str, Any]
 T = TypeVar("T")
-COLUMNS = ("rank", "mst_key", "template", "params", "epochs", "metric", "validation", "training", "seconds")
+COLUMNS = (
+    "rank",
+    "mst_key",
+    "template",
+    "params",
+    "epochs",
+    "metric",
+    "validation",
+    "training",
+    "seconds",
+    "group_value",
+)
 LOGGED = "run {} goes on in the background"
 
 

@@ -26,7 +26,7 @@ from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.space import compile_text
 from cerebro_plpy.configs.templates.effort import frequency
-from cerebro_plpy.configs.templates.template import warmed
+from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import Start, TrainSpec
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -199,7 +199,7 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     key, source = made.version.mst_key, prepared.data.source
     config, fitted = made.configs[key], made.configs[key]["fit_params"]
     parsed = parse_fit_params(fitted)
-    compiled = compile_again(config["compile_params"], steps_of(source, parsed.batch_size, epochs), made)
+    compiled = compile_again(config["compile_params"], Rates(steps_of(source, parsed.batch_size), epochs), made)
     texts = compiled, fitted, parse_compile_params(compiled, None), parsed
     architectures = {config["model_id"]: StoredModel(config["model_id"], made.version.architecture, False)}
     fields = made.template, made.params
@@ -207,14 +207,14 @@ def models_of(made: Made, prepared: Prepared, epochs: int) -> Models:
     return Models(named, architectures, None, {key: config["backend"]})
 
 
-def compile_again(text: str, steps: int, made: Made) -> str:
-    """The compile parameters of before over so many steps; a version that was refreshed has the gentle rate already."""
+def compile_again(text: str, rates: Rates, made: Made) -> str:
+    """The compile parameters of before by other rates; a version that was refreshed has the gentle rate already."""
     before = parse_compile_params(text, None)
     settings = dict(before.optimizer.config)
     rate: Any = settings.pop("learning_rate")
     highest = float(rate["config"]["warmup_target"] if isinstance(rate, dict) else rate)
     gentle = highest * (1.0 if made.asked.start else RATE_SHARE)
-    optimizer = {"optimizer": before.optimizer.class_name, **settings, "learning_rate": warmed(gentle, steps)}
+    optimizer = {"optimizer": before.optimizer.class_name, **settings, "learning_rate": rates.schedule(gentle)}
     return compile_text({**optimizer, "loss": before.loss, "metrics": list(before.metrics)})
 
 

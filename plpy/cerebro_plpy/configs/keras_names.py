@@ -74,6 +74,12 @@ SCHEDULES: Mapping[str, frozenset[str]] = {
     "PolynomialDecay": _words("initial_learning_rate decay_steps end_learning_rate power cycle name"),
 }
 
+# A schedule of our own, beside those of Keras: it has fallen at the end of each of its cycles.
+CYCLES = "CosineCycles"
+OWN_SCHEDULES: Mapping[str, frozenset[str]] = {
+    CYCLES: _words("warmup_target decay_steps first_decay_steps t_mul cycles name"),
+}
+
 # Canonical name -> other spellings, of Keras 2 and 3. Any case is accepted.
 LOSSES: Mapping[str, tuple[str, ...]] = {
     "binary_crossentropy": ("BinaryCrossentropy", "bce"),

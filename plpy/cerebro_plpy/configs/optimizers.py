@@ -15,6 +15,7 @@ from cerebro_plpy.configs.keras_names import (
     DROPPED_ARGUMENTS,
     LIST_ARGUMENTS,
     OPTIMIZERS,
+    OWN_SCHEDULES,
     SCHEDULES,
     TEXT_ARGUMENTS,
     WHOLE_ARGUMENTS,
@@ -117,16 +118,16 @@ def _learning_rate(key: str, value: object) -> object:
 
 def _schedule(key: str, value: Mapping[Any, object]) -> dict[str, object]:
     class_name, config = value.get("class_name"), value.get("config")
-    if not isinstance(class_name, str) or class_name not in SCHEDULES or not isinstance(config, dict):
-        known = ", ".join(sorted(SCHEDULES))
-        expected = f"{{'class_name': one of {known}, 'config': {{...}}}}"
+    offered = {**SCHEDULES, **OWN_SCHEDULES}
+    if not isinstance(class_name, str) or class_name not in offered or not isinstance(config, dict):
+        expected = f"{{'class_name': one of {', '.join(sorted(offered))}, 'config': {{...}}}}"
         raise invalid_value(key, repr(value), expected)
-    unknown = [name for name in config if name not in SCHEDULES[class_name]]
+    unknown = [name for name in config if name not in offered[class_name]]
     if unknown or not all(_is_plain(item) for item in config.values()):
-        accepted = ", ".join(sorted(SCHEDULES[class_name]))
+        accepted = ", ".join(sorted(offered[class_name]))
         raise invalid_value(key, repr(value), f"{class_name} with numbers for {accepted}")
     return {
-        "module": "keras.optimizers.schedules",
+        "module": "keras.optimizers.schedules" if class_name in SCHEDULES else "cerebro_trainer",
         "class_name": class_name,
         "config": dict(config),
         "registered_name": None,

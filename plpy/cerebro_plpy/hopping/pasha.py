@@ -23,6 +23,10 @@ from cerebro_plpy.hopping.rules import Asha, Decision, Room, Trials, ranking, wo
 from cerebro_plpy.records import dataclass
 
 
+MOST_COMPARED = 25
+"""Configs whose curves tell the noise of a rung."""
+
+
 @dataclass(frozen=True)
 class Pasha(Asha):
     """`Asha` up to a ceiling, which grows from the second rung while orders change from rung to rung.
@@ -46,10 +50,12 @@ class Pasha(Asha):
 
     def epsilon(self, trials: Trials, rung: int) -> float:
         """What a value is not sure by: the 90th percentile of how far two configs that have come to the end of this
-        rung are apart there, of those whose curves have crossed and crossed back; else that of the rung below."""
+        rung are apart there, of those whose curves have crossed and crossed back; else that of the rung below. The best
+        of the rung tell it, for there are as many pairs as the square of their number."""
         end = self.asked[rung]
-        curves = [{e: worst(v) for e, v in trial.curve.items()} for trial in trials.values() if end in trial.values]
-        pairs = combinations(({e: v for e, v in curve.items() if e <= end} for curve in curves), 2)
+        best = (trials[key].curve for key in ranking(trials, end)[:MOST_COMPARED])
+        curves = [{e: worst(v) for e, v in curve.items() if e <= end} for curve in best]
+        pairs = combinations(curves, 2)
         gaps = [abs(one[end] - other[end]) for one, other in pairs if _crossed_back(one, other, end)]
         finite = [gap for gap in gaps if isfinite(gap)]
         if not finite:

@@ -11,21 +11,25 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, SearchRule, read_rule
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.body import body, loaded
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.effort import patience
 from cerebro_plpy.configs.templates.ensemble import NAME as ENSEMBLE
 from cerebro_plpy.configs.templates.table import Classes, Floats, Head, Measure
-from cerebro_plpy.configs.templates.template import Params, Template
+from cerebro_plpy.configs.templates.template import Cycles, Params, Rates, Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import REGRESSION
+from cerebro_plpy.hopping.rules import rungs
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
+
+MODULE = "train"
 
 
 class Filled(NamedTuple):
@@ -79,12 +83,15 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     inputs, head, metric = Recipe.from_json(spec.train.recipe).table, head_of(spec.train), spec.ranking.metric
     metrics, monitor = ["accuracy"] if metric == "loss" else [metric], f"val_{metric}"
     architectures, configs = dict[int, StoredModel](), list[Config]()
+    asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
+    cycles = cycles_of(read_rule(MODULE, *asked, templates=True), spec.epochs)
+    waits = spec.epochs if cycles else patience(spec.epochs)  # a rule decides, and values between cycles say nothing
     for key, (template, params, group, shared) in wanted.items():
         size, model_id = int(params["batch_size"]), shared or key
         place = None if group is None else spec.train.groups[group]
-        steps = place.steps(size) * spec.epochs if place else steps_of(source, size, spec.epochs)
-        compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, patience(spec.epochs), spec.train.counts)
+        rates = Rates(place.steps(size) if place else steps_of(source, size), spec.epochs, cycles)
+        compiled = template.compile_params(head, params, metrics, rates)
+        fitted = template.fit_params(params, monitor, waits, spec.train.counts)
         if model_id not in architectures:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
@@ -92,7 +99,16 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     return Made(with_metrics(configs, architectures, source), architectures)
 
 
-def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:
-    """The steps that a configuration makes over so many epochs: batches end where a segment does."""
+def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
+    """The cycles of learning rates that end where configurations of so many epochs are compared, if there are rungs."""
+    if rule is None or rule.name not in (ASHA, PASHA, HALVING, HYPERBAND):
+        return None
+    first, eta = rule.parameters.get("first_epochs", 1), rule.parameters["eta"]
+    count = len(rungs(epochs, eta, first))
+    return Cycles(first, eta, count) if count > 1 else None
+
+
+def steps_of(source: PackedTable, batch_size: int) -> int:
+    """The steps that a configuration makes in an epoch: batches end where a segment does."""
     rows = -(-source.rows // len(source.segments))
-    return -(-rows // batch_size) * len(source.segments) * epochs
+    return -(-rows // batch_size) * len(source.segments)

@@ -13,12 +13,18 @@ from typing import Any
 
 OPTIMIZER = ("learning_rate", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
 OPTIMIZERS = frozenset({"adadelta", "adagrad", "adam", "adamax", "adamw", "lion", "nadam", "rmsprop", "sgd"})
-SCHEDULES = frozenset({"cosinedecay", "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"})
+CYCLES, COSINE = "cosinecycles", "cosinedecay"
+SCHEDULES = frozenset(
+    {CYCLES, COSINE, "cosinedecayrestarts", "exponentialdecay", "inversetimedecay", "polynomialdecay"}
+)
 """Their rates are tensors to Keras; most of their other numbers it looks at while it traces."""
 RATES = ("initial_learning_rate", "warmup_target")
-STEPS: Mapping[str, Sequence[str]] = {"cosinedecay": ("decay_steps", "warmup_steps")}
-"""Numbers of steps that it takes as tensors, too: configs over more rows, or fewer, share a program."""
-SCHEDULED = frozenset({*RATES, *STEPS["cosinedecay"]})
+STEPS: Mapping[str, Sequence[str]] = {
+    CYCLES: ("decay_steps", "first_decay_steps"),
+    COSINE: ("decay_steps", "warmup_steps"),
+}
+"""Numbers of steps that they take as tensors, too: configs over more rows, or fewer, share a program."""
+SCHEDULED = frozenset({*RATES, *STEPS[CYCLES], *STEPS[COSINE]})
 REGULARIZERS = {"L1": "l1", "L2": "l2"}
 NUMBER = "a number"
 """What stands in a program's key instead of one."""

@@ -16,6 +16,7 @@ from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.keras_model import guarded
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs import custom_functions
+from cerebro_trainer.programs.cosine_cycles import CosineCycles
 
 NOT_OFFERED = frozenset({"Optimizer", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap", "ScheduleFreeAdamW"})
 """Wrappers, and one whose weights need a last step at the end of training, which hopping has many of."""
@@ -116,7 +117,7 @@ def _hyperparameter(key: str, value: object) -> Any:
             keras.optimizers.schedules,
             keras.optimizers.schedules.LearningRateSchedule,
             frozenset({"LearningRateSchedule"}),
-        )
+        ) | {CosineCycles.__name__.lower(): CosineCycles}
         cls = schedules.get(str(value.get("class_name")).lower())
         if cls is None:
             raise ConfigError(

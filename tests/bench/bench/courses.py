@@ -54,9 +54,9 @@ class Tally:
         return min((value for made, value in self._steps if made <= visits), default=self._steps[0][1])
 
 
-def order(pool: Pool, number: int) -> Sequence[Curve]:
-    """The configurations of a pool in an order of their own: no search begins with what is usual."""
-    return random.Random(f"{pool.table}/{pool.seed}/{number}").sample(pool.curves, len(pool.curves))
+def order(pool: Pool, curves: Sequence[Curve], number: int) -> Sequence[Curve]:
+    """Curves of a pool in an order of their own: no search begins with what is usual."""
+    return random.Random(f"{pool.table}/{pool.seed}/{number}").sample(curves, len(curves))
 
 
 def by_rule(pool: Pool, curves: Sequence[Curve], rule: Rule) -> Tally:

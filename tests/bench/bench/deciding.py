@@ -17,9 +17,13 @@ from typing import NamedTuple
 from cerebro_plpy.hopping.brackets import halving, hyperband
 from cerebro_plpy.hopping.course import Course
 from cerebro_plpy.hopping.hyperband import Diagonals, Hyperband
+from cerebro_plpy.hopping.pasha import Pasha
+from cerebro_plpy.hopping.pbt import Pbt
 from cerebro_plpy.hopping.rules import Asha, Median, Rule, Stepwise
+from cerebro_plpy.hopping.selections import Selections
 
 CONFIGS, WIDTH, EPOCHS, SEED = 1000, 9, 81, 1
+GROUPS = 50
 RULES: dict[str, Callable[[], Rule]] = {
     "asha": lambda: Asha(EPOCHS),
     "halving": lambda: halving(range(CONFIGS), EPOCHS, 3, 1),
@@ -27,6 +31,11 @@ RULES: dict[str, Callable[[], Rule]] = {
     "madlib_hyperband": lambda: Diagonals(Hyperband(729, 3, 0), range(Hyperband(729, 3, 0).configs)),
     "median": lambda: Median(tuple(range(1, 10))),
     "grid": lambda: Stepwise(tuple(range(1, 10))),
+    "pasha": lambda: Pasha(EPOCHS),
+    "pbt": lambda: Pbt(9),
+    "asha in 50 groups": lambda: Selections(
+        [(frozenset(range(first, CONFIGS, GROUPS)), Asha(EPOCHS)) for first in range(GROUPS)]
+    ),
 }
 ORDERS: dict[str, Callable[[list[int]], int]] = {
     "first": lambda coming: 0,
@@ -45,7 +54,7 @@ class Took(NamedTuple):
 
 def decisions(course: Course, pick: Callable[[list[int]], int]) -> Iterator[float]:
     """The seconds that each decision takes of a core, until nothing is under way."""
-    coming = list[int]()
+    coming, done = list[int](), dict[int, int]()
     while True:
         due = course.due()
         while True:
@@ -58,7 +67,9 @@ def decisions(course: Course, pick: Callable[[list[int]], int]) -> Iterator[floa
         if not coming:
             return
         key = coming.pop(pick(coming))
-        course.heard(key, course.trials[key].limit, random.random())
+        for epoch in range(done.get(key, 0) + 1, course.trials[key].limit + 1):
+            course.heard(key, epoch, random.random())
+        done[key] = course.trials[key].limit
 
 
 def measured(rule: Rule, pick: Callable[[list[int]], int], *, fixed: bool) -> Took:

@@ -2,8 +2,7 @@
 
 What a rule, a sampler or a pruner would have seen of a configuration is a piece of its curve. So searches are compared
 over the same values to the bit, as often as one likes, and nothing is trained again. There are two kinds of grids: what
-`cerebro.train` draws of its templates, all of which do well and whose learning rates fall until the last epoch; and
-plain networks over wide ranges, with learning rates that stay, of which many are of no use.
+`cerebro.train` draws of its templates, all of which do well and whose learning rates rise and fall; and plain networks over wide ranges, with learning rates that stay, of which many are of no use.
 """
 
 from __future__ import annotations
@@ -29,7 +28,10 @@ ROWS, DATA_SEED, HELD_OUT = 8000, 20, 0.2
 CONFIGS, EPOCHS = 54, 27
 TRAIN = """
     SELECT DISTINCT run_id FROM cerebro.train(
-        %s, %s, %s, search => 'grid', configs => %s, epochs => %s, ensemble => 1, seed => %s, budget => '3 hours')"""
+        %s, %s, %s, configs => %s, epochs => %s, seed => %s, search => %s, ensemble => 1,
+        budget => '3 hours', background => true)"""
+LET_ALL_GO_ON = "SELECT cerebro.set_epochs(run_id, %s, mst_key) FROM cerebro.config WHERE run_id = %s"
+WAIT = "SELECT cerebro.wait(%s)"
 FIT = """
     SELECT madlib_fit_multiple_model('pool_packed', 'pool_model', 'pool_configs', %s, validation_table => 'pool_held',
         metrics_compute_frequency => 1, training_metrics => false, seed => %s)"""
@@ -85,6 +87,8 @@ class Pool(NamedTuple):
     curves: tuple[Curve, ...]
     ranges: Mapping[tuple[str, str], Draw]
     """What was drawn from, by family and field."""
+    searched: tuple[Curve, ...]
+    """The same where a search with rungs trains them."""
 
     @property
     def best(self) -> float:
@@ -98,15 +102,26 @@ class Pool(NamedTuple):
 
 
 def templates(session: Connection, table: str, seed: int) -> Pool:
-    """What `cerebro.train` draws by a seed, with nothing else chosen but how much, each until it gets no better."""
+    """What `cerebro.train` draws by a seed, with nothing else chosen but how much, each until it gets no better; and
+    each to its end as `asha` trains it, whose learning rates have fallen at the end of each rung, too."""
     frame, target = rows(table)
     write(session, table, frame)
+    grid, searched = (_trained(session, (table, target), seed, search) for search in ("grid", "asha"))
+    return grid._replace(searched=searched.curves)
+
+
+def _trained(session: Connection, goal: tuple[str, str], seed: int, search: str) -> Pool:
+    """All configurations of a table, with no regard to what a rule says of them."""
+    table, target = goal
+    model = f"{table}_{seed}_{search}"
     with session.cursor() as cursor:
-        cursor.execute(TRAIN, (table, target, f"{table}_{seed}", CONFIGS, EPOCHS, seed))
+        cursor.execute(TRAIN, (table, target, model, CONFIGS, EPOCHS, seed, search))
         (run,) = cursor.fetchone() or (None,)
-    pool = _pool(session, table, seed, run, TEMPLATE_RANGES)
-    with session.cursor() as cursor:
-        cursor.execute("SELECT cerebro.drop_model(%s)", (f"{table}_{seed}",))
+        if search != "grid":
+            cursor.execute(LET_ALL_GO_ON, (EPOCHS, run))
+        cursor.execute(WAIT, (run,))
+        pool = _pool(session, table, seed, run, TEMPLATE_RANGES)
+        cursor.execute("SELECT cerebro.drop_model(%s)", (model,))
     return pool
 
 
@@ -124,7 +139,8 @@ def networks(session: Connection, table: str, seed: int) -> Pool:
     ranges = {(family, field): draw for family in OPTIMIZERS for field, draw in RANGES.items()}
     pool = _pool(session, table, seed, run, ranges)
     both = zip(pool.curves, drawn, strict=True)
-    return pool._replace(curves=tuple(each._replace(family=family, params=params) for each, (family, params) in both))
+    curves = tuple(each._replace(family=family, params=params) for each, (family, params) in both)
+    return pool._replace(curves=curves, searched=curves)
 
 
 KINDS: Mapping[str, Callable[[Connection, str, int], Pool]] = {"templates": templates, "networks": networks}
@@ -197,7 +213,7 @@ def _pool(session: Connection, table: str, seed: int, run: int, ranges: Mapping[
     curves = tuple(
         Curve(family or "", params, _curve(values.get(key, []), *end)) for key, family, params, *end in tried
     )
-    return Pool(table, seed, metric, segments, curves, ranges)
+    return Pool(table, seed, metric, segments, curves, ranges, curves)
 
 
 def _curve(values: Sequence[float], epochs: int, status: str) -> tuple[float, ...]:

@@ -36,7 +36,7 @@ def _optuna(pruner: Callable[[], optuna.pruners.BasePruner]) -> Peer:
 
 
 PEERS: Mapping[str, Peer] = {
-    RANDOM: lambda pool, visits, number: one_by_one(pool, order(pool, ORDERS + number), visits),
+    RANDOM: lambda pool, visits, number: one_by_one(pool, order(pool, pool.curves, ORDERS + number), visits),
     "TPE, MedianPruner": _optuna(optuna.pruners.MedianPruner),
     "TPE, SuccessiveHalvingPruner": _optuna(optuna.pruners.SuccessiveHalvingPruner),
 }
@@ -87,16 +87,22 @@ def judged(pools: Sequence[Pool]) -> Judged:
     for pool in pools:
         near, lacking = pool.best + NEAR * abs(pool.best), dict[str, list[float]]()
         for number in range(ORDERS):
-            ours = by_rule(pool, order(pool, number), Asha(EPOCHS))
+            ours = by_rule(pool, order(pool, pool.searched, number), Asha(EPOCHS))
             reached = ours.until(near)
             found.parts.append(math.inf if reached is None else reached / pool.visits)
             found.wholes.append(ours.visits / pool.visits)
-            tallies = {OURS: ours, **{name: peer(pool, ours.visits, number) for name, peer in PEERS.items()}}
-            for name, tally in tallies.items():
-                lacking.setdefault(name, []).append((tally.best - pool.best) / abs(pool.best))
+            best = {OURS: ours.best, **{name: _best(peer, pool, ours.visits, number) for name, peer in PEERS.items()}}
+            for name, value in best.items():
+                lacking.setdefault(name, []).append((value - pool.best) / abs(pool.best))
         for name, gaps in lacking.items():
             found.gaps.setdefault(name, []).append(statistics.mean(gaps))
     return found
+
+
+def _best(peer: Peer, pool: Pool, visits: int, number: int) -> float:
+    """What a peer comes to, with learning rates as a whole grid has them or as a search has: whatever suits it better."""
+    curves = {pool.curves, pool.searched}
+    return min(peer(pool._replace(curves=each), visits, number).best for each in curves)
 
 
 def report(found: Mapping[str, Sequence[Judged]]) -> str:

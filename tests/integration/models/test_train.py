@@ -251,7 +251,6 @@ def test_a_cancelled_call_is_resumed_and_makes_its_version(bench: Workbench, spa
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run_id) == "completed"
 
 
-@pytest.mark.long
 def test_a_call_in_the_background_is_awaited_like_any_run(bench: Workbench, spare: str) -> None:
     call = f"SELECT run_id, status FROM cerebro.train('passengers', 'survived', 'spare', {QUICK}, background => true)"
     run_id, status = bench.row(call)

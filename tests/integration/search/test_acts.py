@@ -150,6 +150,20 @@ def test_epochs_can_be_more(bench: Workbench, person: Workbench, cut: bool) -> N
     assert bench.rows(measured, again) == bench.rows(measured, run)
 
 
+@pytest.mark.parametrize(("search", "epochs"), [("median", EPOCHS), ("asha", 1)])
+def test_progress_expects_whoever_is_to_stop_only_for_a_reason_to_come_to_the_end(
+    bench: Workbench, person: Workbench, search: str, epochs: int
+) -> None:
+    total = "SELECT visits_total FROM cerebro.progress WHERE run_id = %s"
+    with live(bench, person, f"expected_{search}", search=search, schedule="rotation") as (run, fitted):
+        done(person, "pause_run(%s)", run)
+        assert person.value(total, run) >= len(RATES) * epochs * SEGMENTS
+        assert search == "median" or person.value(total, run) < len(RATES) * EPOCHS * SEGMENTS
+        done(person, "continue_run(%s)", run)
+        fitted.result()
+    assert bench.value("SELECT visits_done = visits_total FROM cerebro.progress WHERE run_id = %s", run)
+
+
 def test_of_a_search_one_may_have_more_epochs(bench: Workbench, person: Workbench) -> None:
     with live(bench, person, "sought", search="asha", schedule="rotation") as (run, fitted):
         done(person, "pause_run(%s)", run)

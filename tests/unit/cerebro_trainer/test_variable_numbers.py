@@ -49,6 +49,15 @@ def test_so_are_the_steps_of_a_cosine(name: str) -> None:
     assert none.key != one.key and name not in none.split.hyperparameters
 
 
+@pytest.mark.parametrize("name", ["warmup_target", "decay_steps", "first_decay_steps"])
+def test_so_are_the_numbers_of_cycles_but_for_how_many_there_are(name: str) -> None:
+    cycles = {"warmup_target": 0.1, "decay_steps": 27, "first_decay_steps": 1, "t_mul": 3, "cycles": 4}
+    one, other = ({"class_name": "CosineCycles", "config": {**cycles, name: number}} for number in (5, 6))
+    assert spec(one).key == spec(other).key and spec(other).split.hyperparameters[name] == 6.0
+    fewer = {"class_name": "CosineCycles", "config": {**cycles, "cycles": 3}}
+    assert spec(fewer).key != spec(one).key
+
+
 def test_rates_and_schedules_are_different_programs() -> None:
     keys = {spec(0.1).key, spec(schedule("CosineDecay", 0.1)).key, spec(schedule("PolynomialDecay", 0.1)).key}
     assert len(keys) == 3 and spec(0.1).key == spec(0.2).key

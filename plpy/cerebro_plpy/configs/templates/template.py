@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Union
+from typing import NamedTuple, Union
 
 from cerebro_plpy.configs.draws import Choices, Draw
-from cerebro_plpy.configs.keras_names import near_matches
+from cerebro_plpy.configs.keras_names import CYCLES, near_matches
 from cerebro_plpy.configs.literals import finite_number
 from cerebro_plpy.configs.space import compile_text, fit_text
 from cerebro_plpy.configs.templates.table import Floats, Head, Table
@@ -18,8 +18,6 @@ Params = Mapping[str, Value]
 
 AUTO = "auto"
 ALIKE = "none"
-RISING = 0.1
-"""Of all steps, those in which the learning rate rises."""
 BATCHES = (1024, 64), (8192, 128), (30_000, 256), (100_000, 512)
 """Up to so many rows, so many rows in a batch; 1024 above."""
 
@@ -106,15 +104,18 @@ class Template:
             found["batch_size"] = batch_size(rows)
         return found
 
-    def compile_params(self, head: Head, params: Params, metrics: Sequence[str] = (), steps: int | None = None) -> str:
+    def compile_params(
+        self, head: Head, params: Params, metrics: Sequence[str] = (), rates: Rates | None = None
+    ) -> str:
         """The compile parameters of a configuration, as text: AdamW, which without any decay is Adam.
 
-        Over so many steps in all the learning rate rises and falls; without them it is constant.
+        Without `rates` its learning rate is constant.
         """
-        numbers = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
-        rates = numbers if steps is None else {**numbers, "learning_rate": warmed(numbers["learning_rate"], steps)}
-        name = "AdamW" if rates.get("weight_decay") else "Adam"
-        taken = {key: value for key, value in rates.items() if key != "weight_decay" or value}
+        numbers: dict[str, object] = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
+        if rates:
+            numbers["learning_rate"] = rates.schedule(numbers["learning_rate"])
+        name = "AdamW" if numbers.get("weight_decay") else "Adam"
+        taken = {key: value for key, value in numbers.items() if key != "weight_decay" or value}
         return compile_text({"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)})
 
     def fit_params(
@@ -130,21 +131,45 @@ class Template:
         return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
 
 
+class Cycles(NamedTuple):
+    """After how many epochs the first cycle of learning rates ends; each further one ends so many times (`factor`) later
+    than the one before it, and the last with the run."""
+
+    first: int
+    factor: int
+    count: int
+
+
+class Rates(NamedTuple):
+    """How learning rates go over epochs of so many steps: they rise and fall, once or in cycles.
+
+    The states of an optimizer that has seen nothing yet make the first steps the wildest, so rates rise first. Where
+    configurations are compared before their last epoch, they have fallen by then: while they are high, values tell
+    little of what a configuration comes to.
+    """
+
+    steps: int
+    epochs: int
+    cycles: Cycles | None = None
+
+    def schedule(self, highest: object) -> dict[str, object]:
+        """The schedule that rises to such a rate, as compile parameters have it.
+
+        >>> Rates(10, 27, Cycles(1, 3, 4)).schedule(0.1)["config"]
+        {'warmup_target': 0.1, 'decay_steps': 270, 'first_decay_steps': 10, 't_mul': 3, 'cycles': 4}
+        """
+        config: dict[str, object] = {"warmup_target": highest, "decay_steps": self.steps * self.epochs}
+        if self.cycles:
+            first, factor, count = self.cycles
+            config.update(first_decay_steps=self.steps * first, t_mul=factor, cycles=count)
+        return {"class_name": CYCLES, "config": config}
+
+
 class _Call(str):
     """A call within parameters, which is no text in quotes."""
 
     def __repr__(self) -> str:
         return str(self)
-
-
-def warmed(rate: Value | float, steps: int) -> dict[str, object]:
-    """A schedule of learning rates over so many steps: they rise from 0 for a tenth of them, and fall to 0.
-
-    The states of an optimizer that has seen nothing yet make the first steps the wildest.
-    """
-    rising = max(1, round(steps * RISING))
-    numbers = {"initial_learning_rate": 0.0, "warmup_target": rate, "warmup_steps": rising}
-    return {"class_name": "CosineDecay", "config": {**numbers, "decay_steps": max(1, steps - rising)}}
 
 
 def balanced(counts: Sequence[int]) -> dict[int, float]:
