@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import psycopg2
 import pytest
+from acts import cut, done, let_end
 from processes import eventually
 from roles import refused
 from workbench import Row, Workbench
@@ -61,17 +61,21 @@ def test_a_search_draws_fields_of_templates(bench: Workbench, search: str, param
     assert bench.value("SELECT ok FROM cerebro.verify(%s) WHERE what = 'state'", search)
 
 
-def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
+def cut_call(bench: Workbench, call: str, model: str, drawn: int) -> int:
+    """A run that was cancelled when it had more configurations than so many, but not all."""
     other = bench.another()
     before = other.newest_run()
-    with bench.calling(lambda: bench.rows(CALL, "cut", "tpe", None)) as trained:
+    with bench.calling(lambda: bench.rows(call, model, "tpe", None)) as trained:
         eventually(lambda: other.newest_run() > before)
         run = other.newest_run()
-        eventually(lambda: 2 < other.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < CONFIGS)
-        assert other.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            trained.result()
+        eventually(lambda: drawn < other.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < CONFIGS)
+        cut(other, run, trained)
     other.close()
+    return run
+
+
+def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
+    run = cut_call(bench, CALL, "cut", 2)
     bench.rows("SELECT cerebro.resume(%s)", run)
     check(bench, run)
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
@@ -80,7 +84,7 @@ def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("search", "params"),
     [("tpe", '{"sampler": "tpe"}'), ("halving", '{"sampler": "tpe"}'), ("asha", '{"sampler": "luck"}'),
-     ("asha", '{"space": {}}'), ("tpe", '{"configs": 9}'), ("luck", None)],
+     ("asha", '{"space": {}}'), ("tpe", '{"configs": 9}'), ("tpe", '{"start_from": ["run:1"]}'), ("luck", None)],
 )  # fmt: skip
 def test_what_cannot_be_searched_so_is_refused(bench: Workbench, search: str, params: str | None) -> None:
     refused(bench, CALL.replace("cerebro.train", "cerebro.plan"), "none", search, params, code="22023")
@@ -124,32 +128,23 @@ def test_a_sampler_is_told_of_runs_of_like_tables_and_of_those_that_are_named(be
 
 def test_what_was_told_is_kept_with_the_run(bench: Workbench, earlier: int) -> None:
     """So one that was cut draws what the whole one has drawn, though what it was told of is dropped meanwhile."""
-    other = bench.another()
     spare = bench.rows(LIKE.format("'spare'", "configs => 12, seed => 6, search => 'random'"))[0][0]
     call = CALL.replace("seed => 3", f"seed => 3, workers => 1, start_from => '{{run:{spare}}}'")
     whole = bench.rows(call, "whole", "tpe", None)[0][0]
-    before = other.newest_run()
-    with bench.calling(lambda: bench.rows(call, "cut_too", "tpe", None)) as trained:
-        eventually(lambda: other.newest_run() > before)
-        run = other.newest_run()
-        eventually(lambda: 3 < other.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < CONFIGS)
-        assert other.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            trained.result()
-    other.close()
+    run = cut_call(bench, call, "cut_too", 3)
     bench.rows("SELECT cerebro.drop_model('spare'); SELECT cerebro.drop_run(%s)", spare)
     bench.rows("SELECT cerebro.resume(%s)", run)
     assert bench.rows(TOLD, run) == bench.rows(TOLD, whole) != []
     assert bench.rows(DRAWN, run) == bench.rows(DRAWN, whole)
 
 
-@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_what_was_added_is_not_drawn_again(bench: Workbench, cut: bool) -> None:
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_was_added_is_not_drawn_again(bench: Workbench, resumed: bool) -> None:
     """A space is tried whole, and nothing of it twice."""
     person, rates = bench.another(), [0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.2]
     space = json.dumps({"lr": rates, "weight_decay": 0})
-    call = f"""SELECT run_id FROM cerebro.train('visitors', 'stayed', 'added_{cut}', models => '{{linear}}', seed => 3,
-        configs => 20, epochs => 8, ensemble => 1, workers => 1, search => 'tpe', space => %s)"""
+    call = f"""SELECT run_id FROM cerebro.train('visitors', 'stayed', 'added_{resumed}', models => '{{linear}}',
+        seed => 3, configs => 20, epochs => 8, ensemble => 1, workers => 1, search => 'tpe', space => %s)"""
     before = person.newest_run()
     with bench.calling(lambda: bench.rows(call, space)) as trained:
         eventually(lambda: person.newest_run() > before)
@@ -159,20 +154,7 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench, cut: bool) -> None:
         added = next(rate for rate in rates if rate not in there)
         space = json.dumps({"models": ["linear"], "lr": [added], "weight_decay": 0, "batch_size": 64})
         done(person, "add_configs(%s, %s, 1)", run, space)
-        if cut:
-            assert person.value("SELECT cerebro.cancel(%s)", run)
-            with pytest.raises(psycopg2.Error):
-                trained.result()
-            bench.rows("SELECT cerebro.resume(%s)", run)
-        else:
-            done(person, "continue_run(%s)", run)
-            trained.result()
+        let_end(bench, person, run, trained, resumed=resumed)
     person.close()
     found = [rate for (rate,) in bench.rows(RATES, run)]
     assert len(found) == len(set(found)) and {*found} >= {*rates}
-
-
-def done(person: Workbench, call: str, *values: object) -> None:
-    act = person.value(f"SELECT cerebro.{call}", *values)
-    eventually(lambda: person.value("SELECT status FROM cerebro.act WHERE act_id = %s", act) != "scheduled")
-    assert person.row("SELECT status, reason FROM cerebro.act WHERE act_id = %s", act) == ("done", None)

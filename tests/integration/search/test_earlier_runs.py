@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from typing import Any
 
-import psycopg2
 import pytest
+from acts import cut, done, let_end
 from models import NOISY
 from processes import eventually
 from roles import another_role, own_schema, refused
@@ -122,17 +121,6 @@ def begun(person: Workbench, before: int, configs: int) -> int:
     return person.newest_run()
 
 
-def go_on(bench: Workbench, person: Workbench, run: int, fitted: Future[int], cut: bool) -> None:
-    """Let a run come to its end, perhaps after it was cancelled."""
-    if cut:
-        assert person.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            fitted.result()
-        bench.rows("SELECT cerebro.resume(%s)", run)
-    else:
-        fitted.result()
-
-
 def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: Workbench) -> None:
     """Also where the run that it was told of is gone by then."""
     space = {**SPACE, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}, "models": [2]}
@@ -145,9 +133,7 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     before = person.newest_run()
     with bench.fitting("packed", "cut", "noisy", 3, **call) as fitted:
         run = begun(person, before, 5)
-        assert person.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            fitted.result()
+        cut(person, run, fitted)
     bench.rows("SELECT cerebro.drop_run(%s)", told)
     assert bench.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < 8
     bench.rows("SELECT cerebro.resume(%s)", run)
@@ -155,8 +141,8 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     assert bench.weights("cut") == bench.weights("whole")
 
 
-@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
-def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, cut: bool) -> None:
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, resumed: bool) -> None:
     """A space is tried whole, and nothing of it twice: what an act adds and what it clones, unless that began warm."""
     rates = [0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01]
     compiled = {**SPACE["compile_params"], "lr": rates}
@@ -165,7 +151,7 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, 
     )
     before = person.newest_run()
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}
-    with bench.fitting("packed", f"added_{cut}", "noisy", 3, **call) as fitted:
+    with bench.fitting("packed", f"added_{resumed}", "noisy", 3, **call) as fitted:
         run = begun(person, before, 3)
         eventually(
             lambda: person.value(
@@ -185,20 +171,11 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench, person: Workbench, 
         for rate, warm in ((left[1], False), (left[2], True)):
             changed = json.dumps({"optimizer": f"SGD(learning_rate={rate})"})
             done(person, "clone_config(%s, 1, %s, %s)", run, changed, warm)
-        if not cut:
-            done(person, "continue_run(%s)", run)
-        go_on(bench, person, run, fitted, cut)
+        let_end(bench, person, run, fitted, resumed=resumed)
     found = bench.rows("SELECT source, compile_params, warm_started_from FROM cerebro.config WHERE run_id = %s", run)
     cold = [same((text, ""))[0] for _, text, warm in found if warm is None]
     assert len(cold) == len(set(cold)) == len(rates) and len(found) == len(rates) + 1
     assert sorted(source for source, *_ in found if source != "search") == ["act", "call", "clone", "clone"]
-
-
-def done(person: Workbench, call: str, *values: object) -> None:
-    """An act that has been done."""
-    act = person.value(f"SELECT cerebro.{call}", *values)
-    eventually(lambda: person.value("SELECT status FROM cerebro.act WHERE act_id = %s", act) != "scheduled")
-    assert person.row("SELECT status, reason FROM cerebro.act WHERE act_id = %s", act) == ("done", None)
 
 
 WRONG: Mapping[str, tuple[str, dict[str, object], str, str]] = {
