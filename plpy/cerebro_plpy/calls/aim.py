@@ -221,9 +221,13 @@ def deadline(budget: float, spent: float, picks: int = 1, held_back: int = 0) ->
     return Deadline(*(max(0.0, round(moment - spent, 3)) for moment in moments))
 
 
-def asked(aim: Aim, session: Session, table: RawTable) -> Iterator[Proposal]:
+def predecessors_of(aim: Aim, session: Session, table: RawTable) -> Predecessors:
+    """Configurations that did well before: those that the call names, and those of tables like this one."""
+    return Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
+
+
+def asked(aim: Aim, known: Predecessors, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
     searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
-    known = Predecessors(aim.predecessors, of_like_tables(session, aim.arguments, table))
     learning = bool(aim.wanted.rule and aim.wanted.rule.sampling)
     return proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning)

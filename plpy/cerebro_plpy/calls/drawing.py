@@ -6,11 +6,12 @@ What can be wrong with any of them is checked before the run begins.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from random import Random
 from typing import NamedTuple
 
+from cerebro_plpy.calls.earlier_runs import EarlierRun, located, named_runs, told_of
 from cerebro_plpy.calls.inputs import Models
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
@@ -18,16 +19,18 @@ from cerebro_plpy.configs.custom_functions import Functions
 from cerebro_plpy.configs.draws import Choices, Draw
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.grid import ConfigRow, draw_rows, made_row
-from cerebro_plpy.configs.points import ParameterSpace, Point, config_row
+from cerebro_plpy.configs.points import ParameterSpace, Point, PointSpace, config_row, row_of
 from cerebro_plpy.configs.sampling import Sampling, read_space
 from cerebro_plpy.configs.space import Space
+from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.database.caller import Database, Row
 from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.hopping.rules import Trial
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.workplace import Workplace
 from cerebro_plpy.run.replay import Recorded, RunRecord
 from cerebro_plpy.run.request import Drawing
-from cerebro_plpy.run.sampler import Sampler
+from cerebro_plpy.run.sampler import Sampler, beside, told
 from cerebro_plpy.tables.architectures import StoredModel, read_architectures
 from cerebro_plpy.tables.compatibility import check_configs
 from cerebro_plpy.tables.selection import check_callbacks
@@ -38,18 +41,26 @@ MOST_PROBES = 1000
 
 
 class Wish(NamedTuple):
-    """What is to be drawn: so many of a space, by a sampler that begins from a seed."""
+    """What is to be drawn: so many of a space, by a sampler that begins from a seed; `rank` says what will rank
+    configurations."""
 
     space: Space
     sampling: Sampling
     size: int
     seed: int
+    rank: Callable[[Sequence[Config]], Ranking]
 
 
-def wish_of(sampling: Sampling, models: Models, functions: Functions | None, seed: int) -> Wish:
+def wish_of(
+    sampling: Sampling,
+    models: Models,
+    functions: Functions | None,
+    seed: int,
+    rank: Callable[[Sequence[Config]], Ranking],
+) -> Wish:
     """What a search wants beside the configurations that there are."""
     space = read_space(sampling.space, {config.model_id for config in models.configs}, functions)
-    return Wish(space, sampling, max(0, sampling.configs - len(models.configs)), seed)
+    return Wish(space, sampling, max(0, sampling.configs - len(models.configs)), seed, rank)
 
 
 def with_draws(
@@ -57,26 +68,35 @@ def with_draws(
 ) -> tuple[Models, tuple[Config, ...]]:
     """The models with those that are drawn before the run begins, and configurations that name all that may be named.
 
-    All are drawn before by a sampler that does not learn, else as many as keep the segments busy.
+    All are drawn before by a sampler that does not learn, else as many as keep the segments busy. The best of earlier
+    runs come first.
     """
-    table, space = models.table, wish.space
+    table, space, learns = models.table, wish.space, wish.sampling.learns
     assert table is not None
+    runs = named_runs(catalog.module, workplace.control, wish.sampling.start_from)
     architectures = _architectures(workplace, models, model_ids(space))
     numbered = enumerate(_probes(space), 1)
     probes = check_configs(
         [_config(number, row, space.functions) for number, row in numbered], architectures, source, table
     )
     check_callbacks(catalog.db, (probe.fit for probe in probes))
-    points, rows = _first(workplace, models, wish, len(source.segments) + 1)
-    if len(rows) < wish.size and not wish.sampling.learns:
-        catalog.db.notice(f"{len(rows)} configurations are drawn, not {wish.size}: the space holds no others")
+    points = ParameterSpace(space)
+    known = {each.mst_key: points.point(row_of(each)) for each in models.configs}
+    ranking = wish.rank([*models.configs, *probes])
+    earlier = told_of(catalog, runs, points, ranking, models=architectures) if learns else ()
+    again = _again(catalog, runs, (points, architectures), known.values())[: wish.size]
+    drawing = Drawing(points, wish.sampling.sampler, 0, {}, known, earlier)
+    found: list[Point | None] = [*again]
+    if learns:
+        found += _first(workplace, wish, drawing, again, len(source.segments) + 1)
+    rows = [config_row(space, point) for point in found if point is not None]
+    if not learns:
+        rows += _random(catalog, models, wish, rows)
     first = 1 + max((config.mst_key for config in models.configs), default=0)
     drawn = [_config(key, row, space.functions) for key, row in enumerate(rows, first)]
     configs = check_configs([*models.configs, *drawn], architectures, source, table)
-    left = wish.size - len(rows) if wish.sampling.learns else 0
-    drawing = Drawing(
-        ParameterSpace(space), wish.sampling.sampler, left, {each.mst_key: point for each, point in zip(drawn, points)}
-    )
+    at = dict(zip((each.mst_key for each in drawn), [*found, *(None for _ in rows)]))
+    drawing = drawing._replace(left=wish.size - len(rows) if learns else 0, points=at)
     return models._replace(configs=configs, architectures=architectures, drawing=drawing), probes
 
 
@@ -94,7 +114,9 @@ def _rest(sampling: Sampling, log: Sequence[Row], space: Space) -> Drawing:
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
     called = sum(row["source"] in ("call", "search") for row in log)
     left = max(0, sampling.configs - called) if sampling.learns else 0
-    return Drawing(ParameterSpace(space), sampling.sampler, left, drawn)
+    points = ParameterSpace(space)
+    known = {row["mst_key"]: points.point(row) for row in log if located(row)}
+    return Drawing(points, sampling.sampler, left, drawn, known)
 
 
 def model_ids(space: Space) -> list[int]:
@@ -142,21 +164,40 @@ def with_joined(
     return models._replace(configs=checked, architectures=architectures)
 
 
-def _first(
-    workplace: Workplace, models: Models, wish: Wish, busy: int
-) -> tuple[Sequence[Point | None], Sequence[ConfigRow]]:
-    if not wish.sampling.learns:
-        existing = [ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs]
-        rows = draw_rows(wish.space, wish.size, wish.seed, existing) if wish.size else ()
-        return [None] * len(rows), rows
-    count = min(wish.size, busy - len(models.configs))
+def _again(
+    catalog: Catalog,
+    runs: Sequence[EarlierRun],
+    space: tuple[PointSpace, Mapping[int, StoredModel]],
+    known: Iterable[Point | None],
+) -> list[Point]:
+    """Where the best of these runs lie in the space, beside those that are known."""
+    seen, found = [*known], list[Point]()
+    for run in runs:
+        best = run.best(*space)
+        if not best:
+            catalog.db.notice(f"no configuration of run {run.run_id} lies in the space: none of it is tried again")
+        found += [point for point in best if point not in seen and point not in found]
+    return found
+
+
+def _first(workplace: Workplace, wish: Wish, drawing: Drawing, again: Sequence[Point], busy: int) -> Sequence[Point]:
+    """Points that a sampler suggests before anything is trained, so many that all are busy."""
+    count = min(wish.size, busy - len(drawing.known)) - len(again)
     if count < 1:
-        return (), ()
-    with Sampler(
-        workplace.settings, workplace.check, ParameterSpace(wish.space), wish.sampling.sampler, wish.seed
-    ) as sampler:
-        points = sampler.suggest([], count)
-    return points, [config_row(wish.space, point) for point in points]
+        return ()
+    tried = [told(point, Trial(), 1) for point in (*drawing.known.values(), *again) if point is not None]
+    with Sampler(workplace.settings, workplace.check, drawing.space, drawing.sampler, wish.seed) as sampler:
+        return sampler.suggest(beside(drawing.earlier, tried), count)
+
+
+def _random(catalog: Catalog, models: Models, wish: Wish, again: Sequence[ConfigRow]) -> Sequence[ConfigRow]:
+    """As many as are wanted beside those that are tried again."""
+    existing = [ConfigRow(each.model_id, each.compile_text, each.fit_text) for each in models.configs]
+    size = wish.size - len(again)
+    drawn = draw_rows(wish.space, size, wish.seed, [*existing, *again]) if size else ()
+    if len(drawn) < size:
+        catalog.db.notice(f"{len(drawn)} configurations are drawn, not {size}: the space holds no others")
+    return drawn
 
 
 def _probes(space: Space) -> Iterator[ConfigRow]:

@@ -102,6 +102,7 @@ def build_request(catalog: Catalog, workplace: Workplace, call: Call) -> FitRequ
         tables={n: r.quoted for n, r in {**call.inputs.relations(), "model_output": call.output}.items()},
         epochs_before=basis.epochs_before,
         search=call.search,
+        earlier_trials=models.drawing.earlier if models.drawing else (),
     )
     request = make_request(catalog, workplace, spec, data, models, basis.repeat)
     datasets = [name for name, there in (("training", spec.training_metrics), ("validation", data.validation)) if there]
@@ -129,11 +130,12 @@ def basis_of(catalog: Catalog, workplace: Workplace, call: Call, source: PackedT
     basis = Basis(models, seed, arguments.dtype_policy)
     if rule is None or rule.sampling is None:
         return basis
-    wish = wish_of(rule.sampling, models, functions, basis.seed)
+    validated, loss = call.inputs.packed.validation is not None, bool(call.search)
+    rank = partial(messages.ranking_of, has_validation=validated, loss=loss)
+    wish = wish_of(rule.sampling, models, functions, basis.seed, rank)
     models, probes = with_draws(catalog, workplace, models, source, wish)
-    basis = basis._replace(models=models, probes=probes)
-    backends = frameworks.frameworks_of(arguments.backend, basis.mst_keys)
-    return basis._replace(models=models._replace(backends=backends))
+    backends = frameworks.frameworks_of(arguments.backend, [config.mst_key for config in models.configs])
+    return basis._replace(models=models._replace(backends=backends), probes=probes)
 
 
 def read_models(catalog: Catalog, workplace: Workplace, call: Call, source: PackedTable) -> Models:

@@ -17,6 +17,7 @@ from cerebro_plpy.calls.aim import (
     asked,
     fitting,
     planned_effort,
+    predecessors_of,
     segments_of,
     templates_of,
     workload,
@@ -67,7 +68,7 @@ def plan(db: Database, arguments: TrainArguments) -> list[Row]:
     metric = metric_name(MODULE, table.target.task, arguments.metric)
     load = workload(aim, db.platform, table, segments_of(db, table))
     effort = planned_effort(aim, table, load, wanted.budget)
-    tried = list(islice(asked(aim, session, table), effort.configs))
+    tried = list(islice(asked(aim, predecessors_of(aim, session, table), table), effort.configs))
     made = entries(tried, table.groups, table.rows)
     rows = (
         *_data(aim, table, metric),

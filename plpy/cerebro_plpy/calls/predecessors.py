@@ -1,12 +1,15 @@
-"""Configurations that did well before, which train tries early: those that a call names, and those of like tables."""
+"""Configurations that did well before, which train tries early: those that a call names, and those of like tables.
+
+A search that learns is told of all of their runs: see `earlier_runs`.
+"""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
 from cerebro_plpy.calls.train_arguments import TrainArguments
+from cerebro_plpy.configs.earlier_trials import BEST, run_of
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.sampling import RANDOM
 from cerebro_plpy.configs.templates.proposals import Predecessor
@@ -15,9 +18,6 @@ from cerebro_plpy.database.dispatch import Session
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import NullNotAllowed, UndefinedObject
 from cerebro_plpy.features.table import RawTable
-
-MOST = 3
-_RUN = re.compile(r"run:(\d{1,18})")
 
 
 def named(module: str, session: Session, names: Sequence[str | None] | None) -> tuple[Predecessor, ...]:
@@ -37,7 +37,7 @@ def of_like_tables(session: Session, arguments: TrainArguments, table: RawTable)
     if arguments.search == RANDOM or arguments.seed is not None:
         return ()
     columns = sorted(feature.column for feature in table.recipe.features)
-    values = (table.target.column.name, table.target.task, columns, MOST)
+    values = (table.target.column.name, table.target.task, columns, BEST)
     return _read(session.run(sql("version.like"), values), "of {}")
 
 
@@ -47,22 +47,23 @@ def _named(module: str, session: Session, name: str | None) -> tuple[Predecessor
         raise NullNotAllowed(
             f"{module} error: start_from has a NULL; expected names of models, or 'run:12'.", hint=hint
         )
-    run = _RUN.fullmatch(name)
-    rows = (
-        session.run(sql("version.best_of_run"), (int(run[1]), MOST))
-        if run
-        else session.run(sql("version.like_model"), (name,))
-    )
+    run = run_of(name)
+    if run is not None:
+        rows = session.run(sql("version.best_of_run"), (run, BEST))
+    else:
+        rows = session.run(sql("version.like_model"), (name,))
     if not rows:
-        known, what = [row[0] for row in session.run(sql("version.names"))], "run of cerebro.train" if run else "model"
+        known = [] if run is not None else [row[0] for row in session.run(sql("version.names"))]
+        what = "model" if run is None else "run of cerebro.train"
         raise UndefinedObject(
             f"{module} error: start_from names {name!r}, but there is no such {what} of yours, or nothing came of it.",
-            hint=near_matches(name, known) if known and not run else hint,
+            hint=near_matches(name, known) if known else hint,
         )
-    return _read(rows, "best of {}" if run else "of {}")
+    return _read(rows, "of {}" if run is None else "best of {}")
 
 
 def _read(rows: Sequence[tuple[object, ...]], words: str) -> tuple[Predecessor, ...]:
     return tuple(
-        Predecessor(str(template), json.loads(str(params)), words.format(origin)) for template, params, origin in rows
+        Predecessor(str(template), json.loads(str(params)), words.format(origin), int(str(run_id)))
+        for template, params, origin, run_id in rows
     )

@@ -179,9 +179,13 @@ def logged_models(catalog: Catalog, workplace: Workplace, rest: Rest, log: list[
     models = Models(configs, architectures, table, backends)
     asked, trains = rest.spec.arguments, rest.spec.train is not None
     rule = read_rule(catalog.module, asked.search, asked.search_params, rest.spec.epochs, templates=trains)
-    if rule and rule.sampling and trains:
-        return models._replace(drawing=template_drawing.rest(rest.spec, rule.sampling, log))
-    return with_rest(workplace, models, rule.sampling, log, rest.functions) if rule and rule.sampling else models
+    if rule is None or rule.sampling is None:
+        return models
+    if trains:
+        models = models._replace(drawing=template_drawing.rest(rest.spec, rule.sampling, log))
+    else:
+        models = with_rest(workplace, models, rule.sampling, log, rest.functions)
+    return models._replace(drawing=models.drawing and models.drawing._replace(earlier=rest.spec.earlier_trials))
 
 
 def config(row: Row, functions: Functions | None) -> Config:

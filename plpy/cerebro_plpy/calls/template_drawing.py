@@ -1,21 +1,22 @@
 """What a search of `cerebro.train` that learns draws others of: the fields of the templates that the call tries.
 
-It begins with what the templates are good to begin with; a sampler is told what came of these, where they lie in the
-space, and suggests the others while the run goes on.
+It begins with what the templates are good to begin with; a sampler is told what came of these and of earlier runs,
+where they lie in the space, and suggests the others while the run goes on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from cerebro_plpy.configs.points import Point
+from cerebro_plpy.calls.earlier_runs import located
 from cerebro_plpy.configs.sampling import Sampling
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.choice import find_template
 from cerebro_plpy.configs.templates.points import TemplateSpace
 from cerebro_plpy.configs.templates.proposals import searched_for
-from cerebro_plpy.configs.templates.template import Params, Template
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Row
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables.template_configs import head_of, loaded_templates
@@ -25,23 +26,27 @@ def drawing(
     spec: Spec,
     sampling: Sampling,
     templates: Sequence[Template],
-    called: Mapping[int, tuple[str, Params]],
-    drawn: Mapping[int, Point | None],
+    there: Mapping[int, Mapping[str, Any]],
 ) -> Drawing:
-    """What is still to be drawn beside the configurations that the call has chosen, and those that were drawn."""
+    """What is to be drawn beside the configurations that are there, of each its template and `params`."""
     train = spec.train
     assert train is not None
     space = TemplateSpace(templates, searched_for(head_of(train), train.metric, train.training_rows, train.space))
-    known = {key: space.point(*each) for key, each in called.items()}
-    left = max(0, train.configs - len(called) - len(drawn))
-    return Drawing(space, sampling.sampler, left, drawn, known)
+    known = {key: space.point(each) for key, each in there.items()}
+    return Drawing(space, sampling.sampler, max(0, train.configs - len(there)), {}, known)
 
 
 def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
-    """The same of an interrupted run that has this log."""
+    """The same of an interrupted run that has this log, in which others may have joined by acts."""
     assert spec.train is not None
     loaded = loaded_templates({row["template"]: row["architecture"] for row in log})
     templates = [loaded.get(name) or find_template(name) for name in spec.train.tried]
-    called = {row["mst_key"]: (row["template"], json.loads(row["params"])) for row in log if row["source"] == "call"}
+    there = {
+        row["mst_key"]: {"template": row["template"], "params": json.loads(row["params"])}
+        for row in log
+        if located(row)
+    }
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
-    return drawing(spec, sampling, templates, called, drawn)
+    called = sum(row["source"] in ("call", "search") for row in log)
+    found = drawing(spec, sampling, templates, there)
+    return found._replace(left=max(0, spec.train.configs - called), points=drawn)

@@ -15,9 +15,11 @@ from cerebro_plpy.calls.aim import (
     fitting,
     picks_of,
     planned_effort,
+    predecessors_of,
     templates_of,
     workload,
 )
+from cerebro_plpy.calls.earlier_runs import read_runs, told_of
 from cerebro_plpy.calls.fit_request import make_request, metrics_iterations, rule_over
 from cerebro_plpy.calls.grouping import Entry, entries, places
 from cerebro_plpy.calls.inputs import Models
@@ -142,7 +144,8 @@ def build_request(
     metric = METRICS[table.target.task][chosen]
     left = aim.wanted.budget - (time.monotonic() - began)
     planned = planned_effort(aim, table, workload(aim, workplace.platform, table, len(source.segments)), left)
-    tried = entries(list(islice(asked(aim, workplace.control, table), planned.configs)), table.groups, table.rows)
+    before = predecessors_of(aim, workplace.control, table)
+    tried = entries(list(islice(asked(aim, before, table), planned.configs)), table.groups, table.rows)
     spec = Spec(
         arguments=fit_arguments(aim, prepared),
         epochs=planned.epochs,
@@ -164,13 +167,23 @@ def build_request(
     known = {each.name: each for each in templates_of(aim, table)}
     models = models_of(spec, tried, prepared)
     if aim.wanted.rule and aim.wanted.rule.sampling:
-        called = {key: (each.proposal.template.name, each.proposal.params) for key, each in enumerate(tried, 1)}
-        others = drawing(spec, aim.wanted.rule.sampling, [*known.values()], called, {})
-        models = models._replace(drawing=others)
+        others = drawing(spec, aim.wanted.rule.sampling, [*known.values()], _rows(tried))
+        runs = read_runs(workplace.control, before.runs)
+        earlier = told_of(catalog, runs, others.space, spec.ranking, task=table.target.task)
+        models = models._replace(drawing=others._replace(earlier=earlier))
+        spec = replace(spec, earlier_trials=earlier)
     request = make_request(catalog, workplace, spec, prepared.data, models, Repeat())
     request = replace(request, maker=Maker(spec, source, known))
     ends = deadline(aim.wanted.budget, time.monotonic() - began, picks_of(aim, table), table.validation_rows)
     return replace(request, deadline=ends)
+
+
+def _rows(tried: list[Entry]) -> dict[int, Mapping[str, Any]]:
+    """What makes each of the configurations that a call has chosen."""
+    return {
+        key: {"template": each.proposal.template.name, "params": each.proposal.params}
+        for key, each in enumerate(tried, 1)
+    }
 
 
 def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from cerebro_plpy.configs.compile_params import UNQUOTED
+from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.draws import Choices, Draw, Range
+from cerebro_plpy.configs.exploration import RATES
 from cerebro_plpy.configs.grid import ConfigRow, made_row
+from cerebro_plpy.configs.keras_names import find_optimizer
+from cerebro_plpy.configs.literals import call, keywords
 from cerebro_plpy.configs.space import Space
+from cerebro_plpy.errors import InvalidParameter, InvalidText
 from cerebro_plpy.records import dataclass
 
 Point = Mapping[str, Any]  # {"alternative": number, "values": {dimension: number}}
+OPTIMIZER, USUAL_OPTIMIZER = "optimizer", "RMSprop"
+LISTED = ("metrics", "weighted_metrics")
+"""Parameters that are lists, of which one name stands for a list of it."""
 
 
 class PointSpace(Protocol):
@@ -26,6 +35,10 @@ class PointSpace(Protocol):
 
     def row(self, point: Point) -> Mapping[str, Any]:
         """What makes the configuration that a suggested point stands for."""
+        ...
+
+    def point(self, row: Mapping[str, Any]) -> Point | None:
+        """The other way round: where a configuration lies that a row says; None where that is not in the space."""
         ...
 
 
@@ -52,6 +65,15 @@ class ParameterSpace:
         """See `PointSpace`."""
         return config_row(self.space, point)._asdict()
 
+    def point(self, row: Mapping[str, Any]) -> Point | None:
+        """See `PointSpace`: of alternatives that overlap, the first."""
+        try:
+            parts = _parts(row)
+        except (InvalidParameter, InvalidText):
+            return None  # no plain values, such as a rate that falls by a schedule
+        points = (_point(self.space, number, parts) for number in range(len(self.space.alternatives)))
+        return next((point for point in points if point is not None), None)
+
 
 def describe(space: Space) -> list[list[dict[str, object]]]:
     """For each alternative its dimensions, but those with one value only."""
@@ -68,6 +90,51 @@ def config_row(space: Space, point: Point) -> ConfigRow:
         number = 0 if is_constant(dimension.draw) else point["values"][dimension.name]
         parts[dimension.part][dimension.key] = value_at(dimension.draw, number)
     return made_row(parts["model"]["id"], parts["compile"], parts["fit"], space.functions)
+
+
+def row_of(config: Config) -> Mapping[str, Any]:
+    """What makes a configuration of parameters, or of a template."""
+    texts = {"compile_params": config.compile_text, "fit_params": config.fit_text}
+    return {"model_id": config.model_id, **texts, "template": config.template, "params": config.params}
+
+
+def _parts(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The parameters of a row, with one spelling for what has several."""
+    compiled = keywords(row["compile_params"], UNQUOTED)
+    name, arguments = call(str(compiled.pop(OPTIMIZER, USUAL_OPTIMIZER)))
+    compiled = {OPTIMIZER: name, **arguments, **compiled}
+    parts = {"compile": compiled, "fit": keywords(row["fit_params"]), "model": {"id": row["model_id"]}}
+    return {part: {_spelt(key): _usual(key, value) for key, value in its.items()} for part, its in parts.items()}
+
+
+def _point(space: Space, number: int, parts: Mapping[str, Mapping[str, Any]]) -> Point | None:
+    """The point of one alternative that has all of these parameters, and no others."""
+    dimensions, values = _dimensions(space, number), dict[str, Any]()
+    named = {(d.part, _spelt(d.key)) for d in dimensions}
+    written = {(part, key) for part, its in parts.items() for key in its}
+    unsaid = {("compile", OPTIMIZER)} if parts["compile"][OPTIMIZER] == USUAL_OPTIMIZER else set()
+    if not written - unsaid <= named <= written:
+        return None
+    for dimension in dimensions:
+        draw, key = dimension.draw, dimension.key
+        if isinstance(draw, Choices):
+            draw = Choices(tuple(_usual(key, value) for value in draw.values))
+        found = number_at(draw, parts[dimension.part][_spelt(key)])
+        if found is None:
+            return None
+        if not is_constant(dimension.draw):
+            values[dimension.name] = found
+    return {"alternative": number, "values": values}
+
+
+def _spelt(key: str) -> str:
+    return RATES[0] if key in RATES else key
+
+
+def _usual(key: str, value: Any) -> Any:
+    if key == OPTIMIZER:
+        return find_optimizer(str(value)) or value
+    return [value] if key in LISTED and isinstance(value, str) else value
 
 
 def _dimensions(space: Space, number: int) -> list[Dimension]:
@@ -114,6 +181,6 @@ def number_at(draw: Draw, value: Any) -> Any:
     """
     if isinstance(draw, Choices):
         return draw.values.index(value) if value in draw.values else None
-    if not isinstance(value, (int, float)) or not draw.low <= value <= draw.high:
+    if not isinstance(value, (int, float)) or not draw.low <= value <= draw.high or (draw.whole and value % 1):
         return None
     return 1 - value if draw.distribution == "log_near_one" else value

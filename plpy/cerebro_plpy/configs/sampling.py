@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cerebro_plpy.configs.custom_functions import Functions
+from cerebro_plpy.configs.earlier_trials import read_runs
 from cerebro_plpy.configs.grid import MAX_ROWS
 from cerebro_plpy.configs.keras_names import near_matches
 from cerebro_plpy.configs.space import Space, space_of
@@ -14,8 +15,8 @@ from cerebro_plpy.records import dataclass
 
 RANDOM, TPE, CMAES = "random", "tpe", "cmaes"
 SAMPLERS = (RANDOM, TPE, CMAES)
-SPACE, CONFIGS, SAMPLER = "space", "configs", "sampler"
-PARAMETERS = (SPACE, CONFIGS, SAMPLER)
+SPACE, CONFIGS, SAMPLER, START_FROM = "space", "configs", "sampler", "start_from"
+PARAMETERS = (SPACE, CONFIGS, SAMPLER, START_FROM)
 GRIDS = ("compile_params", "fit_params")
 MODELS = "models"
 EXAMPLE = """{"compile_params": {"loss": ["mse"], "optimizer_params_list": [{"optimizer": ["Adam"],
@@ -24,11 +25,13 @@ EXAMPLE = """{"compile_params": {"loss": ["mse"], "optimizer_params_list": [{"op
 
 @dataclass(frozen=True)
 class Sampling:
-    """A search that has fewer than `configs` configurations draws others of a space."""
+    """A search that has fewer than `configs` configurations draws others of a space, and first of all the best of the
+    earlier runs that it is to `start_from`."""
 
     sampler: str
     space: Mapping[str, Any]
     configs: int
+    start_from: tuple[int, ...] = ()
 
     @property
     def learns(self) -> bool:
@@ -37,8 +40,13 @@ class Sampling:
 
 
 def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampling:
-    """What `space`, `configs` and `sampler` of search_params say; `sampler` is the usual one."""
+    """What `space`, `configs`, `sampler` and `start_from` of search_params say; `sampler` is the usual one."""
     named, configs = values.get(SAMPLER, sampler), values.get(CONFIGS)
+    if START_FROM in values and SPACE not in values:
+        raise InvalidParameter(
+            f"{module} error: search_params has start_from, but no space: nothing is drawn.",
+            hint=f'Add "configs" and "space", for example {EXAMPLE}.',
+        )
     if named not in SAMPLERS:
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {named!r:.80}; expected one of {', '.join(SAMPLERS)}.",
@@ -49,7 +57,8 @@ def read_sampling(module: str, values: Mapping[str, Any], sampler: str) -> Sampl
             f"{module} error: configs in search_params is {configs!r:.80}; expected how many configurations there are"
             f" to be in all, at most {MAX_ROWS}."
         )
-    return Sampling(named, check_space(module, values.get(SPACE)), configs)
+    runs = read_runs(module, values[START_FROM]) if START_FROM in values else ()
+    return Sampling(named, check_space(module, values.get(SPACE)), configs, runs)
 
 
 def check_space(module: str, value: object) -> Mapping[str, Any]:

@@ -291,6 +291,11 @@ def _sampling(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
 
 def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
     """What draws configurations of templates while the run goes on; it is taken out of the parameters."""
+    if sampling.START_FROM in given:
+        raise InvalidParameter(
+            f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of its own here.",
+            hint="start_from => '{run:12}'",
+        )
     if name not in LEARNERS and sampling.SAMPLER not in given:
         return None
     if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cerebro_plpy.configs.earlier_trials import EarlierTrial
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import Field, asdict, dataclass, field, fields
@@ -146,7 +147,8 @@ class Spec:
     `frequency` says after how many epochs metrics are computed, `evaluate_epochs` after which; `functions` are the
     custom functions that configurations name, with the digests of their sources; `tables` are the quoted names of the
     call's tables, by what they are for it; `epochs_before` are those that configurations were trained by earlier calls,
-    by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds.
+    by mst_key; `version` is that of the package; `train` is what a call of `cerebro.train` adds. Of `earlier_trials` a
+    search that learns was told when it began.
     """
 
     arguments: FitArguments
@@ -168,6 +170,7 @@ class Spec:
     search: SearchSpec | None = None
     epochs_before: Mapping[int, int] = field(default_factory=dict)
     train: TrainSpec | None = None
+    earlier_trials: tuple[EarlierTrial, ...] = ()
 
     def evaluated_until(self, epochs: int) -> tuple[int, ...]:
         """The epochs after which metrics are computed, where somebody has let configurations train for so many."""
@@ -219,6 +222,7 @@ class Spec:
             "epochs_before": {str(key): epochs for key, epochs in self.epochs_before.items()},
             **(asdict(self.search) if self.search else {}),
             **({"train": self.train.to_json()} if self.train else {}),
+            **({"earlier_trials": [list(each) for each in self.earlier_trials]} if self.earlier_trials else {}),
         }
 
     @classmethod
@@ -259,6 +263,7 @@ class Spec:
             epochs_before=epochs_before(values.get("epochs_before")),
             search=SearchSpec(**search) if search["automl_method"] else None,  # type: ignore[arg-type]
             train=TrainSpec.from_json(values["train"]) if values.get("train") else None,
+            earlier_trials=tuple(EarlierTrial.from_json(each) for each in values.get("earlier_trials", ())),
         )
 
 

@@ -20,7 +20,7 @@ from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
 from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.per_output import LOSS
-from cerebro_plpy.configs.points import ParameterSpace, Point
+from cerebro_plpy.configs.points import ParameterSpace, Point, row_of
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.hopping import schedule
@@ -29,7 +29,7 @@ from cerebro_plpy.records import replace
 from cerebro_plpy.run.log import Act, Joined, Origin
 from cerebro_plpy.run.request import Start, WarmState
 from cerebro_plpy.run.roster import Roster
-from cerebro_plpy.run.sampler import told
+from cerebro_plpy.run.sampler import beside, told
 from cerebro_plpy.run.tasks import Surroundings
 from cerebro_plpy.run.training import ConfigTraining, Past
 from cerebro_plpy.run.verdicts import check_monitor
@@ -50,7 +50,7 @@ class Recruits:
         self._request, self._log, self._training = roster.request, roster.log, roster.training
         self._backends: dict[int, str] = dict(roster.request.backends)
         self._warm: dict[int, WarmState] = dict(roster.request.warm_states)
-        drawing = roster.request.search.drawing if roster.request.search else None
+        self._drawing = drawing = roster.request.search.drawing if roster.request.search else None
         points = {**drawing.known, **drawing.points} if drawing else {}
         self._points: dict[int, Point] = {key: point for key, point in points.items() if point is not None}
         self._refused: list[Point] = []
@@ -105,27 +105,37 @@ class Recruits:
             raise InvalidParameter(f"mst_key {act.mst_key} has no state yet that a clone could begin from; see warm")
         origin = Origin("clone", act.mst_key, *((act.mst_key, parent.visits) if warm else ()))
         row = {**act.change, "model_id": parent.config.model_id}
-        return self._join(self._new([row], act.mst_key), origin, parent if warm else None)
+        joined = self._join(self._new([row], act.mst_key), origin, parent if warm else None)
+        if not warm:  # else it owes what it comes to, to its parent's parameters as well: no value of a point
+            self._locate(joined[0])
+        return joined
 
     def add(self, act: Act) -> tuple[Sequence[Config], Joined]:
         """Let configurations join that somebody has read from a model selection table, or drawn of a space, perhaps of
         one around another configuration."""
-        return self._join(self._new(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
+        joined = self._join(self._new(act.change["configs"], act.mst_key), Origin("act", act.mst_key), None)
+        self._locate(joined[0])
+        return joined
+
+    def _locate(self, configs: Sequence[Config]) -> None:
+        """The sampler is told of those that lie in its space, too."""
+        if self._drawing:
+            found = {config.mst_key: self._drawing.space.point(row_of(config)) for config in configs}
+            self._points.update((key, point) for key, point in found.items() if point is not None)
 
     def draw(self, count: int, trials: Mapping[int, Trial]) -> tuple[Sequence[Config], Joined]:
         """Let so many configurations join that a sampler suggests, or fewer where it has no more."""
-        search = self._request.search
-        assert search is not None and search.drawing is not None
-        epochs = self._request.spec.epochs
+        drawing, epochs = self._drawing, self._request.spec.epochs
+        assert drawing is not None
         known = [told(point, trials[key], epochs) for key, point in sorted(self._points.items())]
         failed = [told(point, Trial(failed=True), epochs) for point in self._refused]
-        points = self._around.suggest([*known, *failed], count)
+        points = self._around.suggest(beside(drawing.earlier, [*known, *failed]), count)
         if len(points) < count:
             self._around.note(f"{len(self._training) + len(points)} configurations are tried: no others are suggested")
         first, configs, architectures = self._log.next_key(), list[Config](), dict[int, StoredModel]()
         for point in points:
             try:
-                made = self._made({first + len(configs): search.drawing.space.row(point)})
+                made = self._made({first + len(configs): drawing.space.row(point)})
             except (InvalidParameter, DatatypeMismatch):
                 self._refused.append(point)
             else:
@@ -150,9 +160,8 @@ class Recruits:
         return configs, Joined(texts, values)
 
     def _explored(self, mst_key: int, parent: Config) -> Config:
-        search = self._request.search
-        assert search is not None and search.drawing is not None
-        space = search.drawing.space
+        assert self._drawing is not None
+        space = self._drawing.space
         assert isinstance(space, ParameterSpace), "runs of templates have no such rule"
         random = Random(f"{self._request.spec.seed}/{mst_key}")
         own = ConfigRow(parent.model_id, parent.compile_text, parent.fit_text)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.earlier_trials import EarlierTrial
 from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.points import Point, PointSpace
 from cerebro_plpy.configs.spec import Spec
@@ -98,13 +99,15 @@ Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]
 
 class Drawing(NamedTuple):
     """What a search draws configurations of, by which sampler, how many are still to be drawn; and those that were, by
-    mst_key, with the `points` of the space that they are if the sampler learns. It is `known` where others lie."""
+    mst_key, with the `points` of the space that they are if the sampler learns. It is `known` where others lie, and how
+    those of `earlier` runs stood."""
 
     space: PointSpace
     sampler: str
     left: int
     points: Mapping[int, Point | None]
     known: Mapping[int, Point | None] = {}
+    earlier: tuple[EarlierTrial, ...] = ()
 
 
 class Searching(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from cerebro_plpy.configs.earlier_trials import EarlierTrial, standings
 from cerebro_plpy.configs.points import Point, PointSpace
 from cerebro_plpy.hopping.rules import Trial
 from cerebro_plpy.trainer import settings, wire
@@ -35,7 +36,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._link: Link | None = None
 
     def suggest(self, trials: Sequence[Mapping[str, Any]], count: int) -> Sequence[Point]:
-        """At most so many points that none of the trials had; see `told`."""
+        """At most so many points that none of the trials had; see `told` and `beside`."""
         if self._link is None or not self._link.alive():
             self._link = Link(self._spec, self._check)
         request = wire.request("suggest", self._request, trials=list(trials), count=count)
@@ -56,3 +57,24 @@ def told(point: Point, trial: Trial, epochs: int) -> Mapping[str, Any]:
     else:
         state = "completed" if epochs in trial.values else "stopped"
     return {"point": point, "values": sorted(trial.values.items()), "state": state}
+
+
+def beside(earlier: Sequence[EarlierTrial], own: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """All that a sampler is told: of a search that knows earlier runs, how configurations of each stood among its own.
+
+    Of the search itself those that went further stand before those that were stopped, as samplers have it anyway.
+    """
+    if not earlier:
+        return own
+    over = [number for number, each in enumerate(own) if each["state"] in ("stopped", "completed")]
+    last = [max(own[number]["values"]) for number in over]
+    placed = dict(zip(over, standings([(-epoch, value) for epoch, value in last])))
+    before = [_stood(each.point, each.standing) for each in earlier]
+    return before + [
+        _stood(each["point"], placed[number]) if number in placed else each for number, each in enumerate(own)
+    ]
+
+
+def _stood(point: Point, standing: float | None) -> Mapping[str, Any]:
+    values = [] if standing is None else [(1, standing)]
+    return {"point": point, "values": values, "state": "completed" if values else "failed"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import psycopg2
+import json
+
 import pytest
+from acts import cut, done, let_end
 from processes import eventually
 from roles import refused
-from workbench import Workbench
+from workbench import Row, Workbench
 
 CONFIGS, EPOCHS = 7, 3
 VISITORS = """
@@ -21,6 +23,14 @@ CALL = """
 POINTS = """
     SELECT c.source, c.template, (c.params ->> 'lr')::float8, (c.params ->> 'width')::integer, l.point
     FROM cerebro.config c JOIN cerebro.config_log l USING (run_id, mst_key) WHERE c.run_id = %s ORDER BY c.mst_key"""
+TOLD = """
+    SELECT (each -> 0)::bigint, (each -> 1)::integer, each -> 2, (each -> 3)::float8
+    FROM cerebro.run, jsonb_array_elements(spec -> 'earlier_trials') AS each WHERE run_id = %s"""
+DRAWN = "SELECT template, params FROM cerebro.config WHERE run_id = %s AND source = 'search' ORDER BY mst_key"
+RATES = "SELECT (params ->> 'lr')::float8 FROM cerebro.config WHERE run_id = %s"
+LIKE = (
+    "SELECT run_id FROM cerebro.train('visitors', 'stayed', {}, epochs => 1, ensemble => 1, models => '{{linear}}', {})"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,17 +61,21 @@ def test_a_search_draws_fields_of_templates(bench: Workbench, search: str, param
     assert bench.value("SELECT ok FROM cerebro.verify(%s) WHERE what = 'state'", search)
 
 
-def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
+def cut_call(bench: Workbench, call: str, model: str, drawn: int) -> int:
+    """A run that was cancelled when it had more configurations than so many, but not all."""
     other = bench.another()
     before = other.newest_run()
-    with bench.calling(lambda: bench.rows(CALL, "cut", "tpe", None)) as trained:
+    with bench.calling(lambda: bench.rows(call, model, "tpe", None)) as trained:
         eventually(lambda: other.newest_run() > before)
         run = other.newest_run()
-        eventually(lambda: 2 < other.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < CONFIGS)
-        assert other.value("SELECT cerebro.cancel(%s)", run)
-        with pytest.raises(psycopg2.Error):
-            trained.result()
+        eventually(lambda: drawn < other.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s", run) < CONFIGS)
+        cut(other, run, trained)
     other.close()
+    return run
+
+
+def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
+    run = cut_call(bench, CALL, "cut", 2)
     bench.rows("SELECT cerebro.resume(%s)", run)
     check(bench, run)
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
@@ -70,7 +84,77 @@ def test_a_run_that_was_cut_goes_on_drawing(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("search", "params"),
     [("tpe", '{"sampler": "tpe"}'), ("halving", '{"sampler": "tpe"}'), ("asha", '{"sampler": "luck"}'),
-     ("asha", '{"space": {}}'), ("tpe", '{"configs": 9}'), ("luck", None)],
+     ("asha", '{"space": {}}'), ("tpe", '{"configs": 9}'), ("tpe", '{"start_from": ["run:1"]}'), ("luck", None)],
 )  # fmt: skip
 def test_what_cannot_be_searched_so_is_refused(bench: Workbench, search: str, params: str | None) -> None:
     refused(bench, CALL.replace("cerebro.train", "cerebro.plan"), "none", search, params, code="22023")
+
+
+@pytest.fixture(scope="module")
+def earlier(bench: Workbench, visitors: None) -> int:
+    """A run of twelve configurations, of which eleven are drawn in the space of others."""
+    options = "configs => 12, seed => 5, search => 'random', space => '{\"lr\": [0.02, 0.2, \"log\"]}'"
+    run = bench.rows(LIKE.format("'earlier'", options))[0][0]
+    return int(run)
+
+
+def told(bench: Workbench, model: str, options: str) -> tuple[int, list[Row]]:
+    bench.messages()
+    run = bench.rows(LIKE.format(f"'{model}'", options))[0][0]
+    return run, bench.rows(TOLD, run)
+
+
+def test_a_sampler_is_told_of_runs_of_like_tables_and_of_those_that_are_named(bench: Workbench, earlier: int) -> None:
+    """Of all their configurations that lie in the space, where they are compared by the same; a seed names none."""
+    learning = "configs => 3, search => 'tpe', space => '{\"lr\": [0.02, 0.2, \"log\"]}'"
+    ranks: dict[int, int] = dict(bench.rows("SELECT mst_key, rank FROM cerebro.leaderboard WHERE run_id = %s", earlier))
+    named = f"start_from => '{{run:{earlier}}}'"
+    for options in (learning, f"{learning}, seed => 4, {named}", f"{learning}, seed => 4, start_from => '{{earlier}}'"):
+        _, rows = told(bench, "learning", options)
+        assert f"told how {len(rows)} configurations" in "".join(bench.messages())
+        found = {key: stood for run, key, _, stood in rows if run == earlier}
+        assert {*range(2, 13)} <= found.keys() <= ranks.keys(), "the usual one may not lie in the space"
+        assert all((ranks[one] < ranks[other]) <= (found[one] < found[other]) for one in found for other in found)
+        bench.rows("SELECT cerebro.drop_model('learning')")
+    _, rows = told(bench, "unlike", f"{learning}, {named}, metric => 'log_loss'")
+    assert not rows and f"is not told of run {earlier}" in "".join(bench.messages())
+    narrow = learning.replace("0.02, 0.2", "0.05, 0.2")
+    _, rows = told(bench, "narrow", f"{narrow}, seed => 4, {named}")
+    assert 0 < len(rows) < 12 and all(point["values"]["linear/lr"] >= 0.05 for _, _, point, _ in rows)
+    for options in (f"{learning}, seed => 4", learning.replace("'tpe'", "'asha'")):
+        assert told(bench, "untold", options)[1] == []
+        bench.rows("SELECT cerebro.drop_model('untold')")
+
+
+def test_what_was_told_is_kept_with_the_run(bench: Workbench, earlier: int) -> None:
+    """So one that was cut draws what the whole one has drawn, though what it was told of is dropped meanwhile."""
+    spare = bench.rows(LIKE.format("'spare'", "configs => 12, seed => 6, search => 'random'"))[0][0]
+    call = CALL.replace("seed => 3", f"seed => 3, workers => 1, start_from => '{{run:{spare}}}'")
+    whole = bench.rows(call, "whole", "tpe", None)[0][0]
+    run = cut_call(bench, call, "cut_too", 3)
+    bench.rows("SELECT cerebro.drop_model('spare'); SELECT cerebro.drop_run(%s)", spare)
+    bench.rows("SELECT cerebro.resume(%s)", run)
+    assert bench.rows(TOLD, run) == bench.rows(TOLD, whole) != []
+    assert bench.rows(DRAWN, run) == bench.rows(DRAWN, whole)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_was_added_is_not_drawn_again(bench: Workbench, resumed: bool) -> None:
+    """A space is tried whole, and nothing of it twice."""
+    person, rates = bench.another(), [0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.2]
+    space = json.dumps({"lr": rates, "weight_decay": 0})
+    call = f"""SELECT run_id FROM cerebro.train('visitors', 'stayed', 'added_{resumed}', models => '{{linear}}',
+        seed => 3, configs => 20, epochs => 8, ensemble => 1, workers => 1, search => 'tpe', space => %s)"""
+    before = person.newest_run()
+    with bench.calling(lambda: bench.rows(call, space)) as trained:
+        eventually(lambda: person.newest_run() > before)
+        run = person.newest_run()
+        done(person, "pause_run(%s)", run)
+        there = [rate for (rate,) in person.rows(RATES, run)]
+        added = next(rate for rate in rates if rate not in there)
+        space = json.dumps({"models": ["linear"], "lr": [added], "weight_decay": 0, "batch_size": 64})
+        done(person, "add_configs(%s, %s, 1)", run, space)
+        let_end(bench, person, run, trained, resumed=resumed)
+    person.close()
+    found = [rate for (rate,) in bench.rows(RATES, run)]
+    assert len(found) == len(set(found)) and {*found} >= {*rates}

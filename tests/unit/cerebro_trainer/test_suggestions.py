@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.earlier_trials import EarlierTrial, standings
 from cerebro_plpy.configs.grid import collapse
 from cerebro_plpy.configs.points import config_row, describe
 from cerebro_plpy.configs.space import Space, read_space
+from cerebro_plpy.run.sampler import beside
 from cerebro_trainer.commands.suggestions import suggest
 from cerebro_trainer.errors import RequestError
 
@@ -99,6 +102,31 @@ def test_what_learns_comes_nearer_to_the_best_than_chance(learning: str) -> None
         return float(min(trial["values"][0][1] for trial in trials))
 
     assert sum(best(learning, seed) for seed in range(10)) < sum(best("rand", seed) for seed in range(10))
+
+
+@pytest.mark.parametrize("learning", ["tpe", "cmaes"])
+def test_who_knows_an_earlier_run_comes_nearer_to_the_best(learning: str) -> None:
+    """Though values lie elsewhere by now: those of the earlier run would all look better than any of this one."""
+    space = read_space("{'loss': ['mse'], 'lr': [0.0001, 1.0, 'log']}", "{'batch_size': [1, 512, 'linear']}", [1])
+
+    def loss(point: Any) -> float:
+        rate, size = point["values"]["compile/lr"], point["values"]["fit/batch_size"]
+        return float(abs(math.log(rate / 0.02)) + abs(size - 40) / 512)
+
+    def best(seed: int, earlier: list[EarlierTrial]) -> float:
+        own: list[Any] = []
+        for _ in range(4):
+            points = asked(space, learning, 2, seed, [*beside(earlier, own)])
+            own += tried(points, [loss(point) + 100 for point in points])
+        return float(min(loss(trial["point"]) for trial in own))
+
+    found = []
+    for seed in range(10):
+        points = asked(space, "rand", 30, seed + 50)
+        stood = standings([(0.0, loss(point)) for point in points])
+        before = [EarlierTrial(1, key, *each) for key, each in enumerate(zip(points, stood, strict=True), 1)]
+        found.append((best(seed, before), best(seed, [])))
+    assert sum(knowing for knowing, _ in found) < sum(alone for _, alone in found)
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,12 @@ def test_they_end_where_the_space_does() -> None:
 
 def test_what_did_well_before_is_tried_early_and_once() -> None:
     """What is named comes first, what is known of like tables after the usual values; as far as the space has it."""
-    named = Predecessor("linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3")
-    usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a")
-    like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b")
-    wrong = Predecessor("realmlp", {"depth": "deep"}, "model c")
+    named = Predecessor("linear", {"lr": 0.5, "batch_size": 32, "weight_decay": 0.25, "gone": 1}, "run 3", 3)
+    usual = Predecessor("linear", LINEAR.params(HEADS[0], 100, {}), "model a", 4)
+    like = Predecessor("realmlp", {"depth": 3, "lr": 0.125}, "model b", 5)
+    wrong = Predecessor("realmlp", {"depth": "deep"}, "model c", 5)
     known = Predecessors((named, named), (usual, like, wrong, named))
+    assert known.runs == [3, 4, 5]
     made = list(islice(proposals([LINEAR, REALMLP], Searched(HEADS[0], 100, {"batch_size": 64}), 3, known), 8))
     starts = ["good to begin with"] * len(REALMLP.starts)
     reasons = ["run 3", "usual values", "usual values", *starts, "model b", "drawn at random"]
@@ -139,7 +140,7 @@ def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) 
     templates = (REALMLP, SIMPLE, LINEAR)
     space = TemplateSpace(templates, Searched(Classes(3), 500, {"width": [16, 32], "batch_size": 32}))
     found = next(islice(proposals(templates, space.searched, seed), number, None))
-    point = space.point(found.template.name, found.params)
+    point = space.point({"template": found.template.name, "params": found.params})
     names = {str(each["name"]) for each in space.described()[templates.index(found.template)]}
     if point is None:
         assert found.reason != "drawn at random"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.earlier_trials import EarlierTrial
 from cerebro_plpy.configs.spec import DataSpec, FitArguments, Ranking, SearchSpec, SingleModel, Spec
 from cerebro_plpy.errors import DataCorrupted
 from cerebro_plpy.records import fields, replace
@@ -67,7 +68,15 @@ SPECS = st.builds(
     functions=st.dictionaries(TEXT, TEXT, max_size=2),
     tables=st.dictionaries(TEXT, TEXT, max_size=2),
     search=st.none() | st.builds(SearchSpec, st.text(min_size=1), TEXT, st.none() | NUMBERS, TEXT),
-)
+    earlier_trials=st.lists(
+        st.builds(
+            EarlierTrial, NUMBERS, NUMBERS,
+            st.fixed_dictionaries({"alternative": NUMBERS, "values": st.dictionaries(TEXT, st.floats(0, 1))}),
+            st.none() | st.floats(0, 1),
+        ),
+        max_size=2,
+    ).map(tuple),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", [{"seed": "1"}, {"use_gpus": 1}, {"source_table": 1}, {"num_iterations": True}])
@@ -76,6 +85,13 @@ def test_arguments_have_the_types_of_the_call(wrong: dict[str, Any]) -> None:
         FitArguments.from_json(wrong)
     with pytest.raises(DataCorrupted):
         Spec.from_json({**OLD, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [[[1, 2]], [[1, 2, {}, 0.5]], [[1, 2, {"values": 3}, 0.5]], [{"run": 1}], 7])
+def test_what_a_search_was_told_has_its_form(wrong: Any) -> None:
+    assert Spec.from_json(OLD).earlier_trials == ()
+    with pytest.raises(DataCorrupted):
+        Spec.from_json({**OLD, "earlier_trials": wrong})
 
 
 @given(SPECS)

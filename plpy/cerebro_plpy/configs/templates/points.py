@@ -8,7 +8,7 @@ from typing import Any
 from cerebro_plpy.configs.draws import Draw
 from cerebro_plpy.configs.points import Point, described, is_constant, number_at, value_at
 from cerebro_plpy.configs.templates.proposals import Searched, draws_of, shortened
-from cerebro_plpy.configs.templates.template import Params, Template
+from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.records import dataclass
 
 
@@ -35,13 +35,16 @@ class TemplateSpace:
         }
         return {"template": template.name, "params": {field: shortened(value) for field, value in values.items()}}
 
-    def point(self, name: str, params: Params) -> Point | None:
-        """Where a configuration lies, by the fields that are searched; None where that is not in the space."""
+    def point(self, row: Mapping[str, Any]) -> Point | None:
+        """See `PointSpace`: by the fields that are searched, and by those for which the caller wants one value."""
         for number, template in enumerate(self.templates):
-            if template.name == name:
-                drawn = self._drawn(template).items()
-                found = {f"{name}/{field}": number_at(draw, params[field]) for field, draw in drawn}
-                return None if None in found.values() else {"alternative": number, "values": found}
+            if template.name == row["template"]:
+                wanted = draws_of(template, self.searched).items()
+                found = {field: number_at(draw, row["params"].get(field)) for field, draw in wanted}
+                searched = self._drawn(template)
+                if any(found[field] is None for field in found if field in searched or field in self.searched.space):
+                    return None
+                return {"alternative": number, "values": {f"{template.name}/{each}": found[each] for each in searched}}
         return None
 
     def _drawn(self, template: Template) -> dict[str, Draw]:

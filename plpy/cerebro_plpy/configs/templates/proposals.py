@@ -39,11 +39,12 @@ class Proposal(NamedTuple):
 
 
 class Predecessor(NamedTuple):
-    """A configuration that did well: its template by name, its fields, and where that was."""
+    """A configuration that did well: its template by name, its fields, where that was, and in which run."""
 
     template: str
     params: Mapping[str, object]
     origin: str
+    run_id: int
 
 
 class Predecessors(NamedTuple):
@@ -51,6 +52,11 @@ class Predecessors(NamedTuple):
 
     first: Sequence[Predecessor] = ()
     later: Sequence[Predecessor] = ()
+
+    @property
+    def runs(self) -> list[int]:
+        """The runs that they are of."""
+        return list(dict.fromkeys(each.run_id for each in (*self.first, *self.later)))
 
 
 def usual_count(rows: int) -> int:
@@ -164,7 +170,7 @@ def _again(
     """Those of these configurations whose template is tried; where it has other fields by now, as far as they go."""
     head, rows, space = searched
     named = {template.name: template for template in templates}
-    for number, (name, params, origin) in enumerate(known):
+    for number, (name, params, origin, _) in enumerate(known):
         if template := named.get(name):
             usual = {field.name: field.default_for(head) for field in template.fields}
             values = {name: params.get(name, default) for name, default in usual.items()}

@@ -97,14 +97,14 @@ ORDER BY l.group_value IS NOT NULL, l.group_value COLLATE "C", l.rank, l.mst_key
 
 -- name: best_of_run
 -- The best configurations of a run of train that the caller may see.
-SELECT l.template, l.params::text AS params, 'run ' || l.run_id AS origin
+SELECT l.template, l.params::text AS params, 'run ' || l.run_id AS origin, l.run_id
 FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.group_value IS NULL
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: like_model
 -- The configuration of the version that predicts; of an ensemble the best of its members.
-SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin
+SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin, v.run_id
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template <> 'registered'
@@ -112,7 +112,7 @@ WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.temp
 -- name: like
 -- Configurations of the caller's newest versions for a target of that name and task, and columns of these names.
 SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params,
-       'model ' || v.model || ', version ' || v.version AS origin
+       'model ' || v.model || ', version ' || v.version AS origin, v.run_id
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text AND v.template <> 'registered'

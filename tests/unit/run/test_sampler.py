@@ -1,0 +1,67 @@
+"""What a sampler is told: of a search that knows earlier runs, ranks in each run and no values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerebro_plpy.configs.earlier_trials import EarlierTrial
+from cerebro_plpy.hopping.rules import Trial
+from cerebro_plpy.run.sampler import beside, told
+
+EPOCHS = 4
+CURVES = st.dictionaries(st.integers(1, EPOCHS), st.integers(-9, 9).map(float), min_size=1)
+TRIALS = st.builds(
+    lambda values, limit, failed: Trial(limit=min(max(values) + limit, EPOCHS), values=values, failed=failed),
+    CURVES, st.integers(0, 1), st.booleans(),
+)  # fmt: skip
+EARLIER = st.lists(st.none() | st.floats(0.01, 0.99), min_size=1, max_size=4).map(
+    lambda stood: [EarlierTrial(1, key, point(-key), each) for key, each in enumerate(stood, 1)]
+)
+
+
+def point(number: int) -> Mapping[str, Any]:
+    return {"alternative": 0, "values": {"x": number}}
+
+
+def of_own(trials: list[Trial], level: float = 0.0, factor: float = 1.0) -> list[Mapping[str, Any]]:
+    moved = [t._replace(values={epoch: value * factor + level for epoch, value in t.values.items()}) for t in trials]
+    return [told(point(number), trial, EPOCHS) for number, trial in enumerate(moved)]
+
+
+@given(st.lists(TRIALS, max_size=8))
+def test_without_earlier_runs_values_are_told(trials: list[Trial]) -> None:
+    assert beside((), of_own(trials)) == of_own(trials)
+
+
+@given(EARLIER, st.lists(TRIALS, max_size=8), st.integers(-50, 50), st.integers(1, 5))
+def test_beside_earlier_runs_levels_are_not(
+    earlier: list[EarlierTrial], trials: list[Trial], level: int, factor: int
+) -> None:
+    found = beside(earlier, of_own(trials))
+    before, own = found[: len(earlier)], found[len(earlier) :]
+    moved = beside(earlier, of_own(trials, level, factor))[len(earlier) :]
+    over = [number for number, each in enumerate(own) if each["state"] == "completed"]
+    assert [own[number] for number in over] == [moved[number] for number in over]
+    assert before == beside(earlier, [])
+    assert [(each["state"], [value for _, value in each["values"]]) for each in before] == [
+        ("failed", []) if each.standing is None else ("completed", [each.standing]) for each in earlier
+    ]
+    assert [each["point"] for each in own] == [point(number) for number in range(len(trials))]
+
+
+@given(EARLIER, st.lists(TRIALS, max_size=8))
+def test_the_order_of_a_search_stays_what_it_was(earlier: list[EarlierTrial], trials: list[Trial]) -> None:
+    """Those that went to the end come first, then those that went further, and of these the better ones."""
+    raw, found = of_own(trials), beside(earlier, of_own(trials))[len(earlier) :]
+    over = [(one, other) for one, other in zip(raw, found, strict=True) if one["state"] in ("stopped", "completed")]
+    for one, its in over:
+        for other, the_other in over:
+            keys = [(-epoch, value) for epoch, value in (one["values"][-1], other["values"][-1])]
+            assert (keys[0] < keys[1]) == (its["values"] < the_other["values"])
+            assert its["state"] == "completed"
+    rest = [(one, other) for one, other in zip(raw, found, strict=True) if one["state"] in ("running", "failed")]
+    assert all(one == other for one, other in rest)
