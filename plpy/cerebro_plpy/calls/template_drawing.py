@@ -1,7 +1,7 @@
-"""What a search of `cerebro.train` that learns draws others of: the fields of the templates that the call tries.
+"""What a search of `cerebro.train` draws others of: the fields of the templates that the call tries.
 
 It begins with what the templates are good to begin with; a sampler is told what came of these, where they lie in the
-space, and suggests the others while the run goes on.
+space, and suggests the others while the run goes on. In population based training others are near those that are best.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cerebro_plpy.configs.templates.points import TemplateSpace
 from cerebro_plpy.configs.templates.proposals import searched_for
 from cerebro_plpy.configs.templates.template import Params, Template
 from cerebro_plpy.database.caller import Row
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables.template_configs import head_of, loaded_templates
 
@@ -31,9 +32,10 @@ def drawing(
     """What is still to be drawn beside the configurations that the call has chosen, and those that were drawn."""
     train = spec.train
     assert train is not None
-    space = TemplateSpace(templates, searched_for(head_of(train), train.metric, train.training_rows, train.space))
+    searched = searched_for(head_of(train), train.metric, train.training_rows, train.space)
+    space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
     known = {key: space.point(*each) for key, each in called.items()}
-    left = max(0, train.configs - len(called) - len(drawn))
+    left = max(0, train.configs - len(called) - len(drawn)) if sampling.learns else 0
     return Drawing(space, sampling.sampler, left, drawn, known)
 
 

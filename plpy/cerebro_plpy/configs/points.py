@@ -7,9 +7,12 @@ travels as the distance from one, which is drawn by its logarithm.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any, NamedTuple, Protocol
 
+from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.draws import Choices, Draw, Range
+from cerebro_plpy.configs.exploration import explored
 from cerebro_plpy.configs.grid import ConfigRow, made_row
 from cerebro_plpy.configs.space import Space
 from cerebro_plpy.records import dataclass
@@ -26,6 +29,10 @@ class PointSpace(Protocol):
 
     def row(self, point: Point) -> Mapping[str, Any]:
         """What makes the configuration that a suggested point stands for."""
+        ...
+
+    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """What makes a configuration that is near another one, and can go on from its state."""
         ...
 
 
@@ -51,6 +58,11 @@ class ParameterSpace:
     def row(self, point: Point) -> Mapping[str, Any]:
         """See `PointSpace`."""
         return config_row(self.space, point)._asdict()
+
+    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """See `PointSpace`."""
+        row = ConfigRow(config.model_id, config.compile_text, config.fit_text)
+        return explored(self.space, row, random)._asdict()
 
 
 def describe(space: Space) -> list[list[dict[str, object]]]:

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
+from cerebro_plpy.configs.search_rules import PBT, read_rule
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.body import body, loaded
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
@@ -23,9 +25,11 @@ from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
+
+MODULE = "train"
 
 
 class Filled(NamedTuple):
@@ -76,20 +80,34 @@ def head_of(train: TrainSpec) -> Head:
 def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     """What templates come to in a run that was asked this, by mst_key."""
     assert spec.train is not None
-    inputs, head, metric = Recipe.from_json(spec.train.recipe).table, head_of(spec.train), spec.ranking.metric
-    metrics, monitor = ["accuracy"] if metric == "loss" else [metric], f"val_{metric}"
+    inputs, head = Recipe.from_json(spec.train.recipe).table, head_of(spec.train)
+    metrics, watched = [metric_of(spec.ranking.metric)], stopping(spec).text
     architectures, configs = dict[int, StoredModel](), list[Config]()
     for key, (template, params, group, shared) in wanted.items():
         size, model_id = int(params["batch_size"]), shared or key
         place = None if group is None else spec.train.groups[group]
         steps = place.steps(size) * spec.epochs if place else steps_of(source, size, spec.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, patience(spec.epochs), spec.train.counts)
+        fitted = template.fit_params(params, watched, spec.train.counts)
         if model_id not in architectures:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
         configs.append(Config(key, model_id, compiled, fitted, *parsed, (), template.name, params, group))
     return Made(with_metrics(configs, architectures, source), architectures)
+
+
+def metric_of(ranking: str) -> str:
+    """What is computed of each configuration beside its loss, where configurations are compared by that."""
+    return "accuracy" if ranking == "loss" else ranking
+
+
+def stopping(spec: Spec) -> EarlyStopping:
+    """What stops configurations, and keeps the states of their best epochs: as a search by patience says it."""
+    asked, usual = spec.arguments, EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)
+    rule = read_rule(MODULE, asked.search, asked.search_params, spec.epochs, templates=True)
+    own = rule.stopping(spec.ranking) if rule else None
+    # Who is behind in a population may still be the best, and whoever ended could not go on.
+    return own or replace(usual, patience=spec.epochs if rule and rule.name == PBT else patience(spec.epochs))
 
 
 def steps_of(source: PackedTable, batch_size: int, epochs: int) -> int:

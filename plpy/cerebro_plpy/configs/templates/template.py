@@ -117,15 +117,12 @@ class Template:
         taken = {key: value for key, value in rates.items() if key != "weight_decay" or value}
         return compile_text({"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)})
 
-    def fit_params(
-        self, params: Params, monitor: str | None = None, patience: int = 0, counts: Sequence[int] = ()
-    ) -> str:
-        """The fit parameters of a configuration, as text; with a monitor the state of its best epoch is kept.
+    def fit_params(self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()) -> str:
+        """The fit parameters of a configuration, as text, with the callback that stops it, if any does.
 
         `counts` are the training rows of each class.
         """
-        stopping = f"EarlyStopping(monitor={monitor!r}, patience={patience}, restore_best_weights=True)"
-        watching = {} if monitor is None else {"callbacks": _Call(f"[{stopping}]")}
+        watching = {} if stopping is None else {"callbacks": _Call(f"[{stopping}]")}
         weights = {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
         return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
 
