@@ -10,7 +10,7 @@ import psycopg2
 from faults import FAULTS, Scene, nothing
 from premises import KEPT, LEFT, Observer, Premises, check_passing
 from processes import LONGEST_WAIT, PAUSE, eventually
-from rounds import Misfortune, Round
+from rounds import CLONE, Misfortune, Round
 from states import same, stored
 from workbench import Row, Workbench, opened
 
@@ -116,6 +116,7 @@ class Course:
             "pause_run": "cerebro.pause_run({0}), cerebro.continue_run({0})",
             "stop_config": "cerebro.stop_config({0}, 1)",
             "prioritise": "cerebro.prioritise({0}, 1)",
+            CLONE: "cerebro.clone_config({0}, 1, jsonb_build_object('batch_size', 2))",
         }
         try:
             with opened(self.premises.url) as session:
@@ -243,7 +244,8 @@ class Course:
         run = self.scene.run = self._runs()[0][0]
         keys = len(self.plan.optimizers) + self.plan.drawn
         made, once = session.row(ONCE, run)
-        assert made == once <= self.plan.visits
+        clones = session.value("SELECT count(*) FROM cerebro.config WHERE run_id = %s AND source = 'clone'", run)
+        assert made == once <= self.plan.visits + clones * self.plan.segments * self.plan.epochs
         assert not session.rows("SELECT FROM cerebro.act WHERE run_id = %s AND status = 'scheduled'", run)
         ends = {status for (status,) in session.rows("SELECT status FROM cerebro.config WHERE run_id = %s", run)}
         assert ends == {"completed"} or (ends <= {"completed", "stopped"} and (self.plan.search or self.plan.acts))
@@ -251,7 +253,7 @@ class Course:
             assert made == self.plan.visits
         for key, visits, last in session.rows(LIMITS, run):
             assert visits == last * self.plan.segments, key
-        assert session.value(f"SELECT count(model_weights) FROM {self.output}") == keys
+        assert session.value(f"SELECT count(model_weights) FROM {self.output}") == keys + clones
 
     def _compare(self, session: Workbench) -> None:
         """A replay by a single worker has the same weights, states and metrics, to the bit."""

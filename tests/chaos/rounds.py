@@ -20,6 +20,8 @@ KEEPING = "EarlyStopping(monitor='loss',mode='max',patience=9,restore_best_weigh
 """The state with the largest loss is kept, and none is stopped."""
 ACTS = ("stop_config", "prioritise", "pause_run")
 """What a person asks of the first configuration, or of the run, which then is to go on at once."""
+CLONE = "clone_config"
+"""A warm clone of the first configuration, which searches have whose server is killed."""
 SPACE = {
     "compile_params": {
         "loss": ["categorical_crossentropy"],
@@ -166,7 +168,7 @@ def crash(name: str, schedule: str, background: bool) -> Round:
     draw = random.Random(f"crash {name}")
     segments, epochs = draw.choice(SEGMENTS), draw.randint(3, 4)
     last = segments * len(OPTIMIZERS)
-    asked = ["pause_run"] if schedule == "rotation" else draw.sample(ACTS, draw.randint(1, len(ACTS)))
+    asked = ["pause_run"] if schedule == "rotation" else draw.sample((*ACTS, CLONE), draw.randint(1, len(ACTS) + 1))
     return Round(
         name=name,
         framework="jax",

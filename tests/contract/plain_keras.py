@@ -64,6 +64,16 @@ def seeded(architecture: dict[str, Any], seed: int) -> list[np.ndarray]:
     return list(keras.models.model_from_json(json.dumps(architecture)).get_weights())
 
 
+def predictions_alike(texts: list[str], inputs: list[np.ndarray]) -> list[tuple[np.ndarray, list[tuple[int, ...]]]]:
+    """What models with the same weights predict of rows, and the shapes of all variables that each has."""
+    import keras
+
+    models = [keras.models.model_from_json(text) for text in texts]
+    for model in models:
+        model.set_weights(models[0].get_weights())
+    return [(np.asarray(model(_alone(inputs))), [tuple(each.shape) for each in model.variables]) for model in models]
+
+
 def predictions_twice(text: str, inputs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """What a model with large weights predicts of rows, and what the model of its own JSON does with these weights."""
     import keras

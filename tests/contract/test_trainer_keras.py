@@ -106,9 +106,9 @@ def cycled(highest: float, ends: Sequence[int], step: int) -> float:
     """The rate at a step of cycles with such ends; those after the last are as long as that."""
     lengths = [*ends]
     while lengths[-1] <= step:
-        lengths.append(2 * lengths[-1] - ([0] + lengths)[-2])
+        lengths.append(2 * lengths[-1] - [0, *lengths][-2])
     end = next(each for each in lengths if each > step)
-    begin = max((each for each in (0, *lengths) if each <= step))
+    begin = max(each for each in (0, *lengths) if each <= step)
     part = (step - begin) / (end - begin)
     return highest * (part / 0.1 if part < 0.1 else (1 + math.cos(math.pi * (part - 0.1) / 0.9)) / 2)
 
@@ -138,7 +138,7 @@ def test_cycles_of_rates_end_where_they_say(
             model.optimizer.learning_rate = cycled(chosen["warmup_target"], [end * factor for end in ends], step)
             model.train_on_batch(x, y.astype(np.float32))
         for expected, found in zip(model.get_weights(), weights(state), strict=True):
-            np.testing.assert_allclose(found, expected, **TOLERANCE)
+            np.testing.assert_allclose(found, expected, rtol=TOLERANCE["rtol"], atol=TOLERANCE["atol"])
 
 
 def test_batch_normalisation_moves_as_in_keras(trainer: Peer, keras: Any) -> None:

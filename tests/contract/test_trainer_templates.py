@@ -23,6 +23,7 @@ from cerebro_plpy.configs.templates.cnn import CNN
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PIECEWISE
 from cerebro_plpy.configs.templates.embeddings import NUMBERS as NUMBERS_FIELD
 from cerebro_plpy.configs.templates.encoders import WORD
+from cerebro_plpy.configs.templates.exploration import Kin
 from cerebro_plpy.configs.templates.functional import Graph
 from cerebro_plpy.configs.templates.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.series import SERIES
@@ -149,6 +150,26 @@ def test_keras_builds_whatever_a_space_holds(plain: ProcessPoolExecutor, templat
     ]
     shapes = plain.submit(plain_keras.built, texts).result()
     assert shapes == [(None, head.units) for (_, head), _ in chosen]
+
+
+@pytest.mark.long_for(framework="jax")
+@by_name
+def test_a_clone_predicts_with_the_weights_of_its_parent_what_that_does(
+    plain: ProcessPoolExecutor, template: Template
+) -> None:
+    """And has the same other variables, such as those of what it drops."""
+    small: dict[str, object] = {"width": 8, "depth": 2} if template.name != "linear" else {}
+    for table, head in (CASES[0], CASES[1], (OF_ARRAYS, CLASSES)):
+        params = template.params(head, ROWS, small)
+        draws = {field.name: field.draw for field in template.fields}
+        moved = Kin(template, table, head).moved(params, draws, Random(4))
+        assert moved != params
+        texts = [template.architecture(table, head, each) for each in (params, moved)]
+        (found, shapes), (again, same) = plain.submit(
+            plain_keras.predictions_alike, texts, extreme_inputs(table)
+        ).result()
+        np.testing.assert_array_equal(found, again)
+        assert shapes == same
 
 
 @pytest.mark.long

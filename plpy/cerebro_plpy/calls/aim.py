@@ -7,10 +7,32 @@ import time
 from collections.abc import Iterator
 
 from cerebro_plpy.calls.predecessors import named, of_like_tables
-from cerebro_plpy.calls.train_arguments import TrainArguments, Wanted
+from cerebro_plpy.calls.train_arguments import METRICS, TrainArguments, Wanted, metric_name
+from cerebro_plpy.configs.early_stopping import Watched
+from cerebro_plpy.configs.keras_names import larger_is_better
+from cerebro_plpy.configs.search_rules import PATIENCE, PBT
+from cerebro_plpy.configs.spec import Ranking
 from cerebro_plpy.configs.templates import choice
-from cerebro_plpy.configs.templates.effort import Effort, Workload, effort, most_epochs, sample_share, usual_weights
-from cerebro_plpy.configs.templates.proposals import Predecessor, Predecessors, Proposal, proposals, searched_for
+from cerebro_plpy.configs.templates.effort import (
+    MORE,
+    USUAL_PACE,
+    Effort,
+    Pace,
+    Workload,
+    effort,
+    most_epochs,
+    sample_share,
+    usual_weights,
+)
+from cerebro_plpy.configs.templates.exploration import Kin
+from cerebro_plpy.configs.templates.proposals import (
+    Predecessor,
+    Predecessors,
+    Proposal,
+    draws_of,
+    proposals,
+    searched_for,
+)
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.database.caller import Database
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -24,6 +46,7 @@ from cerebro_plpy.features.table import RawTable, Wishes, drawn
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request import Deadline
 from cerebro_plpy.tables import registry
+from cerebro_plpy.tables.template_configs import metric_of
 
 MODULE = "train"
 MOMENT, LEAST_SHARE = 0.1, 0.05
@@ -127,6 +150,8 @@ def fitting(aim: Aim, db: Database, reader: Reader, table: RawTable, seconds: fl
     """The table, or as much of it as one epoch can go over where so many seconds are left, with its groups; see also
     `templates_of`."""
     templates_of(aim, table)
+    check_watched(aim, table)
+    check_bred(aim, table)
     load = workload(aim, db.platform, table, segments_of(db, table))
     share = sample_share(load, visit_seconds(aim, table, seconds))
     return _with_groups(aim, reader, table if share == 1 else drawn(reader, table, share))
@@ -157,11 +182,37 @@ def templates_of(aim: Aim, table: RawTable) -> tuple[Template, ...]:
     return found
 
 
+def check_watched(aim: Aim, table: RawTable) -> None:
+    """Raises InvalidParameter where a search by patience watches what is not computed of configurations."""
+    metric = METRICS[table.target.task][metric_name(MODULE, table.target.task, aim.arguments.metric)]
+    stopping = aim.wanted.rule and aim.wanted.rule.stopping(Ranking("validation", metric, larger_is_better(metric)))
+    if stopping:
+        names = dict.fromkeys(("loss", metric_of(metric)))
+        computed = [Watched(dataset, name) for dataset in ("training", "validation") for name in names]
+        stopping.check(f"{MODULE} error: search {PATIENCE!r}", computed)
+
+
+def check_bred(aim: Aim, table: RawTable) -> None:
+    """Raises InvalidParameter where no field could move of what population based training makes clones of."""
+    if aim.wanted.rule is None or aim.wanted.rule.name != PBT:
+        return
+    head, inputs = table.target.head, table.recipe.table
+    searched = searched_for(head, aim.arguments.metric, table.rows, aim.wanted.space)
+    for each in templates_of(aim, table):
+        usual = each.params(head, table.rows, {})
+        if not Kin(each, inputs, head).movable(usual, draws_of(each, searched)):
+            raise InvalidParameter(
+                f"{MODULE} error: search is {PBT!r}, but no field of template {each.name!r} is left that could change"
+                " while its weights and its optimizer stay as they are.",
+                hint='Give one of them a range, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.',
+            )
+
+
 def planned_effort(aim: Aim, table: RawTable, load: Workload, seconds: float) -> Effort:
     """How many configurations are tried, and for how long, where so many seconds are left."""
     asked, rule = aim.arguments, aim.wanted.rule
-    share = rule.share if rule else lambda epochs: 1.0
-    return effort(load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, share)
+    pace = Pace(rule.share, 1 if rule.abreast else MORE) if rule else USUAL_PACE
+    return effort(load, visit_seconds(aim, table, seconds), asked.epochs, asked.configs, pace)
 
 
 def segments_of(db: Database, table: RawTable) -> int:
@@ -229,5 +280,6 @@ def predecessors_of(aim: Aim, session: Session, table: RawTable) -> Predecessors
 def asked(aim: Aim, known: Predecessors, table: RawTable) -> Iterator[Proposal]:
     """The configurations that are tried, in their order."""
     searched = searched_for(table.target.head, aim.arguments.metric, table.rows, aim.wanted.space)
-    learning = bool(aim.wanted.rule and aim.wanted.rule.sampling)
+    rule = aim.wanted.rule
+    learning = bool(rule and rule.sampling and rule.sampling.learns)
     return proposals(templates_of(aim, table), searched, aim.seed, known, learning=learning)

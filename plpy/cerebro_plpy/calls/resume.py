@@ -75,7 +75,6 @@ def resume(db: Database, gd: dict[str, Any], run_id: int | None, logged: Logged 
     with open_workplace(db, gd, relations(catalog, rest, outputs), arguments.workers) as workplace:
         request = rebuild_request(catalog, workplace, rest)
         known = history.read(workplace.control, row["run_id"], request.configs)
-        request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
         if spec.train:
             ((spent,),) = workplace.control.run(sql("run.spent"), (row["run_id"],))
             begun = begun_from(workplace.platform, spec.train)
@@ -141,6 +140,7 @@ def rebuild_request(catalog: Catalog, workplace: Workplace, rest: Rest) -> FitRe
     request = replace(request, maker=maker_of(spec, log, data.source) if spec.train else None)
     failed = [each["mst_key"] for each in log if each["status"] == "failed"]  # a rule was asked about them, too
     request = replace(request, search=searching(catalog.module, spec, models, repeat, failed))
+    request = replace(request, decided=history.decisions(workplace.control, row["run_id"]))
     return replace(request, warm_states={**request.warm_states, **clones(workplace, row["run_id"], request, log)})
 
 
@@ -155,12 +155,14 @@ def clones(workplace: Workplace, run_id: int, request: FitRequest, log: list[Row
     texts = {row["mst_key"]: row["compile_params"] for row in log}
     begun = [row for row in log if row["warm_started_visits"] is not None or request.spec.schedule != "replay"]
     parents = {row["mst_key"]: row["warm_started_from"] for row in begun if row["warm_started_from"] is not None}
+    bred = {each.mst_key for heard in request.decided for each in heard.decisions if each.action == "clone"}
     found = {}
     for each in request.configs:
         if each.mst_key in parents:
+            anew = request.spec.train is not None and each.mst_key not in bred
             before = parse_compile_params(texts[parents[each.mst_key]], UNSEEN).optimizer
             rows = workplace.platform.state_rows(start_table(run_id, each.mst_key), None)
-            found[each.mst_key] = WarmState(clone_source(request.spec, before, each.compile.optimizer), rows, ())
+            found[each.mst_key] = WarmState(clone_source(before, each.compile.optimizer, anew=anew), rows, ())
     return found
 
 

@@ -1,7 +1,8 @@
-"""What a search of `cerebro.train` that learns draws others of: the fields of the templates that the call tries.
+"""What a search of `cerebro.train` draws others of: the fields of the templates that the call tries.
 
 It begins with what the templates are good to begin with; a sampler is told what came of these and of earlier runs,
-where they lie in the space, and suggests the others while the run goes on.
+where they lie in the space, and suggests the others while the run goes on. In population based training others are near
+those that are best.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from cerebro_plpy.configs.templates.choice import find_template
 from cerebro_plpy.configs.templates.points import TemplateSpace
 from cerebro_plpy.configs.templates.proposals import searched_for
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.caller import Row
+from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.run.request import Drawing
 from cerebro_plpy.tables.template_configs import head_of, loaded_templates
 
@@ -31,9 +34,15 @@ def drawing(
     """What is to be drawn beside the configurations that are there, of each its template and `params`."""
     train = spec.train
     assert train is not None
-    space = TemplateSpace(templates, searched_for(head_of(train), train.metric, train.training_rows, train.space))
+    searched = searched_for(head_of(train), train.metric, train.training_rows, train.space)
+    space = TemplateSpace(templates, searched, Recipe.from_json(train.recipe).table)
     known = {key: space.point(each) for key, each in there.items()}
-    return Drawing(space, sampling.sampler, max(0, train.configs - len(there)), {}, known)
+    return Drawing(space, sampling.sampler, _left(train, sampling, len(there)), {}, known)
+
+
+def _left(train: TrainSpec, sampling: Sampling, count: int) -> int:
+    """How many are still to be drawn where so many were chosen or drawn."""
+    return max(0, train.configs - count) if sampling.learns else 0
 
 
 def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
@@ -49,4 +58,4 @@ def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
     called = sum(row["source"] in ("call", "search") for row in log)
     found = drawing(spec, sampling, templates, there)
-    return found._replace(left=max(0, spec.train.configs - called), points=drawn)
+    return found._replace(left=_left(spec.train, sampling, called), points=drawn)

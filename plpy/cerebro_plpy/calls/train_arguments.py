@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs import frameworks
 from cerebro_plpy.configs.keras_names import near_matches
-from cerebro_plpy.configs.search_rules import SearchRule, read_rule
+from cerebro_plpy.configs.search_rules import PBT, SearchRule, read_rule
 from cerebro_plpy.configs.templates.body import body
 from cerebro_plpy.configs.templates.choice import USUAL, find_template
 from cerebro_plpy.configs.templates.proposals import check_space
@@ -119,6 +119,12 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
 
 
 def _check_draws(module: str, rule: SearchRule | None) -> None:
+    if rule and rule.name == PBT:
+        raise FeatureNotSupported(
+            f"{module} error: search is {PBT!r}, whose clones would have to be of one group each, with group_by"
+            " => …: each group tries what all the others try.",
+            hint="Leave group_by out, or take another search, such as 'asha'.",
+        )
     if rule and rule.sampling:
         raise FeatureNotSupported(
             f"{module} error: {rule.sampling.sampler!r} draws configurations while the run goes on, which groups have"

@@ -9,7 +9,7 @@ from cerebro_plpy.configs.keras_names import find_metric, near_matches
 from cerebro_plpy.configs.literals import boolean, invalid_value, number, whole
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.hopping.patience import Patience
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import asdict, dataclass
 
 NAME = "EarlyStopping"
 KEYS = (
@@ -53,6 +53,17 @@ class EarlyStopping:
         if self.monitor.startswith(VALIDATION):
             return Watched("validation", _logged(self.monitor[len(VALIDATION) :]))
         return Watched("training", _logged(self.monitor))
+
+    @property
+    def text(self) -> str:
+        """The call that it stands for.
+
+        >>> EarlyStopping("val_loss", restore_best_weights=True, patience=8).text
+        "EarlyStopping(monitor='val_loss', restore_best_weights=True, patience=8)"
+        """
+        usual = asdict(EarlyStopping())
+        told = [f"{k}={value!r}" for k, value in asdict(self).items() if k == "monitor" or value != usual[k]]
+        return f"{NAME}({', '.join(told)})"
 
     def check(self, owner: str, computed: Collection[Watched]) -> None:
         """Raises InvalidParameter unless what it watches is among what is computed."""

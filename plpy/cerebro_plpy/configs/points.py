@@ -7,12 +7,13 @@ travels as the distance from one, which is drawn by its logarithm.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from cerebro_plpy.configs.compile_params import UNQUOTED
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.draws import Choices, Draw, Range
-from cerebro_plpy.configs.exploration import RATES
+from cerebro_plpy.configs.exploration import RATES, explored
 from cerebro_plpy.configs.grid import ConfigRow, made_row
 from cerebro_plpy.configs.keras_names import find_optimizer
 from cerebro_plpy.configs.literals import call, keywords
@@ -39,6 +40,10 @@ class PointSpace(Protocol):
 
     def point(self, row: Mapping[str, Any]) -> Point | None:
         """The other way round: where a configuration lies that a row says; None where that is not in the space."""
+        ...
+
+    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """What makes a configuration that is near another one, and can go on from its state."""
         ...
 
 
@@ -73,6 +78,11 @@ class ParameterSpace:
             return None  # no plain values, such as a rate that falls by a schedule
         points = (_point(self.space, number, parts) for number in range(len(self.space.alternatives)))
         return next((point for point in points if point is not None), None)
+
+    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """See `PointSpace`."""
+        row = ConfigRow(config.model_id, config.compile_text, config.fit_text)
+        return explored(self.space, row, random)._asdict()
 
 
 def describe(space: Space) -> list[list[dict[str, object]]]:

@@ -48,6 +48,8 @@ AUTO = "auto"
 DRAWS = (AUTO, RANDOM)
 """Searches over templates that are no rules: all configurations are trained as far as they get better."""
 LEARNERS = (TPE, CMAES)
+BRED = Sampling(RANDOM, {}, 0)
+"""Of templates nothing is drawn in population based training but what is near others."""
 LEAST: Mapping[str, int] = {
     "eta": 2, "first_epochs": 1, "grace_epochs": 0, "others": 1, "R": 2, "skip_last": 0, "interval": 1, "patience": 1,
 }  # fmt: skip
@@ -82,6 +84,11 @@ class SearchRule:
     def every_epoch(self) -> bool:
         """Whether it looks at each evaluation, so that there should be many."""
         return self.name in (MEDIAN, PATIENCE, PASHA) or (self.name == GRID and self.sampling is None)
+
+    @property
+    def abreast(self) -> bool:
+        """Whether all are trained side by side to the end: of more than there is time for none would be whole."""
+        return self.name == PBT
 
     def share(self, epochs: int) -> float:
         """About what part of so many epochs a configuration trains; of `pasha` the most that it may be.
@@ -206,10 +213,10 @@ def read_rule(
     if name == PBT:
         bounds[QUANTILE] = _quantile(module, given.pop(QUANTILE, 0.25))
     if name == PATIENCE:
-        bounds.update(_watched(module, given, templates=templates))
+        bounds.update(_watched(module, given))
     drawn = _learner(module, name, given) if templates else _sampling(module, name, given)
     if name == PBT and drawn is None:
-        _refuse_population(module, templates=templates)
+        _refuse_population(module)
     parameters = _parameters(module, rule, given, epochs)
     return SearchRule(rule, parameters, target, drawn, **bounds)
 
@@ -241,14 +248,8 @@ def _quantile(module: str, value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _watched(module: str, given: dict[str, Any], *, templates: bool) -> dict[str, Any]:
+def _watched(module: str, given: dict[str, Any]) -> dict[str, Any]:
     """What patience watches, and what counts as better; it is taken out of the parameters."""
-    if templates:
-        raise InvalidParameter(
-            f"{module} error: search is {PATIENCE!r}, but configurations of templates are stopped and kept by their own"
-            " rule.",
-            hint="madlib_fit_multiple_model takes it.",
-        )
     least, metric = given.pop("min_delta", 0.0), given.pop("metric", None)
     if type(least) not in (int, float) or not 0 <= least < math.inf:
         raise InvalidParameter(f"{module} error: min_delta in search_params is {least!r:.80}; expected a number.")
@@ -259,13 +260,7 @@ def _watched(module: str, given: dict[str, Any], *, templates: bool) -> dict[str
     return {"min_delta": float(least), "metric": metric}
 
 
-def _refuse_population(module: str, *, templates: bool) -> None:
-    if templates:
-        raise InvalidParameter(
-            f"{module} error: search is {PBT!r}, which changes parameters of compile and fit while configurations are"
-            " trained; those of templates cannot be changed so.",
-            hint="madlib_fit_multiple_model takes it.",
-        )
+def _refuse_population(module: str) -> None:
     raise InvalidParameter(
         f"{module} error: search is {PBT!r}, but search_params has no space in which parameters could change.",
         hint=f'search_params => \'{{"space": {{...}}, "configs": 8}}\', for example with space {sampling.EXAMPLE}.',
@@ -296,8 +291,9 @@ def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
             f"{module} error: search_params has {sampling.START_FROM!r}, which is an argument of its own here.",
             hint="start_from => '{run:12}'",
         )
+    bred = BRED if name == PBT else None
     if name not in LEARNERS and sampling.SAMPLER not in given:
-        return None
+        return bred
     if name in (*LEARNERS, GRID) and sampling.SAMPLER in given:
         raise InvalidParameter(f"{module} error: search_params has a sampler, but search is {name!r}.")
     sampler = given.pop(sampling.SAMPLER, name)
@@ -308,7 +304,7 @@ def _learner(module: str, name: str, given: dict[str, Any]) -> Sampling | None:
         )
     found = Sampling(sampler, {}, 0)
     check_learning(module, name, found)
-    return found if found.learns else None
+    return found if found.learns else bred
 
 
 def check_learning(module: str, name: str, found: Sampling) -> None:

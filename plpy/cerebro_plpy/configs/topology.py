@@ -15,6 +15,8 @@ from cerebro_plpy.errors import InvalidParameter, InvalidText
 
 BEGINNINGS = ("initializer", "regularizer", "constraint")
 """How the names of settings end that change no shape."""
+DROPOUT = ("rate", "dropout", "recurrent_dropout")
+"""The names of rates of dropout; layers that drop nothing draw no numbers, so that they have no state of these."""
 Shape = tuple[Optional[int], ...]
 Node = Mapping[str, Any]
 Reference = tuple[str, int, int]  # layer, number of its call, number of the tensor the call gave
@@ -48,6 +50,18 @@ def _sizes(value: object) -> object:
     if isinstance(value, list):
         return [_sizes(held) for held in value]
     return None if isinstance(value, float) else value
+
+
+def same_predictions(one: object, other: object) -> bool:
+    """Whether networks with the same weights predict alike, and have the same variables beside these: they differ in
+    nothing but rates of dropout, which train only."""
+    return _undropped(one) == _undropped(other)
+
+
+def _undropped(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: bool(held) if key in DROPOUT else _undropped(held) for key, held in value.items()}
+    return [_undropped(held) for held in value] if isinstance(value, list) else value
 
 
 def output_units(model: Node) -> tuple[int | None, ...]:

@@ -22,7 +22,6 @@ from statistics import quantiles
 from cerebro_plpy.hopping.rules import Asha, Decision, Room, Trials, ranking, worst
 from cerebro_plpy.records import dataclass
 
-
 MOST_COMPARED = 25
 """Configs whose curves tell the noise of a rung."""
 

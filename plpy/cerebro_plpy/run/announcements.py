@@ -68,14 +68,16 @@ class Announcer:
         """Tell about each configuration that is trained no further, and again when it is finished, in the last seconds.
 
         Never where a budget cancels visits, of which any may be stored all the same, nor where nobody waits for it: so
-        they may be trained on.
+        they may be trained on. Nor of one whose state may be dropped for `live_states`, which nobody may read then.
         """
         if self._request.deadline or isinstance(self._around.beside, Nothing):
             return
         known = {key: each for key, each in progress.items() if training[key].outcome and key not in keeping}
-        finished = {key for key, each in known.items() if each.finished}
+        search = self._request.search
+        stay = search is None or search.live_states is None
+        finished = {key for key, each in known.items() if each.finished and (stay or training[key].completed())}
         trained = set(finished)
-        if not self._request.search:  # which may let anyone go on
+        if not search:  # which may let anyone go on
             trained |= {key for key, each in known.items() if settled(plan, each, training[key])}
         if trained <= self.trained and finished <= self._finished:
             return

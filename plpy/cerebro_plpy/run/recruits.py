@@ -15,12 +15,10 @@ from typing import Any
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.custom_functions import functions_in_log
-from cerebro_plpy.configs.exploration import explored
 from cerebro_plpy.configs.fit_params import parse_fit_params
 from cerebro_plpy.configs.frameworks import BACKENDS
-from cerebro_plpy.configs.grid import ConfigRow
 from cerebro_plpy.configs.per_output import LOSS
-from cerebro_plpy.configs.points import ParameterSpace, Point, row_of
+from cerebro_plpy.configs.points import Point, row_of
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, InvalidText
 from cerebro_plpy.hopping import schedule
@@ -75,7 +73,7 @@ class Recruits:
             assert parent.stored is not None
             del self._awaited[key]
             clone = self._training[key]
-            self._warm[key] = self._copy(clone.config, parent)
+            self._warm[key] = self._copy(clone.config, parent, anew=True)
             request = self._request.with_configs(Made((), {}), self._backends, self._warm)
             clone.state = initial_state(request, clone.config, self._log.run_id)
             self._roster.positions.let_go(key)
@@ -152,24 +150,19 @@ class Recruits:
             assert each.of is not None
             parent = self._training[each.of]
             origin = Origin("clone", each.of, each.of, parent.visits)
-            made = Made((self._explored(each.mst_key, parent.config),), {})
-            found, joined = self._join(made, origin, parent)
+            found, joined = self._join(self._explored(each.mst_key, parent.config), origin, parent, anew=False)
             configs += found
             texts += joined.texts
             values += joined.values
         return configs, Joined(texts, values)
 
-    def _explored(self, mst_key: int, parent: Config) -> Config:
+    def _explored(self, mst_key: int, parent: Config) -> Made:
         assert self._drawing is not None
-        space = self._drawing.space
-        assert isinstance(space, ParameterSpace), "runs of templates have no such rule"
         random = Random(f"{self._request.spec.seed}/{mst_key}")
-        own = ConfigRow(parent.model_id, parent.compile_text, parent.fit_text)
         for _ in range(MOST_TRIES):
             with suppress(InvalidParameter, InvalidText, DatatypeMismatch):
-                row = explored(space.space, own, random)
-                return self._checked([self._config(mst_key, row._asdict())])[0]
-        return replace(parent, mst_key=mst_key)
+                return self._made({mst_key: self._drawing.space.near(parent, random)})
+        return Made((replace(parent, mst_key=mst_key),), {})
 
     def _new(self, rows: Sequence[Mapping[str, Any]], mst_key: int | None = None) -> Made:
         """What these rows come to; of the group of a configuration that they are like, if it is of one."""
@@ -183,12 +176,14 @@ class Recruits:
             return self._request.maker(rows)
         return Made(self._checked([self._config(key, row) for key, row in rows.items()]), {})
 
-    def _join(self, joined: Made, origin: Origin, parent: ConfigTraining | None) -> tuple[Sequence[Config], Joined]:
+    def _join(
+        self, joined: Made, origin: Origin, parent: ConfigTraining | None, *, anew: bool = True
+    ) -> tuple[Sequence[Config], Joined]:
         configs, positions, residence = joined.configs, self._roster.positions, self._roster.residence
         for config in configs:
             self._backends[config.mst_key] = self._framework(config)
             if parent:
-                self._warm[config.mst_key] = self._copy(config, parent)
+                self._warm[config.mst_key] = self._copy(config, parent, anew=anew)
         request = self._request.with_configs(joined, self._backends, self._warm)
         positions.plan = replace(positions.plan, own={**positions.plan.own, **request.own_segments})
         self._log.make_state_tables(request, [config.mst_key for config in configs])
@@ -233,8 +228,8 @@ class Recruits:
                 )
         return checked
 
-    def _copy(self, config: Config, parent: ConfigTraining) -> WarmState:
+    def _copy(self, config: Config, parent: ConfigTraining, *, anew: bool) -> WarmState:
         assert parent.stored is not None
         table = self._log.copy_state(parent.stored, config.mst_key, parent.visits)
         optimizers = parent.config.compile.optimizer, config.compile.optimizer
-        return self._log.copied(table, clone_source(self._request.spec, *optimizers))
+        return self._log.copied(table, clone_source(*optimizers, anew=anew and self._request.spec.train is not None))

@@ -23,7 +23,7 @@ Forms = dict[tuple[int, int, int], str]
 
 class Recorded(NamedTuple):
     """A configuration as the log has it: by what it was trained, from whose state it began if it did, where it comes
-    from, what it is, and how many visits had left that state, which older versions did not log."""
+    from, what it is, how many visits had left that state, which older versions did not log, and what became of it."""
 
     mst_key: int
     backend: str
@@ -33,12 +33,13 @@ class Recorded(NamedTuple):
     compile_params: str
     fit_params: str
     warm_started_visits: int | None
+    status: str
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What of an earlier run decides its bits, beside its data and the configurations that its call named (`called`);
-    others have `joined`. Some began `warm`, from states of others, of which `starts` are known."""
+    """What of an earlier run decides its bits, beside its data; its `configs` are those that its call named, and others
+    that have joined. Some began `warm`, from states of others, of which `starts` are known."""
 
     run_id: int
     seed: int
@@ -54,11 +55,26 @@ class RunRecord:
     endings: Mapping[int, Ending]
     limits: Mapping[int, int]
     warm: frozenset[int]
-    called: frozenset[int]
-    joined: tuple[Recorded, ...]
+    configs: tuple[Recorded, ...]
     starts: Mapping[int, Start]
     patience: EarlyStopping | None
     evaluated: tuple[int, ...]
+
+    @property
+    def called(self) -> frozenset[int]:
+        """The configurations that its call named."""
+        return frozenset(each.mst_key for each in self.configs if each.source == "call")
+
+    @property
+    def joined(self) -> tuple[Recorded, ...]:
+        """Those that have joined."""
+        return tuple(each for each in self.configs if each.source != "call")
+
+    @property
+    def whole(self) -> Mapping[int, int]:
+        """How many epochs those trained that were completed, of which something was decided."""
+        completed = {each.mst_key for each in self.configs if each.status == "completed"}
+        return {key: self.limits[key] for key in completed & self.limits.keys()}
 
     def repeatable(self, mst_keys: Iterable[int], epochs: int) -> set[int]:
         """Those of these configurations that so many epochs can repeat: no clones of states that do not come."""
@@ -105,8 +121,7 @@ def read_record(control: Session, module: str, run_id: int | None) -> RunRecord:
         endings=endings(orders, dict(control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER)))),
         limits=dict(control.run(sql("run.recorded_limits"), (run_id, run_id, run_id))),
         warm=frozenset(each.mst_key for each in configs if each.warm_started_from is not None),
-        called=frozenset(each.mst_key for each in configs if each.source == "call"),
-        joined=tuple(each for each in configs if each.source != "call"),
+        configs=tuple(configs),
         starts={each.mst_key: start for each in configs if (start := _start(each))},
         patience=patience,
         evaluated=evaluated,

@@ -80,6 +80,8 @@ class Repeat:
     search let configurations train; none where all went on to the last one. `joined` says by mst_key where those came
     from that the call did not name, and `starts` from which states the warm clones among all begin.
     Where a search by `patience` kept best states, metrics are to be computed after the same epochs (`evaluated`).
+    `whole` has how many epochs those trained, by mst_key, that were completed: of a clone they may be fewer than those
+    of the run.
     """
 
     orders: Mapping[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Repeat:
     starts: Mapping[int, Start] = field(default_factory=dict)
     patience: EarlyStopping | None = None
     evaluated: tuple[int, ...] = ()
+    whole: Mapping[int, int] = field(default_factory=dict)
 
 
 Maker = Callable[[Mapping[int, Mapping[str, Any]]], Made]

@@ -47,10 +47,16 @@ class Search:
         course.recall(self._request.decided, {key: self._values(key) for key in search.mst_keys})
         for key, limit in course.limits.items():
             self._positions.limit(key, limit)
+            self._plan(course, key)
         for key in search.mst_keys:
             if key not in self._configs:
                 course.over(key, "it has failed", failed=True)
         return course
+
+    def _plan(self, course: Course, mst_key: int) -> None:
+        """A configuration that goes on in the place of others has the epochs that these have left."""
+        if (before := course.trials[mst_key].before) and mst_key in self._training:
+            self._training[mst_key].planned = self._request.spec.epochs - before
 
     def _recall_acts(self, decided: Sequence[Heard]) -> None:
         """Hold whom somebody has stopped, and let nobody go further than was decided, search or not."""
@@ -244,6 +250,7 @@ class Search:
             self._log.decided(self._name, rows, joined)
             self._tell(rows, self._evaluations())
             for decision in heard.decisions:
+                self._plan(course, decision.mst_key)
                 self._follow(decision)
             self._make_room(course)
 

@@ -63,7 +63,8 @@ class ConfigTraining:
 
     `program` is the digest of its program, `state` what its next visit starts from, `stored` where that lies; `earlier`
     are the attempts that were made before the run was resumed; `best` is the state that is kept, `epoch` that of the
-    newest. So many visits are trained, but `unstored` yet. Somebody may want `more` epochs of it.
+    newest. So many visits are trained, but `unstored` yet. It is `planned` for so many epochs, and somebody may want
+    `more` of it.
     """
 
     request: FitRequest
@@ -74,6 +75,7 @@ class ConfigTraining:
     route: Route
     earlier: Mapping[Step, int]
     attempts: dict[Step, int]
+    planned: int
     visits: int = 0
     unstored: int = 0
     epoch: int = 0
@@ -93,7 +95,8 @@ class ConfigTraining:
         """A configuration with that past."""
         key, state = digest(program(request, config)), initial_state(request, config, run_id)
         route, attempts = route_of(request, config.group), dict(past.attempts)
-        training = cls(request, config, run_id, key, state, route, past.attempts, attempts)
+        planned = min(request.spec.epochs, request.repeat.whole.get(config.mst_key, request.spec.epochs))
+        training = cls(request, config, run_id, key, state, route, past.attempts, attempts, planned)
         training.evaluations, training.best = list(past.evaluations), past.best
         for visit, result in past.visits:
             training.trained(visit, result)
@@ -169,7 +172,7 @@ class ConfigTraining:
     @property
     def epochs(self) -> int:
         """For how many epochs it is trained, unless it is stopped: more than the call said where somebody wants it."""
-        return max(self.request.spec.epochs, self.more)
+        return max(self.planned, self.more)
 
     def begin(self, tour: Tour) -> int:
         """The number of a new attempt at these visits, of which the first stands for all."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.optimizers import OptimizerSpec, goes_on_with
-from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.database.dispatch import drive
 from cerebro_plpy.errors import ConfigFailure, DatatypeMismatch
 from cerebro_plpy.platform.job import Job
@@ -31,13 +30,13 @@ def check(workplace: Workplace, request: FitRequest, crew: Crew) -> None:
             )
 
 
-def clone_source(spec: Spec, before: OptimizerSpec, optimizer: OptimizerSpec) -> str:
+def clone_source(before: OptimizerSpec, optimizer: OptimizerSpec, *, anew: bool) -> str:
     """What of the state of another configuration a clone goes on with.
 
-    Where learning rates rise and fall over all that is planned they begin anew, and the optimizer with them: the
-    clone has all of its epochs before it.
+    Where learning rates rise and fall over all that is planned they begin `anew`, and the optimizer with them, in a
+    clone that has all of its epochs before it.
     """
-    return "weights_of_chunks" if spec.train else goes_on_with(before, optimizer)
+    return "weights_of_chunks" if anew else goes_on_with(before, optimizer)
 
 
 def _restore(request: FitRequest, config: Config, crew: Crew) -> bool:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.compile_params import parse_compile_params
 from cerebro_plpy.configs.config import Config
+from cerebro_plpy.configs.early_stopping import VALIDATION, EarlyStopping
 from cerebro_plpy.configs.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, SearchRule, read_rule
+from cerebro_plpy.configs.search_rules import ASHA, HALVING, HYPERBAND, PASHA, PBT, SearchRule, read_rule
 from cerebro_plpy.configs.spec import Spec
 from cerebro_plpy.configs.templates.body import body, loaded
 from cerebro_plpy.configs.templates.choice import TEMPLATES, find_template
@@ -25,7 +26,7 @@ from cerebro_plpy.features.recipe import Recipe
 from cerebro_plpy.features.target import REGRESSION
 from cerebro_plpy.hopping.rules import rungs
 from cerebro_plpy.packing.packed_table import PackedTable
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.architectures import Made, StoredModel
 from cerebro_plpy.tables.compatibility import with_metrics
 
@@ -80,18 +81,18 @@ def head_of(train: TrainSpec) -> Head:
 def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     """What templates come to in a run that was asked this, by mst_key."""
     assert spec.train is not None
-    inputs, head, metric = Recipe.from_json(spec.train.recipe).table, head_of(spec.train), spec.ranking.metric
-    metrics, monitor = ["accuracy"] if metric == "loss" else [metric], f"val_{metric}"
-    architectures, configs = dict[int, StoredModel](), list[Config]()
+    inputs, head = Recipe.from_json(spec.train.recipe).table, head_of(spec.train)
     asked = spec.arguments.search, spec.arguments.search_params, spec.epochs
-    cycles = cycles_of(read_rule(MODULE, *asked, templates=True), spec.epochs)
-    waits = spec.epochs if cycles else patience(spec.epochs)  # a rule decides, and values between cycles say nothing
+    rule = read_rule(MODULE, *asked, templates=True)
+    cycles = cycles_of(rule, spec.epochs)
+    metrics, watched = [metric_of(spec.ranking.metric)], stopping(spec, rule).text
+    architectures, configs = dict[int, StoredModel](), list[Config]()
     for key, (template, params, group, shared) in wanted.items():
         size, model_id = int(params["batch_size"]), shared or key
         place = None if group is None else spec.train.groups[group]
         rates = Rates(place.steps(size) if place else steps_of(source, size), spec.epochs, cycles)
         compiled = template.compile_params(head, params, metrics, rates)
-        fitted = template.fit_params(params, monitor, waits, spec.train.counts)
+        fitted = template.fit_params(params, watched, spec.train.counts)
         if model_id not in architectures:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)
@@ -99,9 +100,24 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
     return Made(with_metrics(configs, architectures, source), architectures)
 
 
+def metric_of(ranking: str) -> str:
+    """What is computed of each configuration beside its loss, where configurations are compared by that."""
+    return "accuracy" if ranking == "loss" else ranking
+
+
+def stopping(spec: Spec, rule: SearchRule | None) -> EarlyStopping:
+    """What stops configurations, and keeps the states of their best epochs: as a search by patience says it."""
+    usual = EarlyStopping(f"{VALIDATION}{spec.ranking.metric}", restore_best_weights=True)
+    own = rule.stopping(spec.ranking) if rule else None
+    # Who is behind in a population may still be the best, and whoever ended could not go on; and where rates rise once
+    # more, values get worse before they get better.
+    whole = rule is not None and (rule.name == PBT or cycles_of(rule, spec.epochs) is not None)
+    return own or replace(usual, patience=spec.epochs if whole else patience(spec.epochs))
+
+
 def cycles_of(rule: SearchRule | None, epochs: int) -> Cycles | None:
     """The cycles of learning rates that end where configurations of so many epochs are compared, if there are rungs."""
-    if rule is None or rule.name not in (ASHA, PASHA, HALVING, HYPERBAND):
+    if rule is None or rule.name not in (ASHA, HALVING, HYPERBAND, PASHA):
         return None
     first, eta = rule.parameters.get("first_epochs", 1), rule.parameters["eta"]
     count = len(rungs(epochs, eta, first))

@@ -1,8 +1,8 @@
-"""A learning rate that has fallen whenever somebody compares: Keras' schedules know one end, or restart at their highest.
+"""A learning rate that has fallen whenever somebody compares: Keras' schedules know one end, or restart at their top.
 
-It is the cosine with warm restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as `CosineDecayRestarts` has it, but that
-each cycle begins with a rise, as RealMLP's does (Holzmueller et al., NeurIPS 2024), and that the last one, whatever
-the others are, ends with the last step.
+It is the cosine with warm restarts of SGDR (Loshchilov and Hutter, ICLR 2017), as `CosineDecayRestarts` has it, but
+that each cycle begins with a rise, as RealMLP's does (Holzmueller et al., NeurIPS 2024), and that the last one,
+whatever the others are, ends with the last step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RISING = 0.1
 """Of a cycle, the part in which the rate rises."""
 
 
-class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):
+class CosineCycles(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
     """Rises from 0 to `warmup_target` and falls to 0 again, in cycles.
 
     The first one ends after `first_decay_steps`, the others so many times (`t_mul`) later than the one before, and the

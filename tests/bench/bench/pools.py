@@ -2,7 +2,8 @@
 
 What a rule, a sampler or a pruner would have seen of a configuration is a piece of its curve. So searches are compared
 over the same values to the bit, as often as one likes, and nothing is trained again. There are two kinds of grids: what
-`cerebro.train` draws of its templates, all of which do well and whose learning rates rise and fall; and plain networks over wide ranges, with learning rates that stay, of which many are of no use.
+`cerebro.train` draws of its templates, all of which do well and whose learning rates rise and fall; and plain networks
+over wide ranges, with learning rates that stay, of which many are of no use.
 """
 
 from __future__ import annotations

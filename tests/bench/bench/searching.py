@@ -1,7 +1,7 @@
 """What a search saves: `asha` beside the whole grid, random search and Optuna, judged over the same learning curves.
 
 All have the same configurations, drawn by a seed and in an order of its own; random search and Optuna may make as many
-visits as `asha` did. Nothing of it is a time.
+visits as `asha` did, and `pasha` makes as many as it wants. Nothing of it is a time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bench.courses import Tally, by_optuna, by_rule, one_by_one, order
 from bench.place import Place
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
 from bench.quality import ERRORS
+from cerebro_plpy.hopping.pasha import Pasha
 from cerebro_plpy.hopping.rules import Asha
 
 SEARCHED = ("diabetes", "titanic", "wages", GENERATED)
@@ -25,7 +26,7 @@ ORDERS = 5
 """In which each search meets the configurations of a pool; for each seed the mean of them counts."""
 NEAR, PART = 0.005, 1 / 3
 """How near to the grid's best value, and in what part of the grid's visits."""
-OURS, RANDOM = "asha", "random"
+OURS, PASHA, RANDOM = "asha", "pasha", "random"
 Say = Callable[[str], None]
 Peer = Callable[[Pool, int, int], Tally]
 """What somebody else comes to over a pool within so many visits, in the order of that number."""
@@ -54,6 +55,8 @@ class Judged:
     wholes: list[float] = field(default_factory=list)
     """Of the grid's visits, all that `asha` made."""
     gaps: dict[str, list[float]] = field(default_factory=dict)
+    ceilings: list[float] = field(default_factory=list)
+    """Of the grid's visits, all that `pasha` made."""
 
     def difference(self, peer: str) -> tuple[float, float]:
         """By how much more a peer lacks, on average, and what of that is noise: two standard errors over seeds."""
@@ -91,8 +94,10 @@ def judged(pools: Sequence[Pool]) -> Judged:
             reached = ours.until(near)
             found.parts.append(math.inf if reached is None else reached / pool.visits)
             found.wholes.append(ours.visits / pool.visits)
-            best = {OURS: ours.best, **{name: _best(peer, pool, ours.visits, number) for name, peer in PEERS.items()}}
-            for name, value in best.items():
+            other = by_rule(pool, order(pool, pool.searched, number), Pasha(EPOCHS))
+            found.ceilings.append(other.visits / pool.visits)
+            peers = {name: _best(peer, pool, ours.visits, number) for name, peer in PEERS.items()}
+            for name, value in {OURS: ours.best, PASHA: other.best, **peers}.items():
                 lacking.setdefault(name, []).append((value - pool.best) / abs(pool.best))
         for name, gaps in lacking.items():
             found.gaps.setdefault(name, []).append(statistics.mean(gaps))
@@ -100,9 +105,9 @@ def judged(pools: Sequence[Pool]) -> Judged:
 
 
 def _best(peer: Peer, pool: Pool, visits: int, number: int) -> float:
-    """What a peer comes to, with learning rates as a whole grid has them or as a search has: whatever suits it better."""
-    curves = {pool.curves, pool.searched}
-    return min(peer(pool._replace(curves=each), visits, number).best for each in curves)
+    """What a peer comes to, with learning rates as in a whole grid or as in a search, whatever suits it better."""
+    kinds = [pool] if pool.searched is pool.curves else [pool, pool._replace(curves=pool.searched)]
+    return min(peer(each, visits, number).best for each in kinds)
 
 
 def report(found: Mapping[str, Sequence[Judged]]) -> str:
@@ -120,6 +125,7 @@ def _of_kind(kind: str, found: Sequence[Judged]) -> list[str]:
         "within 0.5 %, of the grid's",
         "in a third",
         OURS,
+        f"{PASHA}, and its visits",
         *PEERS,
     ]
     soon = sum(statistics.median(each.parts) <= PART for each in found)
@@ -142,5 +148,6 @@ def _row(each: Judged) -> list[str]:
         "never" if math.isinf(middle) else f"{middle:.2f}",
         f"{soon:.0%}",
         gaps[OURS],
+        f"{gaps[PASHA]}, {statistics.mean(each.ceilings):.2f}",
         *(f"{gaps[peer]} ({each.verdict(peer)})" for peer in PEERS),
     ]

@@ -28,6 +28,7 @@ CONFIGS = """SELECT mst_key, source, point IS NOT NULL, compile_params, fit_para
  FROM cerebro.config_log WHERE run_id = %s ORDER BY 1"""
 DECISIONS = """SELECT decision_no, mst_key, action, epoch, visits, last_epoch, cause, reason
  FROM cerebro.decision WHERE run_id = %s ORDER BY 1"""
+STATUS = "SELECT mst_key, status FROM cerebro.config WHERE run_id = %s"
 CALL: Mapping[str, object] = {"validation_table": "held_back", "seed": 3, "schedule": "rotation"}
 
 
@@ -127,6 +128,27 @@ def test_a_population_goes_on_from_its_best(bench: Workbench, schedule: str) -> 
     again = bench.fit("packed", f"bred_{schedule}_again", "two", 4, schedule="replay", replay_run=run, workers=1)
     assert [row[:2] for row in bench.rows(CONFIGS, again)] == [row[:2] for row in found]
     assert bench.weights(f"bred_{schedule}_again") == bench.weights(f"bred_{schedule}")
+    ends: list[dict[int, str]] = [dict(bench.rows(STATUS, each)) for each in (run, again)]
+    assert ends[0] == ends[1] and sorted(ends[0].values()) == ["completed"] * 4 + ["stopped"] * 3
+
+
+def test_who_made_room_for_a_clone_leaves_no_state(bench: Workbench) -> None:
+    """But for so many as may keep theirs; what is left, and its replay, is as if all had kept theirs."""
+    asked = {"all_kept": params(4), "few_kept": params(4, live_states=1)}
+    whole, few = (
+        bench.fit("packed", output, "two", 4, **{**CALL, "search": "pbt", "search_params": told, "workers": 1})
+        for output, told in asked.items()
+    )
+    released = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND released"
+    gone = {key for (key,) in bench.rows(released, few)}
+    stopped = {key for key, status in bench.rows(STATUS, few) if status == "stopped"}
+    assert not bench.rows(released, whole) and gone < stopped and len(stopped - gone) == 1
+    bench.fit("packed", "few_again", "two", 4, schedule="replay", replay_run=few, workers=1)
+    held = "SELECT mst_key, model_weights FROM {} WHERE model_weights IS NOT NULL"
+    kept, left, again = (
+        dict[int, bytes](bench.rows(held.format(name))) for name in ("all_kept", "few_kept", "few_again")
+    )
+    assert again == kept and left == {key: weights for key, weights in kept.items() if key not in gone}
 
 
 def test_a_population_that_was_cut_goes_on(bench: Workbench) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.early_stopping import EarlyStopping
 from cerebro_plpy.configs.fit_params import LARGEST_WEIGHT, MAX_CLASSES, FitParams, parse_fit_params
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText
 
@@ -26,6 +27,12 @@ FORMS: list[tuple[str | None, FitParams]] = [
 @pytest.mark.parametrize(("text", "params"), FORMS)
 def test_forms(text: str | None, params: FitParams) -> None:
     assert parse_fit_params(text) == params
+
+
+@given(st.integers(0, 99), st.floats(0, 1), st.booleans(), st.sampled_from(["loss", "val_loss", "val_auc"]))
+def test_a_callback_is_what_its_text_says(patience: int, least: float, keeps: bool, monitor: str) -> None:
+    stopping = EarlyStopping(monitor, restore_best_weights=keeps, patience=patience, min_delta=least)
+    assert parse_fit_params(f"callbacks=[{stopping.text}]").callbacks.stopping == stopping
 
 
 REFUSED: list[tuple[str, type[CerebroError], str]] = [

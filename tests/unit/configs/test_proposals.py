@@ -138,7 +138,8 @@ def test_more_rows_are_worth_more_configurations(one: int, other: int) -> None:
 def test_a_point_is_the_configuration_that_it_came_from(seed: int, number: int) -> None:
     """As far as it lies in the space; what is not searched is as usual."""
     templates = (REALMLP, SIMPLE, LINEAR)
-    space = TemplateSpace(templates, Searched(Classes(3), 500, {"width": [16, 32], "batch_size": 32}))
+    wanted = Searched(Classes(3), 500, {"width": [16, 32], "batch_size": 32})
+    space = TemplateSpace(templates, wanted, Table(2))
     found = next(islice(proposals(templates, space.searched, seed), number, None))
     point = space.point({"template": found.template.name, "params": found.params})
     names = {str(each["name"]) for each in space.described()[templates.index(found.template)]}

@@ -206,7 +206,7 @@ CURVES = st.lists(
 
 def pool_of(curves: list[Curve]) -> Pool:
     ranges = {(family, "lr"): Range(0.1, 1, "log") for family in ("Adam", "SGD")}
-    return Pool("wine", 1, "loss", 2, tuple(curves), ranges)
+    return Pool("wine", 1, "loss", 2, tuple(curves), ranges, tuple(curves))
 
 
 @given(CURVES, st.integers(0, 9))
@@ -214,9 +214,9 @@ def pool_of(curves: list[Curve]) -> Pool:
 def test_searches_over_curves_see_what_they_have_trained_and_no_more(curves: list[Curve], number: int) -> None:
     """A grid makes all visits and finds the best; nobody makes more than are granted, or finds what is not there."""
     pool = pool_of(curves)
-    grid = courses.by_rule(pool, courses.order(pool, number), Stepwise((27,)))
+    grid = courses.by_rule(pool, courses.order(pool, pool.curves, number), Stepwise((27,)))
     assert (grid.visits, grid.best) == (pool.visits, pool.best)
-    found = courses.by_rule(pool, courses.order(pool, number), Asha(27))
+    found = courses.by_rule(pool, courses.order(pool, pool.curves, number), Asha(27))
     peers = [peer(pool, found.visits, number) for peer in searching.PEERS.values()]
     for tally in (found, *peers):
         assert tally.visits <= pool.visits and tally.best >= pool.best
@@ -225,13 +225,22 @@ def test_searches_over_curves_see_what_they_have_trained_and_no_more(curves: lis
     assert all(tally.visits <= found.visits for tally in peers)
 
 
+def test_asha_and_pasha_are_judged_over_the_same_curves() -> None:
+    """Where curves never cross, `pasha` finds as much in fewer visits."""
+    pool = pool_of([Curve("SGD", {"lr": rate / 20}, (rate / 10,) * 27) for rate in range(2, 20)])
+    found = searching.judged([pool])
+    assert found.gaps["pasha"] == found.gaps["asha"] == [0.0]
+    assert all(0 < less < more < 1 for less, more in zip(found.ceilings, found.wholes, strict=True))
+
+
 def test_a_search_that_is_better_by_less_than_two_standard_errors_is_as_good() -> None:
     gaps = {"asha": [0.0, 0.1, 0.0], "clear": [0.5, 0.6, 0.5], "noisy": [0.2, 0.0, 0.0], "near": [0.0, 0.0, 0.0]}
     found = searching.Judged("wine", "accuracy", [0.1, 0.2, float("inf")], [0.2] * 3, gaps)
     assert [found.verdict(peer) for peer in ("clear", "noisy", "near")] == ["better", "within noise", "within noise"]
     peers = dict.fromkeys(searching.PEERS, gaps["clear"])
-    text = searching.report({"networks": [replace(found, gaps={"asha": gaps["asha"], **peers})]})
-    assert "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 53.33 % (better) |" in text
+    ours = {"asha": gaps["asha"], "pasha": gaps["near"]}
+    text = searching.report({"networks": [replace(found, gaps={**ours, **peers}, ceilings=[0.1, 0.2])]})
+    assert "| `wine` | accuracy | 3 | 0.20 | 0.20 | 67% | 3.33 % | 0.00 %, 0.15 | 53.33 % (better) |" in text
     assert "on 1 of 1 tables" in text and "Beside random: better on 1, worse on 0." in text
 
 

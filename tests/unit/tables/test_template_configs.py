@@ -21,7 +21,7 @@ def test_cycles_end_where_configurations_are_compared(name: str, epochs: int, et
     if cycles is None:
         inner: list[int] = []
     else:
-        inner = [cycles.first * cycles.factor**number for number in range(cycles.count - 1)]
+        inner = [cycles.first * cycles.factor**number for number in range(cycles.number - 1)]
     compared = rule.over(range(1, 2000), Span(epochs, (epochs,))).asked
     assert [*inner, epochs] == list(compared)
     schedule = Rates(7, epochs, cycles).schedule(0.1)["config"]

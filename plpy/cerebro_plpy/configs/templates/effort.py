@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import floor
+from typing import NamedTuple
 
 from cerebro_plpy.configs.templates import encoders
 from cerebro_plpy.configs.templates.embeddings import EMBEDDING, PERIODIC
@@ -87,6 +88,22 @@ class Effort:
     seconds: float
 
 
+def whole(epochs: int) -> float:
+    """What part of so many epochs a configuration trains that nobody stops."""
+    return 1.0
+
+
+class Pace(NamedTuple):
+    """How configurations go about so many epochs: what `share` of them each trains; and how `many` there are, in
+    those that there is time for."""
+
+    share: Callable[[int], float] = whole
+    many: float = MORE
+
+
+USUAL_PACE = Pace()
+
+
 def frequency(epochs: int) -> int:
     """After how many epochs a configuration of so many is evaluated: over few rows that takes as long as an epoch.
 
@@ -150,11 +167,9 @@ def effort(
     seconds: float,
     epochs: int | None = None,
     configs: int | None = None,
-    share: Callable[[int], float] = lambda epochs: 1.0,
+    pace: Pace = USUAL_PACE,
 ) -> Effort:
     """What is tried in so many seconds; the caller may have said how many epochs or configurations.
-
-    `share` says which part of so many epochs a configuration trains.
 
     >>> effort(Workload(800, 200, 100_000, 2, 2), 240.0)
     Effort(epochs=256, configs=17, seconds=236.8)
@@ -168,8 +183,8 @@ def effort(
     time = seconds * together
     most = usual_count(load.training_rows)
     chosen = epochs or _epochs(load, time, configs or min(GOOD_COUNT, most), configs or most)
-    each = share(chosen) * chosen * load.epoch_seconds + load.begin_seconds
-    count = configs or max(1, min(most, int(MORE * time / each)))
+    each = pace.share(chosen) * chosen * load.epoch_seconds + load.begin_seconds
+    count = configs or max(1, min(most, int(pace.many * time / each)))
     return Effort(chosen, count, round(min(count * each / together, seconds), 1))
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
+from cerebro_plpy.configs.config import Config
 from cerebro_plpy.configs.draws import Draw
 from cerebro_plpy.configs.points import Point, described, is_constant, number_at, value_at
+from cerebro_plpy.configs.templates.exploration import Kin
 from cerebro_plpy.configs.templates.proposals import Searched, draws_of, shortened
+from cerebro_plpy.configs.templates.table import Table
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.records import dataclass
 
@@ -18,6 +22,7 @@ class TemplateSpace:
 
     templates: Sequence[Template]
     searched: Searched
+    table: Table
 
     def described(self) -> list[list[dict[str, object]]]:
         """See `PointSpace`; a field means something else in each template."""
@@ -34,6 +39,13 @@ class TemplateSpace:
             for field, draw in draws_of(template, self.searched).items()
         }
         return {"template": template.name, "params": {field: shortened(value) for field, value in values.items()}}
+
+    def near(self, config: Config, random: Random) -> Mapping[str, Any]:
+        """See `PointSpace`."""
+        assert config.params is not None
+        template = next(each for each in self.templates if each.name == config.template)
+        kin = Kin(template, self.table, self.searched.head)
+        return {"template": template.name, "params": kin.moved(config.params, self._drawn(template), random)}
 
     def point(self, row: Mapping[str, Any]) -> Point | None:
         """See `PointSpace`: by the fields that are searched, and by those for which the caller wants one value."""

@@ -111,33 +111,32 @@ class Template:
 
         Without `rates` its learning rate is constant.
         """
-        numbers: dict[str, object] = {key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()}
+        numbers: dict[str, object] = {
+            key: params[told] if isinstance(told, str) else told for key, told in self.optimizer.items()
+        }
         if rates:
             numbers["learning_rate"] = rates.schedule(numbers["learning_rate"])
         name = "AdamW" if numbers.get("weight_decay") else "Adam"
         taken = {key: value for key, value in numbers.items() if key != "weight_decay" or value}
         return compile_text({"optimizer": name, **taken, "loss": head.loss, "metrics": list(metrics)})
 
-    def fit_params(
-        self, params: Params, monitor: str | None = None, patience: int = 0, counts: Sequence[int] = ()
-    ) -> str:
-        """The fit parameters of a configuration, as text; with a monitor the state of its best epoch is kept.
+    def fit_params(self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()) -> str:
+        """The fit parameters of a configuration, as text, with the callback that stops it, if any does.
 
         `counts` are the training rows of each class.
         """
-        stopping = f"EarlyStopping(monitor={monitor!r}, patience={patience}, restore_best_weights=True)"
-        watching = {} if monitor is None else {"callbacks": _Call(f"[{stopping}]")}
+        watching = {} if stopping is None else {"callbacks": _Call(f"[{stopping}]")}
         weights = {"class_weight": balanced(counts)} if counts and params["class_weight"] == AUTO else {}
         return fit_text({"batch_size": params["batch_size"], "epochs": 1, **weights, **watching})
 
 
 class Cycles(NamedTuple):
-    """After how many epochs the first cycle of learning rates ends; each further one ends so many times (`factor`) later
-    than the one before it, and the last with the run."""
+    """After how many epochs the first cycle of learning rates ends; each further one of this number ends so many times
+    (`factor`) later than the one before it, but the last with the run."""
 
     first: int
     factor: int
-    count: int
+    number: int
 
 
 class Rates(NamedTuple):
@@ -160,8 +159,8 @@ class Rates(NamedTuple):
         """
         config: dict[str, object] = {"warmup_target": highest, "decay_steps": self.steps * self.epochs}
         if self.cycles:
-            first, factor, count = self.cycles
-            config.update(first_decay_steps=self.steps * first, t_mul=factor, cycles=count)
+            first, factor, number = self.cycles
+            config.update(first_decay_steps=self.steps * first, t_mul=factor, cycles=number)
         return {"class_name": CYCLES, "config": config}
 
 

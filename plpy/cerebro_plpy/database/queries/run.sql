@@ -22,7 +22,8 @@ SELECT v.mst_key, v.epoch, pg_catalog.array_agg(v.segment_id ORDER BY v.visit_no
 FROM cerebro.visit v WHERE v.run_id = %s::bigint AND v.status = 'completed' AND v.kind = 'train' GROUP BY v.mst_key, v.epoch
 
 -- name: recorded_configs
-SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params, c.warm_started_visits
+SELECT c.mst_key, c.backend, c.warm_started_from, c.source, c.model_id, c.compile_params, c.fit_params, c.warm_started_visits,
+       c.status
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint
 
 -- name: recorded_endings
