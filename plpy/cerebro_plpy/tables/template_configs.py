@@ -84,7 +84,8 @@ def made(spec: Spec, wanted: Mapping[int, Filled], source: PackedTable) -> Made:
         place = None if group is None else spec.train.groups[group]
         steps = place.steps(size) * spec.epochs if place else steps_of(source, size, spec.epochs)
         compiled = template.compile_params(head, params, metrics, steps)
-        fitted = template.fit_params(params, monitor, patience(spec.epochs), spec.train.counts)
+        counts = place.counts if place and place.counts else spec.train.counts
+        fitted = template.fit_params(params, monitor, patience(spec.epochs), counts)
         if model_id not in architectures:
             architectures[model_id] = StoredModel(model_id, template.architecture(inputs, head, params), False)
         parsed = parse_compile_params(compiled, None), parse_fit_params(fitted)

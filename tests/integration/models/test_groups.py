@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg2
 import pytest
 from processes import eventually
@@ -114,6 +116,25 @@ def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench:
     bench.rows("SELECT cerebro.drop_model('again')")
     left = bench.rows("SELECT relname FROM pg_class WHERE relname ~ %s", f"^r{run_id}_m")
     assert not left and not bench.rows("SELECT FROM cerebro.model_group WHERE model = 'again'")
+
+
+def test_classes_count_alike_within_each_group(bench: Workbench) -> None:
+    bench.rows("""CREATE TABLE visits AS SELECT n AS id, CASE WHEN n % 2 = 0 THEN 'de' ELSE 'fr' END AS country,
+                  n * 7919 % 101 AS price, CASE WHEN n % 14 = 0 OR n % 6 = 1 THEN 'yes' ELSE 'no' END AS bought
+                  FROM generate_series(1, 400) AS n""")
+    arguments = """models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, backend => 'jax',
+        group_by => 'country', min_group_rows => 50, space => '{"class_weight": "auto"}'"""
+    ((run_id, *_), *_) = bench.rows(f"SELECT * FROM cerebro.train('visits', 'bought', {arguments})")
+    spec = bench.value("SELECT spec -> 'train' FROM cerebro.run WHERE run_id = %s", run_id)
+    counts = {group: place[-1] for group, place in spec["groups"].items()} | {None: spec["counts"]}
+    assert [sum(pair) for pair in zip(counts["de"], counts["fr"], strict=True)] == counts[None]
+    texts = bench.rows("SELECT group_value, fit_params FROM cerebro.config_log WHERE run_id = %s", run_id)
+    for group, text in texts:
+        ((no, yes),) = re.findall(r"class_weight=\{0: ([0-9.]+), 1: ([0-9.]+)\}", text)
+        assert float(no) * counts[group][0] == pytest.approx(float(yes) * counts[group][1], rel=1e-3)
+        assert float(no) * counts[group][0] == pytest.approx(sum(counts[group]) / 2, rel=1e-3)
+    assert len({text for _, text in texts}) == 3
+    bench.rows("SELECT cerebro.drop_model('visits_bought')")
 
 
 @pytest.mark.long
