@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import psycopg2
 import pytest
 from processes import eventually
-from roles import refused
+from roles import another_role, own_schema, refused
 from workbench import Workbench
 
 pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
@@ -99,6 +100,32 @@ def test_rows_are_predicted_by_the_model_of_their_group(bench: Workbench, sales:
     assert len(ids) == 600
 
 
+def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
+    bench: Workbench, sales: int, shared_superuser: Workbench
+) -> None:
+    bench.rows("GRANT SELECT ON sales TO PUBLIC")
+    with another_role(bench, shared_superuser, "reseller") as reseller:
+        own_schema(shared_superuser, "reseller")
+        reseller.rows("CREATE TABLE reseller.mine AS TABLE sales; SET search_path = reseller, madlib")
+        bench.rows("SELECT cerebro.grant_predict('sales_amount', 'reseller')")
+        query = """SELECT prediction::float8, lower::float8, upper::float8
+                   FROM cerebro.predict('sales_amount', %s, 'id') ORDER BY id::int"""
+        bench.messages()
+        for one, other in zip(reseller.rows(query, "mine"), bench.rows(query, "sales"), strict=True):
+            assert one == pytest.approx(other, rel=1e-4, abs=1e-4), "other rows are in its batch, or it is the same"
+        assert reseller.messages() == bench.messages() != []
+        row = "SELECT cerebro.predict_row('sales_amount', to_jsonb(t)) FROM {} t WHERE id < 20 ORDER BY id"
+        assert reseller.rows(row.format("mine")) == bench.rows(row.format("sales"))
+        outline = json.dumps(reseller.value("SELECT outline FROM cerebro.model_grant"))
+        assert '"country"' in outline and not any(f'"{name}"' in outline for name in OWN)
+        for table in ("group_log", "grant_log", "grant_state", "model_group", "model_version"):
+            assert reseller.rows(f"SELECT * FROM cerebro.{table}") == []
+        refused(reseller, "SELECT cerebro.sealed_version()", code="42501")
+        bench.rows("SELECT cerebro.revoke_predict('sales_amount', 'reseller')")
+        assert not bench.rows("SELECT FROM cerebro.grant_state")
+        refused(reseller, row.format("mine"), code="42704")
+
+
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on_to_the_bits_of_one_that_was_not(bench: Workbench, sales: int) -> None:
     watcher, before = bench.another(), bench.newest_run()
@@ -177,7 +204,6 @@ def test_what_is_not_there_for_groups_says_so(bench: Workbench, sales: int) -> N
     for statement, said in {
         "SELECT cerebro.verify('sales_amount')": "models of groups by country",
         "SELECT cerebro.refresh('sales_amount')": "models of groups by country",
-        "SELECT cerebro.grant_predict('sales_amount', 'postgres')": "not granted to others",
     }.items():
         refused(bench, statement, code="0A000", words=said)
     bench.rows("CREATE VIEW nowhere AS SELECT id, price, day, kind, amount FROM sales")
