@@ -7,6 +7,7 @@ space, and suggests the others while the run goes on.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.configs.points import Point
@@ -27,14 +28,19 @@ def drawing(
     templates: Sequence[Template],
     called: Mapping[int, tuple[str, Params]],
     drawn: Mapping[int, Point | None],
+    groups: Sequence[str | None] = (),
 ) -> Drawing:
-    """What is still to be drawn beside the configurations that the call has chosen, and those that were drawn."""
+    """What is still to be drawn beside the configurations that the call has chosen, and those that were drawn, of these
+    groups."""
     train = spec.train
     assert train is not None
     space = TemplateSpace(templates, searched_for(head_of(train), train.metric, train.training_rows, train.space))
     known = {key: space.point(*each) for key, each in called.items()}
-    left = max(0, train.configs - len(called) - len(drawn))
-    return Drawing(space, sampling.sampler, left, drawn, known)
+    before = Counter(groups) + Counter({value: len(place.mst_keys) for value, place in train.groups.items()})
+    left_of = {value: max(0, train.configs - before[value]) for value in train.groups}
+    others = sum(before[value] for value in train.groups)
+    left = max(0, train.configs - (len(called) + len(drawn) - others))
+    return Drawing(space, sampling.sampler, left, drawn, known, left_of)
 
 
 def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
@@ -44,4 +50,5 @@ def rest(spec: Spec, sampling: Sampling, log: Sequence[Row]) -> Drawing:
     templates = [loaded.get(name) or find_template(name) for name in spec.train.tried]
     called = {row["mst_key"]: (row["template"], json.loads(row["params"])) for row in log if row["source"] == "call"}
     drawn = {row["mst_key"]: json.loads(row["point"] or "null") for row in log if row["source"] == "search"}
-    return drawing(spec, sampling, templates, called, drawn)
+    groups = [row["group_value"] for row in log if row["source"] == "search"]
+    return drawing(spec, sampling, templates, called, drawn, groups)

@@ -122,7 +122,7 @@ def decisions(aim: Aim, table: RawTable, request: FitRequest) -> str:
     """What was decided of the table, and how to see more of it."""
     name, task, groups = table.target.column.name, table.target.task, table.groups
     apart = f" for all rows and for {len(groups.found)} groups by {groups.column}" if groups else ""
-    count = len(request.configs) + (request.search.drawing.left if request.search and request.search.drawing else 0)
+    count = len(request.configs) + (request.search.drawing.to_come if request.search and request.search.drawing else 0)
     return (
         f"{task} of {name} by {len(table.recipe.inputs)} columns: {table.rows} rows are trained on, and"
         f" {table.validation_rows} held back ({table.split}); {count} configurations{apart}, of at most"
@@ -187,7 +187,7 @@ def models_of(spec: Spec, tried: list[Entry], prepared: Prepared) -> Models:
 def _evaluated(aim: Aim, planned: Effort) -> tuple[int, ...]:
     """The epochs that end with an evaluation, so many that a search has what it decides by."""
     usual = metrics_iterations(planned.epochs, frequency(planned.epochs))
-    keys = range(1, planned.configs + 1)
+    keys: dict[int, str | None] = dict.fromkeys(range(1, planned.configs + 1))
     rule = rule_over(aim.wanted.rule, keys, Span(planned.epochs, usual), Repeat())
     return tuple(sorted({*usual, *(rule.asked if rule else ())}))
 

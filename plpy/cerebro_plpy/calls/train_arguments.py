@@ -102,8 +102,6 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
             f"{module} error: backend is {arguments.backend!r}; expected one of {', '.join(frameworks.BACKENDS)}."
         )
     rule = read_rule(module, arguments.search, arguments.search_params, arguments.epochs, templates=True)
-    if arguments.group_by is not None:
-        _check_draws(module, rule)
     templates = read_templates(db, module, arguments.models)
     space = json_object(module, "space", arguments.space)
     check_space(module, templates, space)
@@ -116,15 +114,6 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Want
         )
     kinds = {name: str(kind) for name, kind in types.items()}
     return Wanted(arguments.target, budget, kinds, templates, space, rule)
-
-
-def _check_draws(module: str, rule: SearchRule | None) -> None:
-    if rule and rule.sampling:
-        raise FeatureNotSupported(
-            f"{module} error: {rule.sampling.sampler!r} draws configurations while the run goes on, which groups have"
-            " not: each of them tries what all the others try.",
-            hint="Leave the sampler out, or group_by.",
-        )
 
 
 def read_templates(db: Database, module: str, names: list[str | None] | None) -> tuple[Template, ...]:

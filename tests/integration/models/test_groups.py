@@ -180,6 +180,48 @@ def test_a_search_decides_for_each_group(bench: Workbench, sales: int) -> None:
     bench.rows("SELECT cerebro.drop_model('halved')")
 
 
+SAMPLED = """models => '{linear}', epochs => 1, ensemble => 1, seed => 1, backend => 'jax', workers => 1,
+    group_by => 'country', min_group_rows => 50, search => 'tpe'"""
+DRAWN = """SELECT group_value, mst_key, source, point::text, compile_params FROM cerebro.config_log
+    WHERE run_id = %s AND mst_key IN (SELECT mst_key FROM cerebro.config_log WHERE run_id = %s) ORDER BY mst_key"""
+
+
+@pytest.fixture(scope="module")
+def sampled(bench: Workbench, sales: int) -> int:
+    """A run in which each group draws two configurations, beside those that it begins with."""
+    ((run_id, *_), *_) = bench.rows(
+        f"SELECT * FROM cerebro.train('sales', 'amount', model => 's', configs => 4, {SAMPLED})"
+    )
+    return int(run_id)
+
+
+def test_each_group_draws_configurations_of_its_own(bench: Workbench, sampled: int) -> None:
+    counts = """SELECT group_value, count(*), count(*) FILTER (WHERE source = 'search'), count(DISTINCT point::text)
+                FILTER (WHERE source = 'search') FROM cerebro.config_log WHERE run_id = %s GROUP BY 1 ORDER BY 1"""
+    found = bench.rows(counts, sampled)
+    assert [group for group, *_ in found] == [*OWN, None]
+    assert {total for _, total, *_ in found} == {4} and all(1 <= drawn == several for *_, drawn, several in found)
+    board = bench.rows("SELECT group_value, max(rank) FROM cerebro.leaderboard WHERE run_id = %s GROUP BY 1", sampled)
+    assert dict(board) == dict.fromkeys([*OWN, None], 4)
+
+
+@pytest.mark.long
+def test_what_a_resumed_run_draws_is_what_it_would_have_drawn(bench: Workbench, sampled: int) -> None:
+    watcher, before = bench.another(), bench.newest_run()
+    drawn = "SELECT count(*) > 1 FROM cerebro.config_log WHERE run_id > %s AND source = 'search'"
+    call = f"SELECT cerebro.train('sales', 'amount', model => 't', configs => 4, {SAMPLED})"
+    with bench.calling(lambda: bench.rows(call)) as called:
+        eventually(lambda: watcher.value(drawn, before))
+        run_id = watcher.newest_run()
+        watcher.rows("SELECT cerebro.cancel(%s)", run_id)
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    watcher.close()
+    bench.rows("SELECT cerebro.resume(%s)", run_id)
+    assert bench.rows(DRAWN, run_id, run_id) == bench.rows(DRAWN, sampled, sampled)
+    assert bits(bench, run_id) == bits(bench, sampled)
+
+
 @pytest.mark.parametrize(
     ("arguments", "state", "said"),
     [
@@ -202,12 +244,24 @@ def test_wrong_calls_are_refused(bench: Workbench, sales: int, arguments: str, s
 
 def test_what_is_not_there_for_groups_says_so(bench: Workbench, sales: int) -> None:
     for statement, said in {
-        "SELECT cerebro.verify('sales_amount')": "models of groups by country",
         "SELECT cerebro.refresh('sales_amount')": "models of groups by country",
     }.items():
         refused(bench, statement, code="0A000", words=said)
     bench.rows("CREATE VIEW nowhere AS SELECT id, price, day, kind, amount FROM sales")
     refused(bench, "SELECT * FROM cerebro.predict('sales_amount', 'nowhere')", code="42703", words="country")
+
+
+def test_models_of_groups_come_out_once_more(bench: Workbench, sales: int) -> None:
+    findings = "SELECT what, ok FROM cerebro.verify('sales_amount')"
+    expected = ["source", "packed rows", "software", *(f"state of {group}" for group in OWN), "state"]
+    assert bench.rows(findings) == [(what, True) for what in expected]
+    for side in ("training", "validation"):
+        bench.rows(f"DROP TABLE cerebro_state.r{sales}_{side}, cerebro_state.r{sales}_{side}_summary")
+    assert bench.rows(findings) == [(what, what != "packed rows") for what in expected]
+    key = bench.value("SELECT mst_key FROM cerebro.model_group WHERE run_id = %s AND group_value = 'fr'", sales)
+    changed = "overlay(chunk PLACING '\\x01' FROM length(chunk) - 9)"
+    bench.rows(f"UPDATE cerebro_state.r{sales}_m{key} SET chunk = {changed}")
+    assert bench.rows(findings) == [(what, what not in ("packed rows", "state of fr")) for what in expected]
 
 
 def test_the_plan_says_what_is_tried_for_which_groups(bench: Workbench, sales: int) -> None:
